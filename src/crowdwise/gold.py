@@ -1,0 +1,65 @@
+"""Known true labels of some items, from any shape a user keeps them in."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdwise.encode import Where, codes_of, find_column, missing_mask, series_of, tidy, to_polars
+from crowdwise.errors import DataWarning, InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from crowdwise.annotations import Annotations
+
+__all__ = ["encode_gold"]
+
+
+def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
+    """Return the class code of every item, [N], -1 where unknown.
+
+    Parameters
+    ----------
+    votes : Annotations
+    gold : mapping, frame, Series or sequence
+        ``{item: label}``, a frame with an item and a label column, a pandas Series indexed by
+        item, or N labels in the order of ``votes.items`` with None or NaN where unknown.
+    """
+    where = Where("gold")
+    if isinstance(gold, Mapping):
+        item, label = series_of(list(gold)), series_of(list(gold.values()))
+    elif hasattr(gold, "columns"):
+        frame = to_polars(gold)
+        item, label = (frame[find_column(frame, role, None, where)] for role in ("item", "label"))
+    elif hasattr(gold, "index") and hasattr(gold, "to_numpy"):
+        item, label = series_of(gold.index), series_of(gold.to_numpy())
+    else:
+        if len(gold) != votes.n_items:
+            raise InputError(f"gold has {len(gold)} labels for {votes.n_items} items; give one per item, or a mapping item -> label")
+        item, label = series_of(votes.items), series_of(gold)
+    item, label = tidy(item), tidy(label)
+    known = (~missing_mask(label, ())).to_numpy()
+    position = codes_of(item, tidy(series_of(votes.items)))
+    codes = codes_of(label, tidy(series_of(votes.classes)))
+    outside = np.flatnonzero(known & (codes < 0) & (position >= 0))
+    if len(outside):
+        text = str(label[int(outside[0])])
+        classes = [str(c) for c in votes.classes]
+        raise InputError(
+            f"gold label {text!r} of item {item[int(outside[0])]!r} is not among the classes {', '.join(classes[:20])}"
+            f"{did_you_mean(text, classes)} (name every class with classes=... or --classes)"
+        )
+    absent = int((known & (position < 0)).sum())
+    if absent:
+        warnings.warn(f"{absent} gold labels are of items without votes and were ignored", DataWarning, stacklevel=3)
+    use = known & (position >= 0)
+    encoded = np.full(votes.n_items, -1, np.int16)
+    encoded[position[use]] = codes[use]
+    conflict = np.flatnonzero(use & (encoded[np.maximum(position, 0)] != codes))
+    if len(conflict):
+        raise InputError(f"gold gives item {item[int(conflict[0])]!r} two different labels")
+    return encoded
