@@ -17,6 +17,7 @@ import polars as pl
 
 from crowdwise.encode import (
     Where,
+    as_text,
     codes_of,
     encode,
     find_column,
@@ -80,10 +81,14 @@ class Annotations:
     n_missing: int = 0
 
     def __post_init__(self) -> None:
-        for array in (self.item_ptr, self.annotator, self.label, self.items, self.annotators, self.classes):
-            array.setflags(write=False)
-        if self.weight is not None:
-            self.weight.setflags(write=False)
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickling forgets that arrays are read-only.
+        vars(self).update(state)
+        self.__post_init__()
 
     # -- sizes ---------------------------------------------------------------------------------
 
@@ -127,22 +132,22 @@ class Annotations:
     @cached_property
     def item(self) -> NDArray[np.int32]:
         """Item code of every vote, [E]."""
-        return np.repeat(np.arange(self.n_items, dtype=np.int32), self.votes_per_item)
+        return _frozen(np.repeat(np.arange(self.n_items, dtype=np.int32), self.votes_per_item))
 
     @cached_property
     def row(self) -> NDArray[np.int32]:
         """``annotator * K + label`` of every vote, [E]: its row in a [A K, K] table."""
-        return self.annotator * np.int32(self.n_classes) + self.label
+        return _frozen(self.annotator * np.int32(self.n_classes) + self.label)
 
     @cached_property
     def votes_per_item(self) -> NDArray[np.int64]:
         """Votes on each item, [N]."""
-        return np.diff(self.item_ptr)
+        return _frozen(np.diff(self.item_ptr))
 
     @cached_property
     def votes_per_annotator(self) -> NDArray[np.int64]:
         """Votes by each annotator, [A]."""
-        return np.bincount(self.annotator, minlength=self.n_annotators)
+        return _frozen(np.bincount(self.annotator, minlength=self.n_annotators))
 
     # -- constructors --------------------------------------------------------------------------
 
@@ -182,8 +187,8 @@ class Annotations:
         if len(set(names)) < 3:
             raise InputError(f"{where.source}: item, annotator and label must be three different columns, got {names}")
         weights = None if weight is None else table[find_column(table, "weight", weight, where)]
-        columns = [table[name] for name in names]
-        return cls._from_columns(*columns, weights, classes=classes, missing=missing, where=where)
+        items, annotators, labels = (table[name] for name in names)
+        return cls._from_columns(items, annotators, labels, weights, classes=classes, missing=missing, where=where)
 
     @classmethod
     def from_arrays(
@@ -208,8 +213,18 @@ class Annotations:
             sizes = ", ".join(str(len(column)) for column in columns)
             raise InputError(f"item, annotator and label must have one length, got {sizes}")
         weights = None if weight is None else series_of(weight)
+        if weights is not None and len(weights) != len(columns[0]):
+            raise InputError(f"{len(weights)} weights for {len(columns[0])} votes; give one weight per vote")
         return cls._from_columns(
-            *columns, weights, classes=classes, items=items, annotators=annotators, missing=missing, where=Where()
+            columns[0],
+            columns[1],
+            columns[2],
+            weights,
+            classes=classes,
+            items=items,
+            annotators=annotators,
+            missing=missing,
+            where=Where(),
         )
 
     @classmethod
@@ -222,15 +237,22 @@ class Annotations:
         annotators: Sequence[Any] | None = None,
         classes: Sequence[Any] | None = None,
     ) -> Annotations:
-        """Build from an items x annotators table in which absent votes are NaN, None or `missing`.
+        """Build from an items x annotators table in which absent votes are NaN, None, masked or `missing`.
 
-        A pandas frame gives its index and columns as ids; otherwise ids are positions.
+        A frame gives its columns as annotator ids and, in pandas, its index as item ids; otherwise
+        ids are positions.
         """
+        if hasattr(matrix, "column_names"):
+            matrix = to_polars(matrix)
         if items is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
             items = list(matrix.index)
         if annotators is None and hasattr(matrix, "columns"):
             annotators = list(matrix.columns)
-        cells = np.asarray(matrix)
+        if isinstance(matrix, np.ma.MaskedArray):
+            mask, matrix = np.ma.getmaskarray(matrix), matrix.data.astype(object)
+            matrix[mask] = None
+        # Lists become objects: numpy would turn a NaN beside text into the text "nan".
+        cells = np.array(matrix, dtype=object) if isinstance(matrix, list | tuple) else np.asarray(matrix)
         if cells.ndim != 2:
             raise InputError(f"a vote matrix has two axes, items x annotators; this one has shape {cells.shape}")
         n_items, n_annotators = cells.shape
@@ -239,7 +261,7 @@ class Annotations:
         if (len(items), len(annotators)) != cells.shape:
             raise InputError(f"matrix of shape {cells.shape} with {len(items)} item ids and {len(annotators)} annotator ids")
         flat = tidy(series_of(cells.ravel()))
-        present = (~missing_mask(flat, () if missing is None else (missing,))).to_numpy()
+        present = (~missing_mask(flat, () if missing is None else missing)).to_numpy()
         if not present.any():
             raise InputError(
                 "the matrix holds no votes; name the marker of absent votes with missing=... "
@@ -273,7 +295,8 @@ class Annotations:
         absent = missing_mask(label, missing)
         present = (~absent).to_numpy()
         # Integers that shared a column with text markers ("?") are still integers.
-        kept = _as_integers(label.filter(~absent)) if absent.any() else label
+        marked = int(absent.sum()) > label.null_count()
+        kept = _as_integers(label.filter(~absent)) if marked else label.filter(~absent)
         label_codes, class_ids = _label_codes(kept, classes, where, np.flatnonzero(present))
         weights = None if weight is None else _checked_weights(weight, where)[present]
         votes = cls._from_codes(
@@ -350,14 +373,9 @@ class Annotations:
         items = _union([part.items for part in parts], sort=True)
         annotators = _union([part.annotators for part in parts], sort=True)
         classes = _union([part.classes for part in parts], sort=False)
-        codes = [
-            np.concatenate([_translate(getattr(part, vocabulary), union)[code] for part, code in zip(parts, edges, strict=True)])
-            for vocabulary, union, edges in (
-                ("items", items, [part.item for part in parts]),
-                ("annotators", annotators, [part.annotator for part in parts]),
-                ("classes", classes, [part.label for part in parts]),
-            )
-        ]
+        item = np.concatenate([_translate(part.items, items)[part.item] for part in parts])
+        annotator = np.concatenate([_translate(part.annotators, annotators)[part.annotator] for part in parts])
+        label = np.concatenate([_translate(part.classes, classes)[part.label] for part in parts])
         weight = None
         if any(part.weight is not None for part in parts):
             weight = np.concatenate([np.ones(part.n_votes) if part.weight is None else part.weight for part in parts])
@@ -368,7 +386,7 @@ class Annotations:
                 if part.gold is not None:
                     known = np.flatnonzero(part.gold >= 0)
                     gold[_translate(part.items, items)[known]] = _translate(part.classes, classes)[part.gold[known]]
-        votes = self._from_codes(*codes, items, annotators, classes, weight, gold)
+        votes = self._from_codes(item, annotator, label, items, annotators, classes, weight, gold)
         return replace(votes, n_missing=sum(part.n_missing for part in parts))
 
     def split(
@@ -394,11 +412,12 @@ class Annotations:
         """Use these classes, in this order; every label in use must be among them."""
         wanted = vocabulary_series(classes, "classes")
         new = codes_of(tidy(series_of(self.classes)), wanted)
-        used = np.bincount(self.label, minlength=self.n_classes) > 0
+        gold = self.gold
+        known = self.label[:0] if gold is None else gold[gold >= 0]
+        used = np.bincount(np.concatenate([self.label, known]), minlength=self.n_classes) > 0
         lost = [str(c) for c in self.classes[(new < 0) & used]]
         if lost:
-            raise InputError(f"labels {lost} occur in the votes but are not among the classes {wanted.to_list()}")
-        gold = self.gold
+            raise InputError(f"labels {lost} occur in the votes or in gold but are not among the classes {wanted.to_list()}")
         if gold is not None:
             gold = np.where(gold >= 0, new[gold], -1).astype(np.int16)
         votes = self._from_codes(
@@ -413,7 +432,7 @@ class Annotations:
         return replace(self, gold=encode_gold(self, gold))
 
     def deduplicate(self) -> Annotations:
-        """Keep one of each repeated (item, annotator, label) vote."""
+        """Keep one of each repeated (item, annotator, label) vote; the lightest, where weights differ."""
         same = (self.item[1:] == self.item[:-1]) & (self.row[1:] == self.row[:-1])
         return self._take_votes(np.concatenate([np.ones(min(self.n_votes, 1), bool), ~same]))
 
@@ -449,12 +468,18 @@ class Annotations:
 
     def _positions(self, ids: Iterable[Any], what: str) -> NDArray[np.int64]:
         vocabulary = self.items if what == "item" else self.annotators
-        wanted = tidy(series_of([ids] if isinstance(ids, str | int) else ids))
-        codes = codes_of(wanted, tidy(series_of(vocabulary)))
+        wanted = tidy(series_of([ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else ids)).unique(
+            maintain_order=True
+        )
+        # A bootstrap sample of items repeats ids, hence the second lookup in the other direction.
+        known = tidy(series_of(vocabulary))
+        codes = codes_of(wanted, known.unique())
         if (codes < 0).any():
             unknown = str(wanted[int(np.flatnonzero(codes < 0)[0])])
-            raise InputError(f"no {what} {unknown!r} in these votes{did_you_mean(unknown, [str(v) for v in vocabulary[:10000]])}")
-        return np.unique(codes).astype(np.int64)
+            raise InputError(
+                f"no {what} {unknown!r} in these votes{did_you_mean(unknown, [str(v) for v in vocabulary[:10000]])}"
+            )
+        return np.flatnonzero(codes_of(known, wanted) >= 0)
 
     def _take_items(self, keep: NDArray[np.int64]) -> Annotations:
         counts = self.votes_per_item[keep]
@@ -488,7 +513,9 @@ class Annotations:
         )
 
 
-def _id_codes(column: pl.Series, given: Sequence[Any] | None, what: str, where: Where) -> tuple[NDArray[np.int32], NDArray[Any]]:
+def _id_codes(
+    column: pl.Series, given: Sequence[Any] | None, what: str, where: Where
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Encode item or annotator ids; a missing id is an error that names its row."""
     column = tidy(column)
     absent = missing_mask(column, ())
@@ -511,7 +538,9 @@ def _label_codes(
     """Encode labels against the given classes, or against those that occur."""
     if classes is None:
         if len(labels) == 0:
-            raise InputError(f"{where.source}: every label is missing, so no class is known; name them with classes=... or --classes")
+            raise InputError(
+                f"{where.source}: every label is missing, so no class is known; name them with classes=... or --classes"
+            )
         return encode(labels)
     vocabulary = vocabulary_series(classes, "classes")
     codes = codes_of(labels, vocabulary)
@@ -542,11 +571,16 @@ def _checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
     return values
 
 
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
 def _union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
     """Union of vocabularies: the first one's order, or sorted as `encode` does."""
     series = [tidy(series_of(vocabulary)) for vocabulary in vocabularies if len(vocabulary)]
     if len({part.dtype for part in series}) > 1:
-        series = [part.cast(pl.String) for part in series]
+        series = [as_text(part) for part in series]
     union = pl.concat(series).unique(maintain_order=True) if series else pl.Series([], dtype=pl.String)
     return vocabulary_array(union.sort() if sort else union)
 

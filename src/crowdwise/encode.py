@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALIASES",
     "Where",
+    "as_text",
     "codes_of",
     "encode",
     "find_column",
@@ -48,6 +49,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "verdict", "choice",
     ),
     "weight": ("weight", "weights"),
+    # The known class in a table of gold labels, which often calls it what votes call a label.
+    "truth": (
+        "truth", "gold", "goldlabel", "goldstandard", "groundtruth", "truelabel", "trueclass", "target",
+        "class", "label", "value", "answer",
+    ),
 }  # fmt: skip
 
 
@@ -70,7 +76,11 @@ def to_polars(frame: Any) -> pl.DataFrame:
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
     if isinstance(frame, dict):
-        return pl.DataFrame({name: series_of(values) for name, values in frame.items()})
+        columns = {str(name): series_of(values) for name, values in frame.items()}
+        if len({len(column) for column in columns.values()}) > 1:
+            sizes = ", ".join(f"{name!r} has {len(column)}" for name, column in columns.items())
+            raise InputError(f"columns must have one length: {sizes}")
+        return pl.DataFrame(columns)
     import narwhals as nw
 
     try:
@@ -80,6 +90,8 @@ def to_polars(frame: Any) -> pl.DataFrame:
             f"expected a pandas, polars or Arrow frame, got {type(frame).__name__}; "
             "for plain sequences use Annotations.from_arrays(item, annotator, label)"
         ) from None
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"two columns of the frame share a name; rename one ({error})") from None
     return pl.DataFrame({str(name): series_of(native[name].to_native()) for name in native.columns})
 
 
@@ -99,10 +111,8 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where)
     if len(found) == 1:
         return found[0]
     problem = f"no {role} column" if not found else f"several columns could be the {role}: {', '.join(map(repr, found))}"
-    raise InputError(
-        f"{where.source}: {problem}; found {', '.join(map(repr, frame.columns)) or 'no columns'}. "
-        f"Name it: {role}=... in Python, --{role} NAME on the command line"
-    )
+    fix = "Rename it to 'truth'" if role == "truth" else f"Name it: {role}=... in Python, --{role} NAME on the command line"
+    raise InputError(f"{where.source}: {problem}; found {', '.join(map(repr, frame.columns)) or 'no columns'}. {fix}")
 
 
 def tidy(series: pl.Series) -> pl.Series:
@@ -113,7 +123,9 @@ def tidy(series: pl.Series) -> pl.Series:
     """
     dtype = series.dtype
     if dtype.is_integer():
-        return series.cast(pl.Int64)
+        narrow = series.cast(pl.Int64, strict=False)
+        # Hashes of 64 unsigned bits do not fit; as ids they are as good in text.
+        return narrow if narrow.null_count() == series.null_count() else series.cast(pl.String)
     if dtype.is_float():
         series = series.fill_nan(None)
         finite = series.drop_nulls()
@@ -124,18 +136,31 @@ def tidy(series: pl.Series) -> pl.Series:
     if dtype == pl.Null:
         return series.cast(pl.String)
     if dtype == pl.Object or dtype.is_nested():
-        return series_of([None if _is_missing(x) else str(x) for x in series.to_list()]).cast(pl.String)
+        return pl.Series([None if _is_missing(x) else str(x) for x in series.to_list()], dtype=pl.String)
     return series.cast(pl.String)
 
 
-def missing_mask(series: pl.Series, markers: Iterable[Any]) -> pl.Series:
-    """Say which labels are missing: null, empty text, or one of the user's "don't know" markers."""
+def as_text(series: pl.Series) -> pl.Series:
+    """Cast to text; booleans are spelt as Python spells them, so that True matches "True"."""
+    if series.dtype == pl.Boolean:
+        return series.replace_strict({True: "True", False: "False"}, default=None, return_dtype=pl.String)
+    return series.cast(pl.String)
+
+
+def missing_mask(series: pl.Series, markers: Any) -> pl.Series:
+    """Say which labels are missing: null, empty text, or one of the user's "don't know" markers.
+
+    `markers` is one marker or several; the text "-1" and the number -1 are the same marker.
+    """
     mask = series.is_null()
     if series.dtype == pl.String:
         mask |= series.str.strip_chars().eq("").fill_null(True)
-    texts = [str(marker) for marker in markers]
+    # One text is one marker, not a list of letters.
+    listed = [markers] if isinstance(markers, str) or not isinstance(markers, Iterable) else list(markers)
+    # A label column of whole floats has become integers (see `tidy`), and so must its markers.
+    texts = [str(int(m) if isinstance(m, float) and m.is_integer() else m) for m in listed if not _is_missing(m)]
     if texts:
-        mask |= series.cast(pl.String).is_in(texts).fill_null(True)
+        mask |= as_text(series).is_in(texts).fill_null(True)
     return mask
 
 
@@ -151,7 +176,7 @@ def codes_of(series: pl.Series, vocabulary: pl.Series) -> NDArray[np.int32]:
         return np.full(len(series), -1, np.int32)
     if series.dtype != vocabulary.dtype:
         # Ids typed in two places differ in type more often than in meaning ("7" and 7).
-        series, vocabulary = series.cast(pl.String), vocabulary.cast(pl.String)
+        series, vocabulary = as_text(series), as_text(vocabulary)
     if series.dtype == pl.String:
         codes = series.cast(pl.Enum(vocabulary), strict=False).to_physical()
         return codes.cast(pl.Int32).fill_null(-1).to_numpy()
@@ -179,15 +204,29 @@ def vocabulary_series(values: Sequence[Any] | NDArray[Any], what: str) -> pl.Ser
 
 
 def series_of(values: Any) -> pl.Series:
-    """Make a series of anything one-dimensional; mixed Python types become text."""
+    """Make a series of anything one-dimensional; numbers of mixed types become floats, other mixtures text."""
     if isinstance(values, pl.Series):
         return values
     if isinstance(values, np.ndarray) and values.dtype != object:
         return pl.Series(values.astype(str).tolist() if values.dtype.kind in "SMm" else values)
+    if not (hasattr(values, "__array__") or hasattr(values, "__arrow_c_stream__")):
+        values = list(values)
     try:
-        return pl.Series(values if hasattr(values, "__array__") or hasattr(values, "__arrow_c_stream__") else list(values))
+        series = pl.Series(values)
+        if series.dtype != pl.Object or len(series) == 0:
+            return series
     except (TypeError, pl.exceptions.PolarsError, ValueError):
-        return pl.Series([None if _is_missing(x) else str(x) for x in values], dtype=pl.String)
+        pass
+    # What polars refuses or keeps as bare objects: mixed types, or NaN among integers.
+    cells = [None if _is_missing(x) else x for x in values]
+    kinds = {type(x) for x in cells if x is not None}
+    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return pl.Series([None if x is None else int(x) for x in cells])
+    if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
+        return pl.Series([None if x is None else float(x) for x in cells], dtype=pl.Float64)
+    if kinds == {bool}:
+        return pl.Series(cells, dtype=pl.Boolean)
+    return pl.Series([None if x is None else str(x) for x in cells], dtype=pl.String)
 
 
 def _is_missing(value: Any) -> bool:

@@ -28,22 +28,36 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
     gold : mapping, frame, Series or sequence
         ``{item: label}``, a frame with an item and a label column, a pandas Series indexed by
         item, or N labels in the order of ``votes.items`` with None or NaN where unknown.
+
+    Examples
+    --------
+    >>> from crowdwise.annotations import Annotations
+    >>> votes = Annotations.from_arrays(["a", "b", "c"], ["x", "x", "y"], ["cat", "dog", "cat"])
+    >>> encode_gold(votes, {"b": "dog", "c": "cat"}).tolist()
+    [-1, 1, 0]
     """
     where = Where("gold")
-    if isinstance(gold, Mapping):
+    if not hasattr(gold, "__len__"):
+        raise InputError(f"gold must be a mapping item -> label, a frame or one label per item, got {type(gold).__name__}")
+    if isinstance(gold, Mapping) and not any(isinstance(v, list | tuple | np.ndarray) for v in gold.values()):
         item, label = series_of(list(gold)), series_of(list(gold.values()))
-    elif hasattr(gold, "columns"):
+    elif hasattr(gold, "columns") or isinstance(gold, Mapping):
         frame = to_polars(gold)
-        item, label = (frame[find_column(frame, role, None, where)] for role in ("item", "label"))
+        item, label = (frame[find_column(frame, role, None, where)] for role in ("item", "truth"))
     elif hasattr(gold, "index") and hasattr(gold, "to_numpy"):
         item, label = series_of(gold.index), series_of(gold.to_numpy())
     else:
         if len(gold) != votes.n_items:
-            raise InputError(f"gold has {len(gold)} labels for {votes.n_items} items; give one per item, or a mapping item -> label")
+            raise InputError(
+                f"gold has {len(gold)} labels for {votes.n_items} items; give one per item, or a mapping item -> label"
+            )
         item, label = series_of(votes.items), series_of(gold)
     item, label = tidy(item), tidy(label)
     known = (~missing_mask(label, ())).to_numpy()
-    position = codes_of(item, tidy(series_of(votes.items)))
+    # A bootstrap sample of items repeats ids: look gold up by distinct id, then spread it.
+    everyone = tidy(series_of(votes.items))
+    distinct = everyone.unique(maintain_order=True)
+    position = codes_of(item, distinct)
     codes = codes_of(label, tidy(series_of(votes.classes)))
     outside = np.flatnonzero(known & (codes < 0) & (position >= 0))
     if len(outside):
@@ -57,9 +71,9 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
     if absent:
         warnings.warn(f"{absent} gold labels are of items without votes and were ignored", DataWarning, stacklevel=3)
     use = known & (position >= 0)
-    encoded = np.full(votes.n_items, -1, np.int16)
+    encoded = np.full(max(len(distinct), 1), -1, np.int16)
     encoded[position[use]] = codes[use]
     conflict = np.flatnonzero(use & (encoded[np.maximum(position, 0)] != codes))
     if len(conflict):
         raise InputError(f"gold gives item {item[int(conflict[0])]!r} two different labels")
-    return encoded
+    return encoded[codes_of(everyone, distinct)]

@@ -1,0 +1,327 @@
+"""The shell of every label-only method: validate, call `_fit`, keep one `Result`.
+
+Follows scikit-learn's protocol (constructor stores settings, `get_params`, `set_params`, `clone`,
+fitted names end in `_`) without importing scikit-learn, which would cost more than most fits.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.aggregate.history import encode_history
+from crowdwise.aggregate.problem import Problem, carried_posterior, start_posteriors
+from crowdwise.aggregate.settings import check_settings, setting
+from crowdwise.annotations import Annotations
+from crowdwise.encode import codes_of, series_of, tidy
+from crowdwise.engines.alternate import Fit, Progress, alternate, best_of
+from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError, did_you_mean
+from crowdwise.explain import Explanation
+from crowdwise.kernels.numerics import best_class
+from crowdwise.metrics import accuracy
+from crowdwise.priors.marginals import given_class_prior
+from crowdwise.result import Result
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.engines.alternate import LabelPrior
+
+__all__ = ["Aggregator", "IterativeAggregator"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Aggregator:
+    """Base of the label-only methods; a method supplies `name` and `_fit`."""
+
+    class_prior: Any = setting(
+        "learn", 'Class shares: "learn" from the votes, "uniform", or K probabilities (a list, or class -> share).', free=True
+    )
+
+    name: ClassVar[str]
+
+    def _fit(self, problem: Problem) -> Fit:
+        raise NotImplementedError
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def fit(self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None) -> Self:
+        """Fit to votes.
+
+        Parameters
+        ----------
+        votes : Annotations, frame or matrix
+            Frames and matrices are turned into `Annotations` by the usual column names.
+        gold : mapping, frame, Series or sequence, optional
+            Known labels of some items; they stay fixed and teach the model about annotators.
+        annotator_prior : Result, estimator, mapping or frame, optional
+            What is known of annotators from before: see `crowdwise.aggregate.history`.
+        progress : callable, optional
+            Called after every iteration with (iteration, bound, largest change).
+        """
+        check_settings(self)
+        votes = as_annotations(votes)
+        if gold is not None:
+            votes = votes.with_gold(gold)
+        earlier = getattr(self, "result_", None) if getattr(self, "warm_start", False) else None
+        history = None if annotator_prior is None else encode_history(votes, annotator_prior)
+        return self._run(votes, history, earlier, progress)
+
+    def update(self, votes: Any, gold: Any = None, *, progress: Progress | None = None) -> Self:
+        """Fold in new votes (new items, annotators and classes too) and go on from the present fit.
+
+        Converges to what a fit to all votes together gives, in fewer iterations.
+        """
+        check_settings(self)
+        earlier = self._fitted()
+        votes = earlier.votes.concat(as_annotations(votes))
+        if gold is not None:
+            votes = votes.with_gold(gold)
+        history = None if earlier.history is None else encode_history(votes, _history_of(earlier))
+        return self._run(votes, history, earlier, progress)
+
+    def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
+        if votes.n_classes == 1:
+            warnings.warn(
+                f"only one class occurs ({votes.classes[0]}); if there are others, name them all with classes=... or --classes",
+                DataWarning,
+                stacklevel=3,
+            )
+        given = given_class_prior(self.class_prior, votes)
+        problem = Problem(
+            votes=votes,
+            known=np.empty(0, np.int16) if votes.gold is None else votes.gold,
+            history=history,
+            class_prior=given,
+            warm=None if earlier is None else carried_posterior(earlier, votes),
+            rng=np.random.default_rng(getattr(self, "random_state", None)),
+            progress=progress,
+        )
+        done = self._fit(problem)
+        self.result_ = Result(
+            method=self.name,
+            settings=self.get_params(),
+            seed=getattr(self, "random_state", None),
+            votes=votes,
+            posterior=done.posterior,
+            prior=done.prior,
+            annotators=done.annotators,
+            history=history,
+            trace=done.trace,
+            n_iter=done.n_iter,
+            converged=done.converged,
+        )
+        _warn_if_switched(self._fitted())
+        return self
+
+    # -- using a fit ---------------------------------------------------------------------------
+
+    def predict_proba(self, votes: Any) -> Floats:
+        """Posterior of the items in `votes` under the fitted model, [N, K]; nothing is refitted.
+
+        Annotators never seen in the fit get the population's model.
+        """
+        return self._infer(votes)[0]
+
+    def predict(self, votes: Any) -> NDArray[Any]:
+        """Labels of the items in `votes` under the fitted model, [N]."""
+        result = self._fitted()
+        return np.asarray(result.votes.classes[best_class(self.predict_proba(votes), result.class_prior)])
+
+    def fit_predict(self, votes: Any, gold: Any = None, **options: Any) -> NDArray[Any]:
+        """Fit and return the labels, [N]."""
+        return self.fit(votes, gold, **options).labels_
+
+    def fit_predict_proba(self, votes: Any, gold: Any = None, **options: Any) -> Floats:
+        """Fit and return the posterior, [N, K]."""
+        return self.fit(votes, gold, **options).posterior_
+
+    def score(self, votes: Any, y: Any = None) -> float:
+        """Without `y`, the mean log-probability of a vote under the fitted model; with it, accuracy.
+
+        The first needs no true labels, so ``GridSearchCV(...).fit(votes)`` works without any.
+        Methods that only count votes have no likelihood and need `y`.
+        """
+        if y is not None:
+            from crowdwise.gold import encode_gold
+
+            aligned = as_annotations(votes).with_classes(self._fitted().votes.classes.tolist())
+            return accuracy(self.predict_proba(aligned), encode_gold(aligned, y))
+        if not self._fitted().trace:
+            raise SettingError(f"{self.name} has no likelihood to score votes by; give true labels: score(votes, y)")
+        _, evidence, n_votes = self._infer(votes)
+        return evidence / max(n_votes, 1)
+
+    def explain(self, item: Any) -> Explanation:
+        """Say how much the class prior and each vote moved the label of one item."""
+        return self._fitted().explain(item)
+
+    def _infer(self, votes: Any) -> tuple[Floats, float, int]:
+        result = self._fitted()
+        votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
+        who = codes_of(tidy(series_of(votes.annotators)), tidy(series_of(result.votes.annotators)))
+        what = codes_of(tidy(series_of(votes.items)), tidy(series_of(result.votes.items)))
+        posterior = np.zeros((votes.n_items, votes.n_classes))
+        known = np.empty(0, np.int16)
+        evidence, _ = result.annotators.aligned(who, what).infer(votes, result.prior.log_prob(), known, posterior)
+        return posterior, evidence, votes.n_votes
+
+    def _fitted(self) -> Result:
+        if "result_" not in vars(self):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(votes) first")
+        result: Result = vars(self)["result_"]
+        return result
+
+    # -- views of the result -------------------------------------------------------------------
+
+    @property
+    def posterior_(self) -> Floats:
+        """Probability of every class for every item, [N, K]."""
+        return self._fitted().posterior
+
+    @property
+    def labels_(self) -> NDArray[Any]:
+        """Consensus label of every item, in the user's classes, [N]."""
+        return self._fitted().labels
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, [K]."""
+        return self._fitted().votes.classes
+
+    @property
+    def confusion_(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
+        return self._fitted().confusion
+
+    @property
+    def prior_(self) -> Floats:
+        """Share of each class, [K]."""
+        return self._fitted().class_prior
+
+    @property
+    def trace_(self) -> Floats:
+        """The bound after every iteration; empty for methods without one."""
+        trace = self._fitted().trace
+        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations run."""
+        return self._fitted().n_iter
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the stopping rule was met."""
+        return self._fitted().converged
+
+    # -- scikit-learn's protocol ---------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings by name."""
+        known = [f.name for f in fields(self)]
+        for name, value in params.items():
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise SettingError(f"{type(self).__name__} has no setting {name!r}{hint} (it has {', '.join(known)})")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not f.default]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Only scikit-learn calls this, so importing it here costs nobody else."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class IterativeAggregator(Aggregator):
+    """Base of the methods that iterate from a start."""
+
+    max_iter: int = setting(200, "Most iterations of one run.", low=1, whole=True)
+    tol: float = setting(
+        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
+    )
+    init: Any = setting(
+        "votes",
+        'Start: vote shares ("votes"), majority labels ("hard-votes"), "random", "one-coin", or a posterior [N, K].',
+        choices=("votes", "hard-votes", "random", "one-coin"),
+        free=True,
+    )
+    restarts: int = setting(1, "Runs: the first from `init`, the others from random starts; the best bound is kept.", low=1, whole=True)
+    random_state: int | None = setting(0, "Seed of the random starts.", free=True)
+    warm_start: bool = setting(False, "Go on from the previous fit when `fit` is called again.")
+
+    def _alternate(self, problem: Problem, prior: LabelPrior, annotators: AnnotatorModel, hard: bool = False) -> Fit:
+        """Run engine 1 from every start and keep the best."""
+        return best_of(
+            lambda start: alternate(
+                problem.votes,
+                prior,
+                annotators,
+                start=start,
+                known=problem.known,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                hard=hard,
+                progress=problem.progress,
+            ),
+            start_posteriors(problem, self.init, self.restarts),
+        )
+
+
+def as_annotations(votes: Any) -> Annotations:
+    """Accept votes in any usual form: Annotations, a long frame, or an items x annotators matrix."""
+    if isinstance(votes, Annotations):
+        return votes
+    if hasattr(votes, "columns") or isinstance(votes, dict):
+        return Annotations.from_frame(votes)
+    if getattr(votes, "ndim", None) == 2 or (isinstance(votes, list) and votes and isinstance(votes[0], list)):
+        return Annotations.from_matrix(votes)
+    raise InputError(
+        f"expected Annotations, a frame with item, annotator and label columns, or a matrix; got {type(votes).__name__}"
+    )
+
+
+def _history_of(result: Result) -> dict[Any, Floats]:
+    """The user's history alone, keyed by annotator, as [true, observed] counts."""
+    assert result.history is not None
+    return dict(zip(result.votes.annotators.tolist(), result.history.transpose(0, 2, 1), strict=True))
+
+
+def _warn_if_switched(result: Result) -> None:
+    """The likelihood does not change when classes are renamed; warn if another naming fits the votes better."""
+    n_classes = result.votes.n_classes
+    if n_classes < 2 or result.votes.n_votes == 0 or result.annotators.confusion() is None:
+        return
+    pooled = np.einsum("a,akl->kl", result.votes.votes_per_annotator.astype(float), result.confusion)
+    if (pooled.argmax(axis=1) == np.arange(n_classes)).all():
+        return
+    from scipy.optimize import linear_sum_assignment
+
+    rows, best = linear_sum_assignment(-pooled)
+    if pooled[rows, best].sum() > np.trace(pooled) * (1 + 1e-6):
+        moved = ", ".join(
+            f"{result.votes.classes[k]} -> {result.votes.classes[b]}" for k, b in zip(rows, best, strict=True) if k != b
+        )
+        warnings.warn(
+            f"the fitted classes look renamed ({moved}): most annotators would be more often right under other names; "
+            "give some gold labels, or use a stronger prior",
+            DataWarning,
+            stacklevel=4,
+        )

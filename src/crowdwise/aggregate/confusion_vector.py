@@ -1,0 +1,39 @@
+"""Confusion vector: one accuracy per annotator and true class, wrong answers uniform.
+
+Model      P(vote l | true k) = w_ak if l = k else (1 - w_ak) / (K - 1)
+M-step     w_ak = (expected right answers on class k + right) / (answers on k + right + wrong)
+
+Notes
+-----
+Between one-coin (one number per annotator) and Dawid-Skene (K^2). The off-diagonal depends on the
+true class, which some presentations print the other way round. Cost per iteration: O(E K).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crowdwise.aggregate.base import IterativeAggregator
+from crowdwise.aggregate.history import right_and_wrong
+from crowdwise.aggregate.problem import Problem
+from crowdwise.aggregate.settings import setting
+from crowdwise.annotators.accuracy import ClassAccuracy
+from crowdwise.engines.alternate import Fit
+
+__all__ = ["ConfusionVector"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ConfusionVector(IterativeAggregator):
+    """One accuracy per annotator and true class, wrong answers uniform over the other classes."""
+
+    right: float = setting(1.0, "Pseudo-count of right answers per annotator and class (Beta prior).", low=0)
+    wrong: float = setting(0.0, "Pseudo-count of wrong answers per annotator and class (Beta prior).", low=0)
+
+    name: ClassVar[str] = "confusion-vector"
+
+    def _fit(self, problem: Problem) -> Fit:
+        votes = problem.votes
+        right, wrong = right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)
+        return self._alternate(problem, problem.marginals(), ClassAccuracy.start(right + self.right, wrong + self.wrong))

@@ -1,0 +1,61 @@
+"""Dawid-Skene: a confusion matrix per annotator, fitted by EM.
+
+Model      p(votes, z) = prod_n d[z_n] prod_{votes e on n} pi[a_e, z_n, y_e]
+E-step     log q_nk = log d_k + sum_e log pi[a_e, k, y_e] + const
+M-step     d_k = sum_n q_nk / N;  pi_akl proportional to C_akl + smoothing,
+           C_akl = sum of q_nk over the votes l of annotator a
+
+Symbols
+-------
+pi_akl : [A, K, L]   P(observed l | true k); the paper's pi^(k)_jl
+q_nk : [N, K]        posterior of the true class; the paper's T_ij
+
+Notes
+-----
+Starts from vote shares. Smoothing adds ``smoothing`` pseudo-votes per class to every row, spread
+over labels in proportion to the annotator's own use of them (see `own_share_smoothing`); 0 gives
+the paper's maximum likelihood. Hard assignment is the fast variant of Sinha, Rao and
+Balasubramanian (2018). Cost per iteration: O(E K).
+
+References
+----------
+Dawid and Skene (1979), Applied Statistics 28(1), 20-28.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crowdwise.aggregate.base import IterativeAggregator
+from crowdwise.aggregate.problem import Problem
+from crowdwise.aggregate.settings import setting
+from crowdwise.annotators.confusion import Confusion, own_share_smoothing
+from crowdwise.engines.alternate import Fit
+
+__all__ = ["DawidSkene"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DawidSkene(IterativeAggregator):
+    """Dawid-Skene (1979): a confusion matrix per annotator, fitted by EM.
+
+    Examples
+    --------
+    >>> from crowdwise.datasets import dawid_skene_1979
+    >>> model = DawidSkene(smoothing=0, tol=1e-8).fit(dawid_skene_1979())
+    >>> model.prior_.round(3).tolist()
+    [0.4, 0.422, 0.112, 0.067]
+    """
+
+    smoothing: float = setting(0.01, "Pseudo-votes per class added to every confusion row; 0 is maximum likelihood.", low=0)
+    hard: bool = setting(False, "Assign items to their best class between iterations (fast Dawid-Skene).")
+
+    name: ClassVar[str] = "dawid-skene"
+
+    def _fit(self, problem: Problem) -> Fit:
+        votes = problem.votes
+        pseudo = own_share_smoothing(votes, self.smoothing)
+        if problem.history is not None:
+            pseudo = pseudo + problem.history
+        return self._alternate(problem, problem.marginals(), Confusion.start(pseudo, votes.n_annotators), hard=self.hard)

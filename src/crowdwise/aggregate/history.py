@@ -1,0 +1,102 @@
+"""What is known of annotators before these votes, as confusion counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.annotators.protocol import counts_of
+from crowdwise.encode import Where, codes_of, find_column, series_of, tidy, to_polars
+from crowdwise.errors import InputError
+from crowdwise.result import Result
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["encode_history", "right_and_wrong"]
+
+Floats = NDArray[np.float64]
+
+
+def encode_history(votes: Annotations, history: Any) -> Floats:
+    """Return earlier answers as counts, [A, L, K]; annotators without history get zeros.
+
+    Parameters
+    ----------
+    votes : Annotations
+    history : Result, estimator, mapping or frame
+        A fitted result or estimator of an earlier campaign with the same classes; a mapping from
+        annotator to a [K, K] matrix of counts (true x observed) or to a pair (right, wrong); or a
+        frame with columns annotator, right, wrong or annotator, accuracy, n_votes (what
+        ``crowdwise aggregate --annotators`` writes).
+    """
+    history = getattr(history, "result_", history)
+    n_classes = votes.n_classes
+    counts = np.zeros((votes.n_annotators, n_classes, n_classes))
+    if isinstance(history, Result):
+        return _from_result(votes, history, counts)
+    if hasattr(history, "columns"):
+        history = _from_frame(history)
+    if not isinstance(history, Mapping):
+        raise InputError(f"annotator_prior must be a result, a mapping or a frame; got {type(history).__name__}")
+    known = {str(name): a for a, name in enumerate(votes.annotators)}
+    for name, value in history.items():
+        matrix = _matrix(name, np.asarray(value, float), n_classes)
+        if str(name) in known:
+            counts[known[str(name)]] = matrix.T
+    return counts
+
+
+def right_and_wrong(history: Floats | None, n_annotators: int, n_classes: int) -> tuple[Floats, Floats]:
+    """Earlier right and wrong answers by true class, two arrays [A, K]."""
+    if history is None:
+        zeros = np.zeros((n_annotators, n_classes))
+        return zeros, zeros
+    right = np.einsum("akk->ak", history).copy()
+    return right, history.sum(axis=1) - right
+
+
+def _matrix(name: Any, value: Floats, n_classes: int) -> Floats:
+    if not (np.isfinite(value).all() and (value >= 0).all()):
+        raise InputError(f"history of annotator {name!r}: counts must be finite numbers >= 0, got {value.tolist()}")
+    if value.shape == (n_classes, n_classes):
+        return value
+    if value.shape != (2,):
+        raise InputError(
+            f"history of annotator {name!r}: expected (right, wrong) or a {n_classes} x {n_classes} matrix of counts "
+            f"(true x observed), got shape {value.shape}"
+        )
+    right, wrong = value
+    spread = np.full((n_classes, n_classes), wrong / max(n_classes * (n_classes - 1), 1))
+    np.fill_diagonal(spread, right / n_classes)
+    return spread
+
+
+def _from_result(votes: Annotations, result: Result, counts: Floats) -> Floats:
+    """Expected counts of an earlier fit, class by class and annotator by annotator."""
+    old = counts_of(result.votes, result.posterior)
+    if result.history is not None:
+        old += result.history
+    classes = codes_of(tidy(series_of(votes.classes)), tidy(series_of(result.votes.classes)))
+    who = codes_of(tidy(series_of(votes.annotators)), tidy(series_of(result.votes.annotators)))
+    kept, seen = np.flatnonzero(classes >= 0), np.flatnonzero(who >= 0)
+    counts[np.ix_(seen, kept, kept)] = old[np.ix_(who[seen], classes[kept], classes[kept])]
+    return counts
+
+
+def _from_frame(frame: Any) -> dict[Any, tuple[float, float]]:
+    table = to_polars(frame)
+    names = table[find_column(table, "annotator", None, Where("annotator history"))].to_list()
+    if {"right", "wrong"} <= set(table.columns):
+        right, wrong = table["right"].to_numpy(), table["wrong"].to_numpy()
+    elif {"accuracy", "n_votes"} <= set(table.columns):
+        accuracy, n = table["accuracy"].to_numpy(), table["n_votes"].to_numpy()
+        right, wrong = accuracy * n, (1 - accuracy) * n
+    else:
+        raise InputError(
+            f"annotator history needs the columns right and wrong, or accuracy and n_votes; found {', '.join(table.columns)}"
+        )
+    return dict(zip(names, zip(right.tolist(), wrong.tolist(), strict=True), strict=True))

@@ -1,0 +1,43 @@
+"""One-coin: one accuracy per annotator, wrong answers uniform over the other classes.
+
+Model      P(vote l | true k) = w_a if l = k else (1 - w_a) / (K - 1)
+M-step     w_a = (expected right answers + right) / (answers + right + wrong)
+
+Notes
+-----
+A MAP estimate under Beta(1 + right, 1 + wrong); the defaults 2 and 1 make it the posterior mean
+under Beta(2, 1), so that nobody is infallible after one right answer. One number per annotator suits
+annotators with few votes; where classes are confused in one direction more than in the other it can
+lose to majority vote. Class shares default to uniform: learned ones and symmetric annotators feed
+each other (on a set of bird photographs this cost 14 points). Cost per iteration: O(E), no factor K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from crowdwise.aggregate.base import IterativeAggregator
+from crowdwise.aggregate.history import right_and_wrong
+from crowdwise.aggregate.problem import Problem
+from crowdwise.aggregate.settings import setting
+from crowdwise.annotators.accuracy import OneAccuracy
+from crowdwise.engines.alternate import Fit
+
+__all__ = ["OneCoin"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OneCoin(IterativeAggregator):
+    """One accuracy per annotator, wrong answers uniform over the other classes."""
+
+    class_prior: Any = setting("uniform", 'Class shares: "uniform", "learn", or K probabilities.', free=True)
+    right: float = setting(2.0, "Pseudo-count of right answers per annotator (Beta prior).", low=0)
+    wrong: float = setting(1.0, "Pseudo-count of wrong answers per annotator (Beta prior).", low=0)
+
+    name: ClassVar[str] = "one-coin"
+
+    def _fit(self, problem: Problem) -> Fit:
+        votes = problem.votes
+        right, wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes))
+        return self._alternate(problem, problem.marginals(), OneAccuracy.start(right + self.right, wrong + self.wrong, votes.n_classes))

@@ -1,0 +1,122 @@
+"""What a method is given to fit, and the posteriors it may start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.annotations import Annotations
+from crowdwise.annotators.protocol import weight_of
+from crowdwise.encode import codes_of, series_of, tidy
+from crowdwise.engines.alternate import Progress
+from crowdwise.errors import SettingError
+from crowdwise.kernels.posterior import harden
+from crowdwise.kernels.votes import vote_shares
+from crowdwise.priors.marginals import Marginals
+from crowdwise.result import Result
+
+__all__ = ["Problem", "carried_posterior", "start_posteriors"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Votes and everything known beside them, validated and encoded.
+
+    Attributes
+    ----------
+    known : [N] or [0]
+        Class codes of gold items, -1 elsewhere.
+    history : [A, L, K] or None
+        Earlier answers of annotators, as counts.
+    class_prior : [K] or None
+        Given class shares; None means learn them.
+    warm : [N, K] or None
+        Posterior to go on from.
+    """
+
+    votes: Annotations
+    known: NDArray[np.int16]
+    history: Floats | None
+    class_prior: Floats | None
+    warm: Floats | None
+    rng: np.random.Generator
+    progress: Progress | None
+
+    @property
+    def shares(self) -> Floats:
+        """Vote shares, [N, K]."""
+        votes = self.votes
+        return vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
+
+    def marginals(self, pseudo_count: float = 0.0) -> Marginals:
+        """Point class shares: the given ones, or to be learned."""
+        if self.class_prior is not None:
+            return Marginals(self.class_prior, learn=False)
+        return Marginals(np.full(self.votes.n_classes, 1 / self.votes.n_classes), pseudo_count=pseudo_count)
+
+
+def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]:
+    """Posteriors to start from: `init` first, then random ones; a warm start is the only one."""
+    if problem.warm is not None:
+        return [problem.warm]
+    votes = problem.votes
+    shares = problem.shares
+    if isinstance(init, str):
+        first = _named_start(problem, init, shares)
+    else:
+        first = np.asarray(init, float)
+        if first.shape != shares.shape or not np.allclose(first.sum(axis=1), 1) or (first < 0).any():
+            raise SettingError(f"init must be a posterior of shape {(votes.n_items, votes.n_classes)} whose rows sum to one")
+    return [first, *(_random_start(problem, shares) for _ in range(restarts - 1))]
+
+
+def _named_start(problem: Problem, init: str, shares: Floats) -> Floats:
+    if init == "random":
+        return _random_start(problem, shares)
+    if init == "hard-votes":
+        return harden(shares)
+    if init == "one-coin":
+        from crowdwise.aggregate.one_coin import OneCoin
+
+        return OneCoin()._fit(problem).posterior
+    return shares
+
+
+def _random_start(problem: Problem, shares: Floats) -> Floats:
+    """Half noise, half vote shares: the votes keep the classes' names attached to them."""
+    noise = problem.rng.dirichlet(np.ones(shares.shape[1]), size=len(shares))
+    return 0.5 * shares + 0.5 * noise
+
+
+def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
+    """Posterior of an earlier fit, carried over to `votes` with their own items and classes.
+
+    Items not seen before get the earlier model's opinion of their votes. Where classes are new,
+    the earlier model knows nothing of them, so vote shares are mixed in.
+    """
+    old = earlier.votes
+    columns = codes_of(tidy(series_of(old.classes)), tidy(series_of(votes.classes)))
+    rows = codes_of(tidy(series_of(votes.items)), tidy(series_of(old.items)))
+    shares = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
+    if (columns < 0).any():
+        return shares
+    carried = np.zeros(shares.shape)
+    seen = rows >= 0
+    carried[np.ix_(seen, columns)] = earlier.posterior[rows[seen]]
+    if votes.n_classes > old.n_classes:
+        carried[~seen] = shares[~seen]
+        return 0.5 * carried + 0.5 * shares
+    order = np.argsort(columns)
+    fresh = votes[~seen].with_classes(old.classes.tolist()) if (~seen).any() else None
+    if fresh is not None:
+        who = codes_of(tidy(series_of(votes.annotators)), tidy(series_of(old.annotators)))
+        opinion = np.zeros((fresh.n_items, old.n_classes))
+        model = earlier.annotators.aligned(who, np.full(fresh.n_items, -1))
+        model.infer(fresh, earlier.prior.log_prob(), np.empty(0, np.int16), opinion)
+        carried[~seen] = opinion[:, order]
+    return carried

@@ -1,0 +1,49 @@
+"""Wawa (worker agreement with aggregate): a vote weighted by agreement with the majority.
+
+1. majority vote;  2. w_a = share of a's votes that equal it;  3. vote again with these weights.
+
+Notes
+-----
+Annotators with earlier answers (`annotator_prior`) or gold items start from those: the agreement of
+a gold item is with its known label. Cost: O(E), two passes.
+
+References
+----------
+Appen's "agreement with aggregate"; the definition is that of crowd-kit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from crowdwise.aggregate.base import Aggregator
+from crowdwise.aggregate.history import right_and_wrong
+from crowdwise.aggregate.majority import weighted_vote
+from crowdwise.aggregate.problem import Problem
+from crowdwise.annotators.protocol import sum_by_annotator
+from crowdwise.annotators.weights import VoteWeights
+from crowdwise.engines.alternate import Fit
+from crowdwise.kernels.numerics import best_class
+
+__all__ = ["Wawa"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Wawa(Aggregator):
+    """A vote in which every annotator weighs as much as it agrees with the majority."""
+
+    name: ClassVar[str] = "wawa"
+
+    def _fit(self, problem: Problem) -> Fit:
+        votes = problem.votes
+        first = weighted_vote(problem, VoteWeights(np.ones(votes.n_annotators)))
+        majority = best_class(first.posterior, first.prior.probability)
+        earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)]
+        right = sum_by_annotator(votes, (votes.label == majority[votes.item]).astype(float)) + earlier[0]
+        total = sum_by_annotator(votes, np.ones(votes.n_votes)) + earlier[0] + earlier[1]
+        typical = float(right.sum() / total.sum()) if total.sum() > 0 else 1.0
+        weight = np.where(total > 0, right / np.where(total > 0, total, 1.0), typical)
+        return weighted_vote(problem, VoteWeights(weight, typical), n_iter=2)

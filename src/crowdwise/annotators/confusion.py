@@ -1,0 +1,146 @@
+"""A confusion matrix per annotator, as a point (EM) or with Dirichlet rows (variational Bayes).
+
+Symbols
+-------
+pi_alk : [A, L, K]      P(observed l | true k); sums to one over l
+prior_alk : [A, L, K]   pseudo-counts (point) or Dirichlet parameters (Bayesian)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.annotators.protocol import counts_of, infer_by_table, table_log_lik
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["Confusion", "DirichletConfusion", "own_share_smoothing"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+
+def own_share_smoothing(votes: Annotations, smoothing: float) -> Floats:
+    """Pseudo-counts that pull every row towards the annotator's own label shares, [A, L, 1].
+
+    Uniform smoothing would make an annotator who always answers the same look informative: rows
+    of frequent classes, with more counts, would be smoothed less. Towards the own shares, all
+    rows of such an annotator are equal and the votes carry no evidence, as they should.
+    """
+    n_classes = votes.n_classes
+    used = np.bincount(votes.row, weights=votes.weight, minlength=votes.n_annotators * n_classes)
+    used = used.reshape(votes.n_annotators, n_classes) + max(smoothing, 1e-12)
+    shares = used / used.sum(axis=1, keepdims=True)
+    return np.asarray(smoothing * n_classes * shares)[:, :, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """Confusion matrices as points: pi_akl proportional to C_akl + pseudo-count (a MAP step)."""
+
+    prior_alk: Floats
+    pi_alk: Floats
+    pooled_lk: Floats
+
+    @classmethod
+    def start(cls, prior_alk: Floats, n_annotators: int) -> Confusion:
+        """Before any data: uniform rows."""
+        n_classes = prior_alk.shape[1]
+        uniform = np.full((n_annotators, n_classes, n_classes), 1 / n_classes)
+        return cls(prior_alk, uniform, uniform[0] if n_annotators else np.full((n_classes, n_classes), 1 / n_classes))
+
+    def update(self, votes: Annotations, posterior: Floats) -> Confusion:
+        """M-step: normalise expected counts plus pseudo-counts over the observed label."""
+        counts = counts_of(votes, posterior)
+        # One pseudo-vote keeps classes that nobody was ever seen on from an empty row.
+        pooled = _normalised(counts.sum(axis=0) + 1 / votes.n_classes)
+        counts += self.prior_alk
+        return replace(self, pi_alk=_normalised(counts), pooled_lk=pooled)
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step."""
+        return infer_by_table(votes, self.pi_alk, log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """log pi of each vote, [len(index), K]."""
+        return table_log_lik(votes, index, log_floored(self.pi_alk))
+
+    def penalty(self) -> float:
+        """Minus the log-density of the Dirichlet(1 + pseudo-count) rows, up to its constant."""
+        return float(-(self.prior_alk * log_floored(self.pi_alk)).sum())
+
+    def aligned(self, index: Integers, item_index: Integers) -> Confusion:
+        """Reorder; an annotator never seen gets the pooled matrix."""
+        padded = np.concatenate([self.pi_alk, self.pooled_lk[None]])
+        prior = self.prior_alk if len(self.prior_alk) == 1 else np.concatenate([self.prior_alk, self.prior_alk[:1] * 0])[index]
+        return replace(self, pi_alk=padded[index], prior_alk=prior)
+
+    def confusion(self) -> Floats:
+        """[A, K, L]."""
+        return self.pi_alk.transpose(0, 2, 1)
+
+    def concentration(self) -> None:
+        """A point estimate has no posterior."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletConfusion:
+    """Confusion matrices with Dirichlet rows: beta = beta0 + expected counts."""
+
+    prior_alk: Floats
+    beta_alk: Floats
+
+    @classmethod
+    def start(cls, prior_alk: Floats, n_annotators: int) -> DirichletConfusion:
+        """Before any data: the prior."""
+        n_classes = prior_alk.shape[1]
+        return cls(prior_alk, np.array(np.broadcast_to(prior_alk, (n_annotators, n_classes, n_classes))))
+
+    def update(self, votes: Annotations, posterior: Floats) -> DirichletConfusion:
+        """Condition the rows on expected counts."""
+        beta = counts_of(votes, posterior)
+        beta += self.prior_alk
+        return replace(self, beta_alk=beta)
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step with E[log pi] in the place of log pi."""
+        return infer_by_table(votes, np.exp(expected_log(self.beta_alk, 1)), log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """E[log pi] of each vote, [len(index), K]."""
+        return table_log_lik(votes, index, expected_log(self.beta_alk, 1))
+
+    def penalty(self) -> float:
+        """KL of every row from its prior."""
+        return dirichlet_kl(self.beta_alk, self.prior_alk, 1)
+
+    def aligned(self, index: Integers, item_index: Integers) -> DirichletConfusion:
+        """Reorder; an annotator never seen has the prior (shared, or the mean of the individual ones)."""
+        population = self.prior_alk.mean(axis=0)
+        shared = len(self.prior_alk) == 1
+        prior = self.prior_alk if shared else np.concatenate([self.prior_alk, population[None]])[index]
+        return replace(self, prior_alk=prior, beta_alk=np.concatenate([self.beta_alk, population[None]])[index])
+
+    def confusion(self) -> Floats:
+        """Posterior mean, [A, K, L]."""
+        return _normalised(self.beta_alk).transpose(0, 2, 1)
+
+    def concentration(self) -> Floats:
+        """Dirichlet parameters, [A, K, L]."""
+        return self.beta_alk.transpose(0, 2, 1)
+
+
+def _normalised(counts_alk: Floats) -> Floats:
+    """Divide by the sum over observed labels; rows without any count become uniform."""
+    total = counts_alk.sum(axis=-2, keepdims=True)
+    empty = total == 0
+    if not empty.any():
+        return np.asarray(counts_alk / total)
+    return np.where(empty, 1 / counts_alk.shape[-2], counts_alk / np.where(empty, 1.0, total))

@@ -1,0 +1,79 @@
+"""Annotators as weights of a vote: majority (all one), Wawa and zero-based skill.
+
+The posterior is the weighted share of votes, not a probability model; there is no bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.votes import vote_shares
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["VoteWeights"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class VoteWeights:
+    """One weight >= 0 per annotator; `typical` is the weight of one never seen."""
+
+    weight: Floats
+    typical: float = 1.0
+    additive_in: ClassVar[str] = "share"
+
+    def shares(self, votes: Annotations, prior: Floats) -> Floats:
+        """Weighted vote shares, [N, K]; items without (weighted) votes get the class prior."""
+        weight = self._weight_of_votes(votes)
+        posterior = vote_shares(votes.item_ptr, votes.label, weight, votes.n_classes)
+        posterior[np.bincount(votes.item, weights=weight, minlength=votes.n_items) <= 0] = prior
+        return posterior
+
+    def update(self, votes: Annotations, posterior: Floats) -> VoteWeights:
+        """Weights are set by the method, not by this part."""
+        return self
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """Overwrite `posterior` with weighted shares; a share has no evidence."""
+        shares = self.shares(votes, np.exp(log_prior[0]))
+        clamp(shares, known)
+        change = float(np.abs(shares - posterior).max(initial=0.0))
+        posterior[:] = shares
+        return 0.0, change
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """What each vote adds to the share of each class, [len(index), K]; votes of one item sum to its shares."""
+        weight = self._weight_of_votes(votes)[index]
+        total = np.bincount(votes.item[index], weights=weight, minlength=votes.n_items)[votes.item[index]]
+        rows = np.zeros((len(index), votes.n_classes))
+        rows[np.arange(len(index)), votes.label[index]] = weight / np.where(total > 0, total, 1.0)
+        return rows
+
+    def penalty(self) -> float:
+        """No prior."""
+        return 0.0
+
+    def aligned(self, index: Integers, item_index: Integers) -> VoteWeights:
+        """Reorder; an annotator never seen has the typical weight."""
+        return replace(self, weight=np.append(self.weight, self.typical)[index])
+
+    def confusion(self) -> None:
+        """A weight says nothing of single classes; the result reports a plug-in estimate."""
+        return None
+
+    def concentration(self) -> None:
+        """No posterior."""
+        return None
+
+    def _weight_of_votes(self, votes: Annotations) -> Floats:
+        weight = self.weight[votes.annotator]
+        return weight if votes.weight is None else weight * votes.weight

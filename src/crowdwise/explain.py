@@ -1,0 +1,86 @@
+"""Why an item got its label: the additive, exact contributions of the prior and of each vote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from crowdwise.errors import InputError
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """How one item got its label.
+
+    Attributes
+    ----------
+    item, label, against
+        The item, its label, and the runner-up that the contributions speak against.
+    confidence : float
+        Posterior probability of the label.
+    unit : str
+        "log-odds" (natural log of label : against) for models, "share" for votes that are counted.
+    rows : frame
+        One row for the class prior and one per vote: source, vote, contribution. Contributions
+        add up to `total`: the log-odds, or the difference of shares.
+    known : bool
+        The label was given as gold; the contributions show what the votes alone would say.
+    """
+
+    item: Any
+    label: Any
+    against: Any
+    confidence: float
+    unit: str
+    rows: pl.DataFrame
+    total: float
+    known: bool
+
+
+def explain(result: Result, item: Any) -> Explanation:
+    """Decompose the label of `item` against the best other class."""
+    votes = result.votes
+    found = votes._positions([item], "item")
+    n = int(found[0])
+    if votes.n_classes < 2:
+        raise InputError("there is one class only, so there is nothing to explain; name the others with classes=... or --classes")
+    index = np.arange(votes.item_ptr[n], votes.item_ptr[n + 1])
+    evidence = result.annotators.log_lik(votes, index)
+    unit = getattr(result.annotators, "additive_in", "log-odds")
+    if unit == "share":
+        # Shares are of votes only; the class prior decides nothing but ties and empty items.
+        prior = np.zeros(votes.n_classes) if len(index) else result.class_prior
+    else:
+        log_prior = result.prior.log_prob()
+        prior = log_prior[n if len(log_prior) > 1 else 0]
+    label = int(result.codes[n])
+    others = (prior + evidence.sum(axis=0)).copy()
+    others[label] = -np.inf
+    against = int(others.argmax())
+    contribution = np.concatenate([[prior[label] - prior[against]], evidence[:, label] - evidence[:, against]])
+    rows = pl.DataFrame(
+        {
+            "source": ["class prior", *(str(a) for a in votes.annotators[votes.annotator[index]])],
+            "vote": [None, *(str(c) for c in votes.classes[votes.label[index]])],
+            "contribution": contribution,
+        },
+        schema_overrides={"vote": pl.String},
+    )
+    return Explanation(
+        item=votes.items[n],
+        label=votes.classes[label],
+        against=votes.classes[against],
+        confidence=float(result.confidence[n]),
+        unit=unit,
+        rows=rows,
+        total=float(contribution.sum()),
+        known=votes.gold is not None and votes.gold[n] >= 0,
+    )

@@ -1,0 +1,52 @@
+"""Appen (Figure Eight, CrowdFlower): the full CSV, one row per judgment."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from crowdwise.io.export import Export, Request, choose_question, tabular
+from crowdwise.io.source import Source
+
+NAME = "appen"
+DESCRIPTION = "Appen full CSV: _unit_id, _worker_id, <question>, <question>_gold; weight='_trust' weighs by trust"
+
+
+def matches(source: Source) -> bool:
+    """Recognise the two identifiers."""
+    return source.kind == "delimited" and {"_unit_id", "_worker_id"} <= set(source.columns)
+
+
+def read(source: Source, request: Request) -> Export:
+    """Return the votes of workers who were not tainted, and the gold of test questions."""
+    table = source.table(source.columns)
+    frame = table.frame
+    wanted = request.question or request.label
+    questions = [name.removesuffix("_gold") for name in frame.columns if name.endswith("_gold") and name != "_gold"]
+    questions = [name for name in questions if name in frame.columns]
+    if not questions or (wanted in frame.columns and wanted not in questions):
+        # Without test questions, answers and input data cannot be told apart by name.
+        questions = [name for name in frame.columns if not name.startswith("_")]
+    question = choose_question(questions, wanted, source.name)
+    gold = None
+    if f"{question}_gold" in frame.columns:
+        gold = frame[f"{question}_gold"]
+        # A test question that accepts several answers, one per line, has no single true class.
+        several = gold.str.contains("\n").fill_null(False)
+        untested = ~_true(frame, "_golden") if "_golden" in frame.columns else pl.repeat(False, len(frame), eager=True)
+        gold = gold.to_frame("x").select(pl.when(pl.lit(several | untested)).then(None).otherwise(pl.col("x"))).to_series()
+    return tabular(
+        table,
+        frame[request.item or "_unit_id"],
+        frame[request.annotator or "_worker_id"],
+        frame[question],
+        weight=frame[request.weight] if request.weight else None,
+        gold=gold,
+        drop=_true(frame, "_tainted"),
+        why="tainted judgments",
+    )
+
+
+def _true(frame: pl.DataFrame, name: str) -> pl.Series:
+    if name not in frame.columns:
+        return pl.repeat(False, len(frame), eager=True)
+    return frame[name].str.to_lowercase().is_in(["true", "1", "t", "yes"]).fill_null(False)

@@ -1,0 +1,50 @@
+"""doccano: a folder (or several files) with one JSONL file per user; the file name is the annotator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdwise.errors import InputError
+from crowdwise.io.export import Ballot, Export, Request
+from crowdwise.io.source import Record, Source
+
+NAME = "doccano"
+DESCRIPTION = "doccano: a folder with <user>.jsonl files, or several files; the annotator is the file name"
+
+
+def matches(source: Source) -> bool:
+    """Recognise an id and a text with a list of labels or entities, in the first file."""
+    part = source.parts[0] if source.parts else source
+    if part.kind not in ("json", "jsonl"):
+        return False
+    first = part.first
+    return bool({"id", "text"} <= first.keys()) and any(
+        isinstance(first.get(key), list) for key in ("label", "labels", "entities")
+    )
+
+
+def read(source: Source, request: Request) -> Export:
+    """Return the votes of every file; unlabelled documents keep their item."""
+    parts = [part for part in (source.parts or (source,)) if part.path.suffix in (".json", ".jsonl")]
+    names = [part.path.stem for part in parts]
+    if "all" in names:
+        raise InputError(
+            f"{parts[names.index('all')].name}: the shared export loses who annotated; turn off sharing of annotations, "
+            "export one file per user, and give the folder"
+        )
+    ballot = Ballot(source)
+    for name, part in zip(names, parts, strict=True):
+        for row, record in part.records:
+            value = _label(record)
+            if isinstance(value, list) and len(value) > 1:
+                raise InputError(f"{part.name} row {row}: several labels {value!r:.80}; a vote has one label here")
+            ballot.vote(row, record.get("id"), name, {"label": value})
+    return ballot.export(request.question or request.label)
+
+
+def _label(record: Record) -> Any:
+    """Return the label of a document; spans are [start, end, label] and count as labels of their own."""
+    value = record.get("label", record.get("labels", record.get("entities")))
+    if isinstance(value, list) and any(isinstance(part, list | dict) for part in value):
+        return [part[-1] if isinstance(part, list) else part.get("label") for part in value]
+    return value

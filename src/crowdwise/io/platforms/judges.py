@@ -1,0 +1,69 @@
+"""Votes of language models (or people) as judges: JSONL, one vote per line or several below an item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from crowdwise.io.export import Ballot, Export, Request
+from crowdwise.io.source import Record, Source
+
+NAME = "judges"
+DESCRIPTION = 'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item'
+
+# In order of preference: a file may hold a verdict and the score that led to it.
+_ITEM = ("item", "item_id", "id", "example_id", "sample_id", "prompt_id", "question_id", "task_id", "uid", "key")
+_JUDGE = ("judge", "judge_id", "judge_name", "judge_model", "annotator", "rater", "model", "model_id", "model_name", "name")
+_LABEL = (
+    "label",
+    "verdict",
+    "winner",
+    "decision",
+    "judgment",
+    "judgement",
+    "preference",
+    "choice",
+    "answer",
+    "vote",
+    "rating",
+    "score",
+)
+_LISTS = ("judgments", "judgements", "verdicts", "votes", "judges", "ratings")
+
+
+def matches(source: Source) -> bool:
+    """Recognise an item with a list of judgments, or a line with item, judge and verdict."""
+    if source.kind not in ("json", "jsonl") or _key(source.first, _ITEM) is None:
+        return False
+    nested = _key(source.first, _LISTS)
+    if nested is not None:
+        return isinstance(source.first[nested], list | dict)
+    is_judge = any(name in source.first for name in _JUDGE if name.startswith(("judge", "model")))
+    return is_judge and _key(source.first, _LABEL) is not None
+
+
+def read(source: Source, request: Request) -> Export:
+    """Return the votes; `question` names the field to read where there are several."""
+    ballot = Ballot(source)
+    labels = [name for name in (request.question, request.label) if name] or _LABEL
+    for row, record in source.records:
+        item = record.get(_key(record, _ITEM) or "")
+        nested = record.get(_key(record, _LISTS) or "")
+        if isinstance(nested, dict):
+            nested = [{"judge": judge, "label": label} if not isinstance(label, dict) else {"judge": judge} | label
+                      for judge, label in nested.items()]  # fmt: skip
+        if nested is not None:
+            ballot.item(item)
+        for vote in nested if isinstance(nested, list) else [record]:
+            if isinstance(vote, dict):
+                judge = vote.get(_key(vote, _JUDGE) or "")
+                ballot.vote(row, item, judge, {"label": _scalar(vote.get(_key(vote, labels) or ""))})
+    return ballot.export(None)
+
+
+def _key(record: Record, names: Iterable[str]) -> str | None:
+    return next((name for name in names if name in record), None)
+
+
+def _scalar(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value

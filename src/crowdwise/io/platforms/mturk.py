@@ -1,0 +1,69 @@
+"""Amazon Mechanical Turk: the batch results CSV, one row per assignment."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from crowdwise.io.export import Export, Request, choose_question, tabular
+from crowdwise.io.source import Source
+
+NAME = "mturk"
+DESCRIPTION = "Mechanical Turk batch CSV: HITId, WorkerId, Answer.*; rejected assignments are left out"
+
+_ANSWER = "Answer."
+
+
+def matches(source: Source) -> bool:
+    """Recognise HITId and WorkerId beside an Answer.* column."""
+    return (
+        source.kind == "delimited"
+        and {"HITId", "WorkerId"} <= set(source.columns)
+        and any(name.startswith(_ANSWER) for name in source.columns)
+    )
+
+
+def read(source: Source, request: Request) -> Export:
+    """Return the votes; the item is the HIT unless `item` names another column (Input.*)."""
+    table = source.table(source.columns)
+    frame = table.frame
+    questions = _questions(frame)
+    wanted = request.question or request.label
+    question = choose_question(list(questions), wanted and wanted.removeprefix(_ANSWER), source.name)
+    if "AssignmentStatus" in frame.columns:
+        rejected = (frame["AssignmentStatus"].str.to_lowercase() == "rejected").fill_null(False)
+    elif "Reject" in frame.columns:
+        rejected = frame["Reject"].is_not_null()
+    else:
+        rejected = None
+    return tabular(
+        table,
+        frame[request.item or "HITId"],
+        frame[request.annotator or "WorkerId"],
+        _answers(frame, question, questions[question]),
+        weight=frame[request.weight] if request.weight else None,
+        drop=rejected,
+        why="rejected assignments",
+    )
+
+
+def _questions(frame: pl.DataFrame) -> dict[str, list[str]]:
+    """Group answer columns: radio buttons arrive as one true/false column per option."""
+    groups: dict[str, list[str]] = {}
+    for name in frame.columns:
+        if not name.startswith(_ANSWER):
+            continue
+        question, _, option = name.removeprefix(_ANSWER).rpartition(".")
+        is_button = bool(question and option) and frame[name].drop_nulls().str.to_lowercase().is_in(["true", "false"]).all()
+        groups.setdefault(question if is_button else name.removeprefix(_ANSWER), []).append(name)
+    return groups
+
+
+def _answers(frame: pl.DataFrame, question: str, columns: list[str]) -> pl.Series:
+    if columns == [_ANSWER + question]:
+        return frame[columns[0]]
+    # With one button on, coalesce returns its option; rows with none are missing.
+    options = [
+        pl.when(pl.col(name).str.to_lowercase() == "true").then(pl.lit(name.removeprefix(f"{_ANSWER}{question}.")))
+        for name in columns
+    ]
+    return frame.select(pl.coalesce(options).alias("label")).to_series()

@@ -1,0 +1,48 @@
+"""Prodigy: JSONL from db-out, one line per answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdwise.errors import InputError
+from crowdwise.io.export import Ballot, Export, Request
+from crowdwise.io.source import Record, Source
+
+NAME = "prodigy"
+DESCRIPTION = "Prodigy JSONL: _input_hash, _annotator_id or _session_id, answer, accept; ignored answers are missing"
+
+
+def matches(source: Source) -> bool:
+    """Recognise a hash beside an answer."""
+    return (
+        source.kind in ("json", "jsonl")
+        and "answer" in source.first
+        and bool({"_input_hash", "_task_hash"} & source.first.keys())
+    )
+
+
+def read(source: Source, request: Request) -> Export:
+    """Return the votes: the chosen option, or accept and reject where one label was shown."""
+    ballot = Ballot(source)
+    for row, record in source.records:
+        person = record.get("_annotator_id") or record.get("_session_id")
+        if person is None:
+            raise InputError(
+                f"{source.name} {source.unit} {row}: neither _annotator_id nor _session_id, so nobody knows who answered; "
+                "open Prodigy with ?session=NAME for each annotator, or add the field"
+            )
+        item = record.get("_input_hash", record.get("_task_hash"))
+        ballot.vote(row, item, person, _answers(record))
+    return ballot.export(request.question or request.label)
+
+
+def _answers(record: Record) -> dict[str, Any]:
+    if record.get("answer") == "ignore":
+        return {}
+    if "options" in record or isinstance(record.get("accept"), list):
+        # Rejecting a choice says that no option fits, which is no label.
+        return {"choice": record.get("accept") if record.get("answer") == "accept" else None}
+    if record.get("spans") and "label" not in record:
+        return {"spans": [span.get("label") for span in record["spans"] if isinstance(span, dict)]}
+    # Each label shown for a yes or no is a question of its own.
+    return {str(record.get("label", "answer")): record.get("answer")}

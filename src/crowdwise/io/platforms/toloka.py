@@ -1,0 +1,51 @@
+"""Toloka: the assignments TSV, one row per task and worker."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from crowdwise.io.export import Export, Request, choose_question, tabular
+from crowdwise.io.source import Source
+
+NAME = "toloka"
+DESCRIPTION = "Toloka TSV: INPUT:*, OUTPUT:*, ASSIGNMENT:worker_id; GOLDEN:* becomes gold"
+
+_OUTPUT = "OUTPUT:"
+
+
+def matches(source: Source) -> bool:
+    """Recognise the prefixes of the column names."""
+    return source.kind == "delimited" and "ASSIGNMENT:worker_id" in source.columns and bool(_questions(source.columns))
+
+
+def read(source: Source, request: Request) -> Export:
+    """Return the votes; the item is the task id, or all INPUT columns together where there is none."""
+    table = source.table(source.columns)
+    frame = table.frame
+    wanted = request.question or request.label
+    question = choose_question(_questions(frame.columns), wanted and wanted.removeprefix(_OUTPUT), source.name)
+    rejected = None
+    if "ASSIGNMENT:status" in frame.columns:
+        rejected = (frame["ASSIGNMENT:status"].str.to_uppercase() == "REJECTED").fill_null(False)
+    golden = f"GOLDEN:{question}"
+    return tabular(
+        table,
+        frame[request.item] if request.item else _items(frame),
+        frame[request.annotator or "ASSIGNMENT:worker_id"],
+        frame[_OUTPUT + question],
+        weight=frame[request.weight] if request.weight else None,
+        gold=frame[golden] if golden in frame.columns else None,
+        drop=rejected,
+        why="rejected assignments",
+    )
+
+
+def _questions(columns: list[str]) -> list[str]:
+    return [name.removeprefix(_OUTPUT) for name in columns if name.startswith(_OUTPUT)]
+
+
+def _items(frame: pl.DataFrame) -> pl.Series:
+    if "ASSIGNMENT:task_id" in frame.columns:
+        return frame["ASSIGNMENT:task_id"]
+    inputs = [name for name in frame.columns if name.startswith("INPUT:")]
+    return frame.select(pl.concat_str(inputs, separator=" | ", ignore_nulls=True).alias("item")).to_series()

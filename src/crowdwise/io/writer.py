@@ -1,0 +1,107 @@
+"""Write tables; the suffix names the format, and the file appears whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import fspath
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from crowdwise.errors import InputError
+from crowdwise.io.atomic import replacing
+from crowdwise.io.source import AnyPath
+
+__all__ = ["SUFFIXES", "open_replacing", "write_json", "write_table"]
+
+SUFFIXES: dict[str, Callable[[pl.DataFrame, Any], None]] = {
+    ".csv": lambda frame, file: frame.write_csv(file),
+    ".tsv": lambda frame, file: frame.write_csv(file, separator="\t"),
+    ".jsonl": lambda frame, file: frame.write_ndjson(file),
+    ".ndjson": lambda frame, file: frame.write_ndjson(file),
+    ".json": lambda frame, file: frame.write_json(file),
+    ".parquet": lambda frame, file: frame.write_parquet(file),
+    ".arrow": lambda frame, file: frame.write_ipc(file),
+    ".ipc": lambda frame, file: frame.write_ipc(file),
+    ".feather": lambda frame, file: frame.write_ipc(file),
+}
+_BINARY = (".parquet", ".arrow", ".ipc", ".feather")
+# Spreadsheets run cells that begin so as formulas; a plain number such as -3.5 is harmless.
+_FORMULA, _NUMBER = r"^[=+\-@\t\r]", r"^[+\-]?(\d+\.?\d*|\.\d+)([eE][+\-]?\d+)?$"
+
+
+def write_table(frame: pl.DataFrame, path: AnyPath, *, spreadsheet_safe: bool = False) -> None:
+    """Write a frame as CSV, TSV, JSONL, JSON, Parquet or Arrow, by suffix; text also with .gz after it.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+    path : path
+        Replaced in one step; its folder must exist.
+    spreadsheet_safe : bool
+        Put a single quote before text cells of CSV and TSV that a spreadsheet would run as a
+        formula (they start with = + - @, a tab or a carriage return). Off by default, because the
+        quote is then part of the text for every other reader.
+    """
+    suffix = table_suffix(path)
+    if suffix in (".csv", ".tsv"):
+        nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
+        if nested:
+            raise InputError(
+                f"{fspath(path)}: column {nested[0]!r} holds lists, which {suffix} cannot; write .jsonl or .parquet"
+            )
+        frame = _neutral(frame) if spreadsheet_safe else frame
+    with open_replacing(path) as file:
+        SUFFIXES[suffix](frame, file)
+
+
+def write_json(document: Any, path: AnyPath, *, lines: bool = False) -> None:
+    """Write a JSON document, or a list of objects as JSON lines."""
+    with open_replacing(path) as file:
+        for part in document if lines else [document]:
+            file.write(json.dumps(part, ensure_ascii=False, indent=None if lines else 1).encode() + b"\n")
+
+
+def table_suffix(path: AnyPath) -> str:
+    """Return the suffix that names the format, or explain which there are."""
+    name = Path(path).name.lower()
+    suffix = Path(name.removesuffix(".gz")).suffix
+    if suffix not in SUFFIXES:
+        raise InputError(
+            f"{fspath(path)}: cannot write {suffix or 'a file without a suffix'}; use one of {', '.join(SUFFIXES)}"
+        )
+    if suffix in _BINARY and name.endswith(".gz"):
+        raise InputError(f"{fspath(path)}: {suffix} is compressed already; leave .gz out")
+    return suffix
+
+
+@contextmanager
+def open_replacing(path: AnyPath) -> Iterator[IO[bytes]]:
+    """Open a new file that replaces `path` when the block ends well; .gz is compressed."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise InputError(f"{fspath(path)}: the folder {fspath(folder)!r} does not exist; create it first")
+    try:
+        with replacing(path) as temporary, temporary.open("wb") as raw:
+            if Path(path).suffix.lower() == ".gz":
+                # No time and no name inside, so that equal votes give equal files.
+                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+                    yield file  # type: ignore[misc]
+            else:
+                yield raw
+    except OSError as error:
+        raise InputError(f"{fspath(path)}: cannot be written ({error.strerror or error}); nothing was changed") from None
+
+
+def _neutral(frame: pl.DataFrame) -> pl.DataFrame:
+    safe = frame.with_columns(
+        pl.when(pl.col(pl.String).str.contains(_FORMULA) & ~pl.col(pl.String).str.contains(_NUMBER))
+        .then(pl.lit("'") + pl.col(pl.String))
+        .otherwise(pl.col(pl.String))
+        .name.keep()
+    )
+    return safe.rename({name: f"'{name}" for name in safe.columns if name[:1] in tuple("=+-@\t\r")})

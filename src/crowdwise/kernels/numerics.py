@@ -1,0 +1,72 @@
+"""Numerics shared by every method: logs with one floor, softmax in place, Dirichlet expectations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["best_class", "dirichlet_kl", "expected_log", "log_floored", "log_sigmoid", "softmax_into"]
+
+Floats = NDArray[np.float64]
+
+# The one floor of the library: log(0) becomes about -690, small enough never to win against a
+# possible class, finite so that 0 * log(0) is 0. `loops._FLOOR` is the same number.
+FLOOR = 1e-300
+
+
+def log_floored(values: Floats) -> Floats:
+    """Elementwise log with zeros raised to the floor."""
+    return np.asarray(np.log(np.maximum(values, FLOOR)))
+
+
+def softmax_into(scores: Floats, known: NDArray[Any], posterior: Floats) -> tuple[float, float]:
+    """Write softmax(scores) into `posterior` row by row; return (sum of log-normalisers, largest change)."""
+    if len(known):
+        given = np.flatnonzero(known >= 0)
+        kept = scores[given, known[given]]
+        scores[given] = -np.inf
+        scores[given, known[given]] = kept
+    top = scores.max(axis=1, initial=-np.inf)
+    scores -= top[:, None]
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=1)
+    scores /= total[:, None]
+    change = float(np.abs(scores - posterior).max(initial=0.0))
+    posterior[:] = scores
+    return float(top.sum() + np.log(total).sum()), change
+
+
+def expected_log(parameters: Floats, axis: int) -> Floats:
+    """E[log p] under Dirichlets whose parameters lie along `axis`."""
+    from scipy.special import digamma
+
+    return np.asarray(digamma(parameters) - digamma(parameters.sum(axis=axis, keepdims=True)))
+
+
+def dirichlet_kl(parameters: Floats, prior: Floats, axis: int) -> float:
+    """Sum of KL(Dir(parameters) || Dir(prior)) over all Dirichlets whose parameters lie along `axis`."""
+    from scipy.special import gammaln
+
+    prior = np.broadcast_to(prior, parameters.shape)
+    kl = (gammaln(parameters.sum(axis=axis)) - gammaln(prior.sum(axis=axis))).sum()
+    kl -= (gammaln(parameters) - gammaln(prior)).sum()
+    kl += ((parameters - prior) * expected_log(parameters, axis)).sum()
+    return float(kl)
+
+
+def log_sigmoid(x: Floats) -> Floats:
+    """log(1 / (1 + exp(-x))) without overflow."""
+    return np.asarray(-np.logaddexp(0.0, -x))
+
+
+def best_class(posterior: Floats, prior: Floats) -> NDArray[np.int64]:
+    """The tie rule: highest posterior, then highest class prior, then lowest index.
+
+    Entries within 1e-9 of the top count as tied: a tie must not be decided by rounding.
+    """
+    top = posterior.max(axis=1, keepdims=True, initial=0.0)
+    tied = posterior >= top - 1e-9
+    rounded = np.round(np.asarray(prior, float), 9)
+    return np.asarray(np.where(tied, rounded, -1.0).argmax(axis=1))

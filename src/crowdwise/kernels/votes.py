@@ -1,0 +1,161 @@
+"""The two primitives that make every Dawid-Skene-like method O(E K): evidence per item, counts per annotator.
+
+Arrays in, arrays out. Small problems run in plain numpy, because loading the compiled loops would
+cost more than the whole fit; larger ones run in compiled loops, above `THREADED_FROM` votes in
+threads. Ranges are cut by vote count, each thread adds into its own counts, and these are summed in
+order, so a result is the same to the bit run after run and within rounding for any thread count.
+
+Symbols
+-------
+item_ptr : [N + 1]       votes of item n are item_ptr[n]:item_ptr[n + 1]
+row : [E]                annotator * K + label of each vote
+table : [A K, K]         P(observed l | true k) at [a K + l, k]
+log_prior : [1 or N, K]  one row for all items, or one per item
+known : [N] or [0]       class code of items whose label is given, -1 elsewhere
+posterior : [N, K]       overwritten in place
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import log_floored, softmax_into
+
+__all__ = ["NO_WEIGHT", "confusion_counts", "infer_table", "infer_voted", "item_of_votes", "n_threads", "vote_shares"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+NO_WEIGHT: Floats = np.empty(0)
+
+# Loading numba and its cached loops costs about 0.7 s; numpy fits this many votes in less.
+COMPILED_FROM = 20_000
+# Below this, handing work to threads costs more than the second core saves.
+THREADED_FROM = 100_000
+
+
+def n_threads() -> int:
+    """Threads used on large problems: CROWDWISE_THREADS, or every core this process may use."""
+    asked = os.environ.get("CROWDWISE_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def infer_table(
+    item_ptr: Integers, row: Integers, weight: Floats, table: Floats, log_prior: Floats, known: Integers, posterior: Floats
+) -> tuple[float, float]:
+    """Posterior of every item from a table of vote probabilities.
+
+    log q_nk = log_prior_nk + sum over votes e of n of weight_e log table[row_e, k] + const
+
+    Returns
+    -------
+    log_evidence : float
+        Sum over items of the log-normaliser.
+    change : float
+        Largest change of an entry of `posterior`.
+    """
+    if len(row) < COMPILED_FROM:
+        scores = _sum_by_item(item_ptr, log_floored(table)[row], weight)
+        scores += log_prior
+        return softmax_into(scores, known, posterior)
+    from crowdwise.kernels import loops
+
+    if len(weight) == 0 and len(log_prior) == 1:
+        return _combine(item_ptr, loops.infer_products, item_ptr, row, table, np.exp(log_prior[0]), known, posterior)
+    return _combine(item_ptr, loops.infer_logs, item_ptr, row, weight, log_floored(table), log_prior, known, posterior)
+
+
+def infer_voted(
+    item_ptr: Integers, label: Integers, base: Floats, bonus: Floats, log_prior: Floats, known: Integers, posterior: Floats
+) -> tuple[float, float]:
+    """Like `infer_table` for models in which a vote adds `base` to all classes and `bonus` to its own: O(E)."""
+    if len(label) < COMPILED_FROM:
+        n_items, n_classes = posterior.shape
+        cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
+        scores = np.bincount(cell, weights=bonus, minlength=n_items * n_classes).reshape(n_items, n_classes) + log_prior
+        log_evidence, change = softmax_into(scores, known, posterior)
+        return log_evidence + float(base.sum()), change
+    from crowdwise.kernels import loops
+
+    return _combine(item_ptr, loops.infer_voted, item_ptr, label, base, bonus, log_prior, known, posterior)
+
+
+def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterior: Floats, n_rows: int) -> Floats:
+    """Expected counts: ``counts[a K + l, k]``, the posterior mass of true class k under votes l of a."""
+    n_classes = posterior.shape[1]
+    if len(row) < COMPILED_FROM:
+        mass = posterior[item_of_votes(item_ptr)]
+        if len(weight):
+            mass = mass * weight[:, None]
+        cell = row.astype(np.int64)[:, None] * n_classes + np.arange(n_classes)
+        return np.bincount(cell.ravel(), weights=mass.ravel(), minlength=n_rows * n_classes).reshape(n_rows, n_classes)
+    from crowdwise.kernels import loops
+
+    def count(start: int, stop: int) -> Floats:
+        counts = np.zeros((n_rows, n_classes))
+        loops.add_counts(start, stop, item_ptr, row, weight, posterior, counts)
+        return counts
+
+    parts = _in_ranges(item_ptr, count)
+    for part in parts[1:]:
+        parts[0] += part
+    return parts[0]
+
+
+def vote_shares(item_ptr: Integers, label: Integers, weight: Floats, n_classes: int) -> Floats:
+    """Share of each class among an item's votes, [N, K]; items without votes get the overall shares."""
+    n_items = len(item_ptr) - 1
+    cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
+    weights = weight if len(weight) else None
+    counts = np.bincount(cell, weights=weights, minlength=n_items * n_classes).reshape(n_items, n_classes).astype(float)
+    total = counts.sum(axis=1)
+    overall = counts.sum(axis=0)
+    overall = overall / overall.sum() if overall.sum() > 0 else np.full(n_classes, 1 / n_classes)
+    counts[total == 0] = overall
+    total[total == 0] = 1
+    counts /= total[:, None]
+    return counts
+
+
+def item_of_votes(item_ptr: Integers) -> NDArray[np.int32]:
+    """Item code of every vote, [E]."""
+    return np.repeat(np.arange(len(item_ptr) - 1, dtype=np.int32), np.diff(item_ptr))
+
+
+def _sum_by_item(item_ptr: Integers, rows_ek: Floats, weight: Floats) -> Floats:
+    if len(weight):
+        rows_ek = rows_ek * weight[:, None]
+    n_items, n_classes = len(item_ptr) - 1, rows_ek.shape[1]
+    cell = item_of_votes(item_ptr).astype(np.int64)[:, None] * n_classes + np.arange(n_classes)
+    return np.bincount(cell.ravel(), weights=rows_ek.ravel(), minlength=n_items * n_classes).reshape(n_items, n_classes)
+
+
+def _combine(item_ptr: Integers, loop: Callable[..., tuple[float, float]], *arrays: Any) -> tuple[float, float]:
+    """Run an inference loop over ranges of items; add the evidence, keep the largest change."""
+    parts = _in_ranges(item_ptr, lambda start, stop: loop(start, stop, *arrays))
+    return sum(evidence for evidence, _ in parts), max((change for _, change in parts), default=0.0)
+
+
+def _in_ranges(item_ptr: Integers, work: Callable[[int, int], Any]) -> list[Any]:
+    n_items, n_votes = len(item_ptr) - 1, int(item_ptr[-1])
+    threads = n_threads() if n_votes >= THREADED_FROM else 1
+    if threads == 1:
+        return [work(0, n_items)]
+    cuts = np.searchsorted(item_ptr, np.linspace(0, n_votes, threads + 1)[1:-1])
+    bounds = [0, *cuts.tolist(), n_items]
+    return list(_pool(os.getpid(), threads).map(work, bounds[:-1], bounds[1:]))
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """One pool per process (threads do not survive a fork) and size."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="crowdwise")

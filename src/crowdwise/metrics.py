@@ -1,0 +1,242 @@
+"""How good a posterior is, measured against known classes; and how close confusion matrices are.
+
+Every function takes `posterior` [N, K], rows of probabilities, and `truth` [N], class codes with
+-1 where the class is unknown. Unknown items are left out; when none is known the answer is NaN,
+because an undefined number must not look like a bad one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdwise.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "accuracy",
+    "bootstrap_interval",
+    "brier",
+    "confusion_error",
+    "ece",
+    "log_loss",
+    "macro_f1",
+    "mean_true_probability",
+    "score",
+]
+
+# Probabilities closer than this are one value: equal votes summed in another order differ by less.
+TIE = 1e-9
+# Below this, one confident error would decide the mean log loss alone.
+FLOOR = 1e-12
+
+
+def accuracy(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return the share of items whose most probable class is the true one; m tied classes earn 1/m.
+
+    Examples
+    --------
+    >>> accuracy([[0.8, 0.2], [0.5, 0.5], [0.9, 0.1]], [0, 1, -1])
+    0.75
+    """
+    q_nk, z_n = _known(posterior, truth)
+    return _mean(_chosen(q_nk)[np.arange(len(z_n)), z_n])
+
+
+def macro_f1(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return the mean F1 of the classes that are true or chosen somewhere; ties are split evenly.
+
+    Examples
+    --------
+    >>> round(macro_f1([[0.8, 0.2], [0.3, 0.7], [0.9, 0.1]], [0, 1, 1]), 4)
+    0.6667
+    """
+    q_nk, z_n = _known(posterior, truth)
+    chosen_nk = _chosen(q_nk)
+    hits = np.bincount(z_n, chosen_nk[np.arange(len(z_n)), z_n], minlength=q_nk.shape[1])
+    size = chosen_nk.sum(axis=0) + np.bincount(z_n, minlength=q_nk.shape[1])
+    return _mean(2 * hits[size > 0] / size[size > 0])
+
+
+def log_loss(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return the mean of ``-log q(true class)``, with probabilities floored at 1e-12.
+
+    Examples
+    --------
+    >>> round(log_loss([[0.5, 0.5], [1.0, 0.0]], [0, 0]), 4)
+    0.3466
+    """
+    return _mean(-np.log(np.maximum(_true_probability(posterior, truth), FLOOR)))
+
+
+def brier(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return the mean over items of ``sum_k (q_nk - 1[k true])^2``, between 0 and 2.
+
+    Examples
+    --------
+    >>> brier([[0.5, 0.5], [1.0, 0.0]], [0, 0])
+    0.25
+    """
+    q_nk, z_n = _known(posterior, truth)
+    # |q - e_z|^2 = |q|^2 - 2 q_z + 1, without building the one-hot matrix.
+    return _mean(np.einsum("nk,nk->n", q_nk, q_nk) - 2 * q_nk[np.arange(len(z_n)), z_n] + 1)
+
+
+def mean_true_probability(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return the mean probability given to the true class: the "test likelihood" of the SVGPCR paper.
+
+    Examples
+    --------
+    >>> mean_true_probability([[0.5, 0.5], [1.0, 0.0]], [0, 0])
+    0.75
+    """
+    return _mean(_true_probability(posterior, truth))
+
+
+def ece(posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15) -> float:
+    """Return the expected calibration error of the top class, over bins of equal mass.
+
+    Items are sorted by confidence and cut into `n_bins` runs of (nearly) equal length; the error
+    is the mean over items of the gap |accuracy - confidence| of their bin.
+
+    Notes
+    -----
+    Items of equal confidence share their mean accuracy before the cut: vote shares take few
+    values, and a cut through a tie would otherwise make the answer depend on the order of rows.
+
+    Examples
+    --------
+    >>> round(ece([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]], [0, 0, 0, 1], n_bins=2), 4)
+    0.1
+    """
+    if n_bins < 1:
+        raise SettingError(f"n_bins must be at least 1, got {n_bins}")
+    q_nk, z_n = _known(posterior, truth)
+    if len(z_n) == 0:
+        return float("nan")
+    right = _chosen(q_nk)[np.arange(len(z_n)), z_n]
+    confidence, group, size = np.unique(np.round(q_nk.max(axis=1), 9), return_inverse=True, return_counts=True)
+    mean_right = np.bincount(group, right) / size
+    gap = np.repeat(mean_right - confidence, size)
+    start = np.unique(np.linspace(0, len(z_n), min(n_bins, len(z_n)) + 1).astype(int)[:-1])
+    return float(np.abs(np.add.reduceat(gap, start)).sum() / len(z_n))
+
+
+def confusion_error(estimate: ArrayLike, truth: ArrayLike, align: bool = True) -> float:
+    """Return ``mean_a ||estimate_a - truth_a||_1 / K``: between 0 and 2, averaged over rows.
+
+    Parameters
+    ----------
+    estimate, truth : [A, K, K]
+        P(observed l | true k); rows sum to one.
+    align : bool
+        Rename the true classes of the estimate first, by the one permutation that fits best over
+        all annotators together: the likelihood cannot tell such renamings apart. One per
+        annotator would hide switched classes.
+
+    Examples
+    --------
+    >>> swapped = [[[0.2, 0.8], [1.0, 0.0]]]
+    >>> round(confusion_error(swapped, [[[1.0, 0.0], [0.0, 1.0]]]), 4)
+    0.2
+    >>> round(confusion_error(swapped, [[[1.0, 0.0], [0.0, 1.0]]], align=False), 4)
+    1.8
+    """
+    estimate_akl, truth_akl = np.asarray(estimate, float), np.asarray(truth, float)
+    if estimate_akl.ndim != 3 or estimate_akl.shape != truth_akl.shape or estimate_akl.shape[1] != estimate_akl.shape[2]:
+        raise InputError(f"confusions must both have shape [A, K, K], got {estimate_akl.shape} and {truth_akl.shape}")
+    n_annotators, n_classes, _ = truth_akl.shape
+    if n_annotators == 0 or n_classes == 0:
+        return float("nan")
+    if align:
+        from scipy.optimize import linear_sum_assignment
+
+        # One row of costs at a time: all at once would take A K^3 numbers.
+        cost_kk = np.stack([np.abs(estimate_akl - truth_akl[:, k : k + 1]).sum(axis=(0, 2)) for k in range(n_classes)])
+        estimate_akl = estimate_akl[:, linear_sum_assignment(cost_kk)[1]]
+    return float(np.abs(estimate_akl - truth_akl).sum() / (n_annotators * n_classes))
+
+
+def score(posterior: ArrayLike, truth: ArrayLike) -> dict[str, float]:
+    """Return the main measures by name, with `n_known`, the number of items they rest on.
+
+    Examples
+    --------
+    >>> score([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8]], [0, 0, -1])["n_known"]
+    2
+    """
+    _, z_n = _known(posterior, truth)
+    measures = (accuracy, macro_f1, log_loss, brier, ece, mean_true_probability)
+    return {"n_known": len(z_n)} | {measure.__name__: measure(posterior, truth) for measure in measures}
+
+
+def bootstrap_interval(
+    measure: Callable[[Any, Any], float],
+    posterior: ArrayLike,
+    truth: ArrayLike,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: int | None = 0,
+) -> tuple[float, float]:
+    """Return the percentile interval of a measure under resampling of the items with known class.
+
+    Examples
+    --------
+    >>> bootstrap_interval(accuracy, [[0.9, 0.1]] * 4, [0, 0, 0, 0], n_resamples=20)
+    (1.0, 1.0)
+    """
+    if not 0 < level < 1:
+        raise SettingError(f"level must lie strictly between 0 and 1, got {level}")
+    if n_resamples < 1:
+        raise SettingError(f"n_resamples must be at least 1, got {n_resamples}")
+    q_nk, z_n = _known(posterior, truth)
+    if len(z_n) == 0:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(random_state)
+    draws = [rng.integers(len(z_n), size=len(z_n)) for _ in range(n_resamples)]
+    low, high = np.quantile([measure(q_nk[draw], z_n[draw]) for draw in draws], [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _known(posterior: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Check both arrays and keep the items whose class is known."""
+    q_nk, z_n = np.asarray(posterior, float), np.asarray(truth)
+    if q_nk.ndim != 2 or q_nk.shape[1] == 0:
+        raise InputError(f"posterior must have shape [N, K] with K >= 1, got {q_nk.shape}")
+    if z_n.shape != q_nk.shape[:1]:
+        raise InputError(f"truth must hold one class code per item: expected shape {q_nk.shape[:1]}, got {z_n.shape}")
+    if z_n.size and z_n.dtype.kind not in "iu":
+        raise InputError(
+            f"truth must be integer class codes, -1 where unknown, got {z_n.dtype}; encode labels with votes.with_gold"
+        )
+    z_n = z_n.astype(np.int64)
+    outside = np.flatnonzero((z_n < -1) | (z_n >= q_nk.shape[1]))
+    if len(outside):
+        n = int(outside[0])
+        raise InputError(f"truth of item {n} is {z_n[n]}; codes go from 0 to {q_nk.shape[1] - 1}, or -1 for unknown")
+    # Single precision sums a hundred classes to within 1e-5 of one.
+    bad = np.flatnonzero(~((q_nk >= 0).all(axis=1) & (np.abs(q_nk.sum(axis=1) - 1) < 1e-4)))
+    if len(bad):
+        raise InputError(f"row {int(bad[0])} of the posterior is not a distribution: it must be >= 0 and sum to one")
+    known = z_n >= 0
+    return q_nk[known], z_n[known]
+
+
+def _chosen(q_nk: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1/m at the m classes tied for the highest probability, zero elsewhere, [N, K]."""
+    best_nk = q_nk >= q_nk.max(axis=1, keepdims=True) - TIE
+    return np.asarray(best_nk / best_nk.sum(axis=1, keepdims=True))
+
+
+def _true_probability(posterior: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
+    q_nk, z_n = _known(posterior, truth)
+    return q_nk[np.arange(len(z_n)), z_n]
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if values.size else float("nan")

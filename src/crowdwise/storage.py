@@ -1,0 +1,149 @@
+"""Save and load a `Result`: one zip of arrays and JSON, replaced whole or not at all.
+
+``FOLDER/result.zip`` holds ``meta.json``, one ``.npy`` per array and one Arrow file per vocabulary.
+Nothing is pickled: opening a saved result never runs code from it.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import fields
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from crowdwise.annotations import Annotations
+from crowdwise.annotators.accuracy import ClassAccuracy, OneAccuracy
+from crowdwise.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.annotators.difficulty import AbilityDifficulty
+from crowdwise.annotators.spammer import Spammer
+from crowdwise.annotators.weights import VoteWeights
+from crowdwise.encode import series_of, vocabulary_array
+from crowdwise.errors import InputError
+from crowdwise.io.atomic import replacing
+from crowdwise.priors.marginals import DirichletMarginals, Marginals
+from crowdwise.result import Result
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["FILE_NAME", "load", "save"]
+
+FILE_NAME = "result.zip"
+_VERSION = 1
+_VOCABULARIES = ("items", "annotators", "classes")
+# A saved part names its class here; anything else in a file is refused.
+_PARTS = {
+    part.__name__: part
+    for part in (
+        Marginals,
+        DirichletMarginals,
+        Confusion,
+        DirichletConfusion,
+        OneAccuracy,
+        ClassAccuracy,
+        AbilityDifficulty,
+        Spammer,
+        VoteWeights,
+    )
+}
+
+
+def save(result: Result, folder: str | PathLike[str]) -> None:
+    """Write `result` into `folder`, which is made if needed; an older save there is replaced in one step."""
+    arrays: dict[str, Any] = {"posterior": result.posterior, "history": result.history}
+    arrays |= {f"trace/{name}": values for name, values in result.trace.items()}
+    votes = result.votes
+    for name in ("item_ptr", "annotator", "label", "weight", "gold"):
+        arrays[f"votes/{name}"] = getattr(votes, name)
+    meta: dict[str, Any] = {
+        "crowdwise": _VERSION,
+        "method": result.method,
+        "settings": result.settings,
+        "seed": result.seed,
+        "n_iter": result.n_iter,
+        "converged": result.converged,
+        "n_missing": votes.n_missing,
+        "trace": list(result.trace),
+    }
+    for role in ("prior", "annotators"):
+        part = getattr(result, role)
+        plain = {}
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if isinstance(value, np.ndarray):
+                arrays[f"{role}/{field.name}"] = value
+            else:
+                plain[field.name] = value
+        meta[role] = {"class": type(part).__name__, "plain": plain}
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / FILE_NAME) as partial, zipfile.ZipFile(partial, "w") as archive:
+        archive.writestr("meta.json", json.dumps(meta, default=_jsonable, indent=1))
+        for name, array in arrays.items():
+            if array is not None:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        for name in _VOCABULARIES:
+            buffer = BytesIO()
+            pl.DataFrame({name: series_of(getattr(votes, name))}).write_ipc(buffer)
+            archive.writestr(f"{name}.arrow", buffer.getvalue())
+
+
+def load(folder: str | PathLike[str]) -> Result:
+    """Read a result that `save` wrote."""
+    path = Path(folder) / FILE_NAME
+    if not path.is_file():
+        raise InputError(f"{folder}: no saved result here (expected {FILE_NAME}); make one with --save or result.save(...)")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(archive)
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, pl.exceptions.PolarsError) as problem:
+        raise InputError(f"{path}: not a result that this version of crowdwise can read ({problem})") from problem
+
+
+def _read(archive: zipfile.ZipFile) -> Result:
+    meta = json.loads(archive.read("meta.json"))
+    if meta["crowdwise"] != _VERSION:
+        raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}")
+    arrays = {
+        name.removesuffix(".npy"): np.lib.format.read_array(BytesIO(archive.read(name)), allow_pickle=False)
+        for name in archive.namelist()
+        if name.endswith(".npy")
+    }
+    vocabularies = {
+        name: vocabulary_array(pl.read_ipc(BytesIO(archive.read(f"{name}.arrow")), memory_map=False)[name])
+        for name in _VOCABULARIES
+    }
+    votes = Annotations(
+        **{name: arrays.get(f"votes/{name}") for name in ("item_ptr", "annotator", "label", "weight", "gold")},  # type: ignore[arg-type]
+        **vocabularies,
+        n_missing=meta["n_missing"],
+    )
+    parts = {}
+    for role in ("prior", "annotators"):
+        own = {name.removeprefix(f"{role}/"): array for name, array in arrays.items() if name.startswith(f"{role}/")}
+        parts[role] = _PARTS[meta[role]["class"]](**own, **meta[role]["plain"])
+    return Result(
+        method=meta["method"],
+        settings=meta["settings"],
+        seed=meta["seed"],
+        votes=votes,
+        posterior=arrays["posterior"],
+        history=arrays.get("history"),
+        trace={name: arrays[f"trace/{name}"] for name in meta["trace"]},
+        n_iter=meta["n_iter"],
+        converged=meta["converged"],
+        **parts,
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    """Settings may hold numpy numbers and arrays; JSON gets their plain form."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"a setting of type {type(value).__name__} cannot be saved")
