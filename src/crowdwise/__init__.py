@@ -34,7 +34,7 @@ _LAZY = {
     "simulate": "crowdwise.simulate",
 }
 
-__all__ = ["__version__", *sorted(_LAZY)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_LAZY)]
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.bayes_gc import BayesGC as BayesGC

@@ -51,7 +51,9 @@ def explain(result: Result, item: Any) -> Explanation:
     found = votes._positions([item], "item")
     n = int(found[0])
     if votes.n_classes < 2:
-        raise InputError("there is one class only, so there is nothing to explain; name the others with classes=... or --classes")
+        raise InputError(
+            "there is one class only, so there is nothing to explain; name the others with classes=... or --classes"
+        )
     index = np.arange(votes.item_ptr[n], votes.item_ptr[n + 1])
     evidence = result.annotators.log_lik(votes, index)
     unit = getattr(result.annotators, "additive_in", "log-odds")

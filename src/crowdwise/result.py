@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crowdwise.annotators.protocol import counts_of
 from crowdwise.encode import series_of
 from crowdwise.explain import Explanation, explain
-from crowdwise.kernels.numerics import best_class
+from crowdwise.kernels.numerics import best_class, segment_sum
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -147,7 +147,7 @@ class Result:
         `agreement` is the share of an annotator's votes that equal the consensus label.
         """
         votes, prior = self.votes, self.class_prior
-        agree = np.bincount(votes.annotator, weights=votes.label == self.codes[votes.item], minlength=votes.n_annotators)
+        agree = segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
         n_votes = votes.votes_per_annotator
         sd = np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, prior**2))
         return pl.DataFrame(

@@ -37,7 +37,7 @@ FILE_NAME = "result.zip"
 _VERSION = 1
 _VOCABULARIES = ("items", "annotators", "classes")
 # A saved part names its class here; anything else in a file is refused.
-_PARTS = {
+_PARTS: dict[str, Any] = {
     part.__name__: part
     for part in (
         Marginals,
@@ -115,10 +115,7 @@ def _read(archive: zipfile.ZipFile) -> Result:
         for name in archive.namelist()
         if name.endswith(".npy")
     }
-    vocabularies = {
-        name: vocabulary_array(pl.read_ipc(BytesIO(archive.read(f"{name}.arrow")), memory_map=False)[name])
-        for name in _VOCABULARIES
-    }
+    vocabularies = {name: vocabulary_array(pl.read_ipc(BytesIO(archive.read(f"{name}.arrow")))[name]) for name in _VOCABULARIES}
     votes = Annotations(
         **{name: arrays.get(f"votes/{name}") for name in ("item_ptr", "annotator", "label", "weight", "gold")},  # type: ignore[arg-type]
         **vocabularies,

@@ -263,7 +263,9 @@ class IterativeAggregator(Aggregator):
         choices=("votes", "hard-votes", "random", "one-coin"),
         free=True,
     )
-    restarts: int = setting(1, "Runs: the first from `init`, the others from random starts; the best bound is kept.", low=1, whole=True)
+    restarts: int = setting(
+        1, "Runs: the first from `init`, the others from random starts; the best bound is kept.", low=1, whole=True
+    )
     random_state: int | None = setting(0, "Seed of the random starts.", free=True)
     warm_start: bool = setting(False, "Go on from the previous fit when `fit` is called again.")
 

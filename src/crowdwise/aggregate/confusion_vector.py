@@ -28,8 +28,8 @@ __all__ = ["ConfusionVector"]
 class ConfusionVector(IterativeAggregator):
     """One accuracy per annotator and true class, wrong answers uniform over the other classes."""
 
-    right: float = setting(1.0, "Pseudo-count of right answers per annotator and class (Beta prior).", low=0)
-    wrong: float = setting(0.0, "Pseudo-count of wrong answers per annotator and class (Beta prior).", low=0)
+    right: float = setting(2.0, "Pseudo-count of right answers per annotator and class (Beta prior).", low=0)
+    wrong: float = setting(1.0, "Pseudo-count of wrong answers per annotator and class (Beta prior).", low=0)
 
     name: ClassVar[str] = "confusion-vector"
 

@@ -40,4 +40,6 @@ class OneCoin(IterativeAggregator):
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
         right, wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes))
-        return self._alternate(problem, problem.marginals(), OneAccuracy.start(right + self.right, wrong + self.wrong, votes.n_classes))
+        return self._alternate(
+            problem, problem.marginals(), OneAccuracy.start(right + self.right, wrong + self.wrong, votes.n_classes)
+        )

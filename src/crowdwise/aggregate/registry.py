@@ -38,9 +38,21 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("majority", "majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore"),
         Method("wawa", "wawa:Wawa", "vote weighted by agreement with the majority", "vote", "votes", "Appen; crowd-kit"),
-        Method("zbs", "zero_based_skill:ZeroBasedSkill", "vote weighted by skill, adjusted step by step", "vote", "votes", "crowd-kit"),
         Method(
-            "dawid-skene", "dawid_skene:DawidSkene", "confusion matrix per annotator, EM", "EM", "votes", "Dawid and Skene (1979)"
+            "zbs",
+            "zero_based_skill:ZeroBasedSkill",
+            "vote weighted by skill, adjusted step by step",
+            "vote",
+            "votes",
+            "crowd-kit",
+        ),
+        Method(
+            "dawid-skene",
+            "dawid_skene:DawidSkene",
+            "confusion matrix per annotator, EM",
+            "EM",
+            "votes",
+            "Dawid and Skene (1979)",
         ),
         Method("one-coin", "one_coin:OneCoin", "one accuracy per annotator, EM", "EM", "votes", "after Dawid and Skene (1979)"),
         Method(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import counts_of, infer_by_table, table_log_lik
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored, segment_sum
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -34,7 +34,7 @@ def own_share_smoothing(votes: Annotations, smoothing: float) -> Floats:
     rows of such an annotator are equal and the votes carry no evidence, as they should.
     """
     n_classes = votes.n_classes
-    used = np.bincount(votes.row, weights=votes.weight, minlength=votes.n_annotators * n_classes)
+    used = segment_sum(votes.row, votes.weight, votes.n_annotators * n_classes)
     used = used.reshape(votes.n_annotators, n_classes) + max(smoothing, 1e-12)
     shares = used / used.sum(axis=1, keepdims=True)
     return np.asarray(smoothing * n_classes * shares)[:, :, None]

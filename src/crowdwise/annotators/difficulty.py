@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
-from crowdwise.kernels.numerics import log_sigmoid
+from crowdwise.kernels.numerics import log_sigmoid, segment_sum
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -58,7 +58,7 @@ class AbilityDifficulty:
 
             def of_ability(a: Floats, scale_e: Floats = scale_e) -> tuple[Floats, Floats, Floats]:
                 value, slope, curve = _terms(a[who] * scale_e, rho, weight)
-                sums = [_sum(who, part, len(a)) for part in (value, slope * scale_e, curve * scale_e**2)]
+                sums = [segment_sum(who, part, len(a)) for part in (value, slope * scale_e, curve * scale_e**2)]
                 return self._with_ability_prior(a, *sums)
 
             ability = _climb(of_ability, ability)
@@ -67,7 +67,7 @@ class AbilityDifficulty:
             def of_easiness(b: Floats, ability_e: Floats = ability_e) -> tuple[Floats, Floats, Floats]:
                 inner = ability_e * np.exp(b)[what]
                 value, slope, curve = _terms(inner, rho, weight)
-                sums = [_sum(what, part, len(b)) for part in (value, slope * inner, curve * inner**2)]
+                sums = [segment_sum(what, part, len(b)) for part in (value, slope * inner, curve * inner**2)]
                 return sums[0] - 0.5 * (b - _CENTRE) ** 2, sums[1] - (b - _CENTRE), sums[2] + 1
 
             easiness = _climb(of_easiness, easiness)
@@ -143,7 +143,3 @@ def _climb(objective: Callable[[Floats], tuple[Floats, Floats, Floats]], x: Floa
             return np.asarray(x + step)
         step = np.where(worse, step / 2, step)
     return np.asarray(np.where(objective(x + step)[0] < value, x, x + step))
-
-
-def _sum(index: Integers, values: Floats, size: int) -> Floats:
-    return np.bincount(index, weights=values, minlength=size)

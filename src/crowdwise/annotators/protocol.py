@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels import votes as kernels
+from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -110,4 +111,4 @@ def voted_mass(votes: Annotations, posterior: Floats) -> Floats:
 def sum_by_annotator(votes: Annotations, values_e: Floats) -> Floats:
     """Weighted sum of one number per vote over each annotator's votes, [A]."""
     values = values_e if votes.weight is None else values_e * votes.weight
-    return np.bincount(votes.annotator, weights=values, minlength=votes.n_annotators)
+    return segment_sum(votes.annotator, values, votes.n_annotators)

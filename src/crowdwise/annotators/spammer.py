@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, segment_sum
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -55,8 +55,8 @@ class Spammer:
         trusted = voted_mass(votes, posterior) * np.exp(log_honest - np.logaddexp(log_honest, log_spam)).ravel()[row]
         weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
         n_annotators, n_classes = self.habit_al.shape
-        honest = np.bincount(votes.annotator, weights=trusted * weight, minlength=n_annotators)
-        habit = np.bincount(row, weights=(1 - trusted) * weight, minlength=n_annotators * n_classes)
+        honest = segment_sum(votes.annotator, trusted * weight, n_annotators)
+        habit = segment_sum(row, (1 - trusted) * weight, n_annotators * n_classes)
         habit = habit.reshape(n_annotators, n_classes)
         return replace(
             self,
@@ -99,7 +99,7 @@ class Spammer:
         """Posterior mean of the mixture, [A, K, L]."""
         habit = self.habit_al / self.habit_al.sum(axis=1, keepdims=True)
         theta = self.honesty[:, None, None]
-        return theta * np.eye(habit.shape[1]) + (1 - theta) * habit[:, None, :]
+        return np.asarray(theta * np.eye(habit.shape[1]) + (1 - theta) * habit[:, None, :])
 
     def concentration(self) -> None:
         """The rows of this mixture are not Dirichlet."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 
@@ -35,7 +36,7 @@ class VoteWeights:
         """Weighted vote shares, [N, K]; items without (weighted) votes get the class prior."""
         weight = self._weight_of_votes(votes)
         posterior = vote_shares(votes.item_ptr, votes.label, weight, votes.n_classes)
-        posterior[np.bincount(votes.item, weights=weight, minlength=votes.n_items) <= 0] = prior
+        posterior[segment_sum(votes.item, weight, votes.n_items) <= 0] = prior
         return posterior
 
     def update(self, votes: Annotations, posterior: Floats) -> VoteWeights:
@@ -53,7 +54,7 @@ class VoteWeights:
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; votes of one item sum to its shares."""
         weight = self._weight_of_votes(votes)[index]
-        total = np.bincount(votes.item[index], weights=weight, minlength=votes.n_items)[votes.item[index]]
+        total = segment_sum(votes.item[index], weight, votes.n_items)[votes.item[index]]
         rows = np.zeros((len(index), votes.n_classes))
         rows[np.arange(len(index)), votes.label[index]] = weight / np.where(total > 0, total, 1.0)
         return rows

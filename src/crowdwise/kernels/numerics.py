@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_class", "dirichlet_kl", "expected_log", "log_floored", "log_sigmoid", "softmax_into"]
+__all__ = ["best_class", "dirichlet_kl", "expected_log", "log_floored", "log_sigmoid", "segment_sum", "softmax_into"]
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +54,11 @@ def dirichlet_kl(parameters: Floats, prior: Floats, axis: int) -> float:
     kl -= (gammaln(parameters) - gammaln(prior)).sum()
     kl += ((parameters - prior) * expected_log(parameters, axis)).sum()
     return float(kl)
+
+
+def segment_sum(index: NDArray[Any], values: Floats | None, size: int) -> Floats:
+    """Sum of `values` (ones if None) over equal entries of `index`, [size]."""
+    return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
 def log_sigmoid(x: Floats) -> Floats:

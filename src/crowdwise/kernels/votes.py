@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.kernels.numerics import log_floored, softmax_into
+from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 
 __all__ = ["NO_WEIGHT", "confusion_counts", "infer_table", "infer_voted", "item_of_votes", "n_threads", "vote_shares"]
 
@@ -81,7 +81,7 @@ def infer_voted(
     if len(label) < COMPILED_FROM:
         n_items, n_classes = posterior.shape
         cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
-        scores = np.bincount(cell, weights=bonus, minlength=n_items * n_classes).reshape(n_items, n_classes) + log_prior
+        scores = segment_sum(cell, bonus, n_items * n_classes).reshape(n_items, n_classes) + log_prior
         log_evidence, change = softmax_into(scores, known, posterior)
         return log_evidence + float(base.sum()), change
     from crowdwise.kernels import loops
@@ -97,7 +97,7 @@ def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterio
         if len(weight):
             mass = mass * weight[:, None]
         cell = row.astype(np.int64)[:, None] * n_classes + np.arange(n_classes)
-        return np.bincount(cell.ravel(), weights=mass.ravel(), minlength=n_rows * n_classes).reshape(n_rows, n_classes)
+        return segment_sum(cell.ravel(), mass.ravel(), n_rows * n_classes).reshape(n_rows, n_classes)
     from crowdwise.kernels import loops
 
     def count(start: int, stop: int) -> Floats:
@@ -105,7 +105,7 @@ def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterio
         loops.add_counts(start, stop, item_ptr, row, weight, posterior, counts)
         return counts
 
-    parts = _in_ranges(item_ptr, count)
+    parts: list[Floats] = _in_ranges(item_ptr, count)
     for part in parts[1:]:
         parts[0] += part
     return parts[0]
@@ -115,8 +115,7 @@ def vote_shares(item_ptr: Integers, label: Integers, weight: Floats, n_classes: 
     """Share of each class among an item's votes, [N, K]; items without votes get the overall shares."""
     n_items = len(item_ptr) - 1
     cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
-    weights = weight if len(weight) else None
-    counts = np.bincount(cell, weights=weights, minlength=n_items * n_classes).reshape(n_items, n_classes).astype(float)
+    counts = segment_sum(cell, weight if len(weight) else None, n_items * n_classes).reshape(n_items, n_classes)
     total = counts.sum(axis=1)
     overall = counts.sum(axis=0)
     overall = overall / overall.sum() if overall.sum() > 0 else np.full(n_classes, 1 / n_classes)
@@ -136,7 +135,7 @@ def _sum_by_item(item_ptr: Integers, rows_ek: Floats, weight: Floats) -> Floats:
         rows_ek = rows_ek * weight[:, None]
     n_items, n_classes = len(item_ptr) - 1, rows_ek.shape[1]
     cell = item_of_votes(item_ptr).astype(np.int64)[:, None] * n_classes + np.arange(n_classes)
-    return np.bincount(cell.ravel(), weights=rows_ek.ravel(), minlength=n_items * n_classes).reshape(n_items, n_classes)
+    return segment_sum(cell.ravel(), rows_ek.ravel(), n_items * n_classes).reshape(n_items, n_classes)
 
 
 def _combine(item_ptr: Integers, loop: Callable[..., tuple[float, float]], *arrays: Any) -> tuple[float, float]:

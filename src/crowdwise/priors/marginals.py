@@ -101,5 +101,7 @@ def given_class_prior(class_prior: Any, votes: Annotations) -> Floats | None:
     else:
         raise SettingError(f"class_prior must be 'learn', 'uniform' or probabilities, got {class_prior!r}")
     if values.shape != (n_classes,) or not (np.isfinite(values) & (values >= 0)).all() or values.sum() <= 0:
-        raise SettingError(f"class_prior needs {n_classes} numbers >= 0, one per class {votes.classes.tolist()}; got {class_prior!r}")
-    return values / values.sum()
+        raise SettingError(
+            f"class_prior needs {n_classes} numbers >= 0, one per class {votes.classes.tolist()}; got {class_prior!r}"
+        )
+    return np.asarray(values / values.sum())

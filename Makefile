@@ -1,0 +1,92 @@
+# crowdwise: every routine job. CI (.ci/run) runs these same targets.
+#
+#   make PYTHON=python3.12 test     picks the interpreter of a new environment (default: python3)
+
+PYTHON ?= python3
+BENCH_PYTHON ?= .venv-bench/bin/python
+# Processes of the test suite.
+JOBS ?= 2
+
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
+SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' 2>/dev/null)
+# Removed on failure, so that a half-built environment is never taken for a finished one.
+.DELETE_ON_ERROR:
+
+.DEFAULT_GOAL := help
+.PHONY: help demo venv test test-fast lint format types layers doctest docs bench clean check-python
+
+help: ## Show this list
+	@echo "crowdwise: make <target>"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-12s%s\n", $$1, $$2}'
+
+demo: .venv-demo/.installed ## See crowdwise at work: installs the small core, writes demo-output/
+	@echo "==> running the demo"
+	@.venv-demo/bin/python -m crowdwise demo -o demo-output
+	@echo "==> the page is in $(CURDIR)/demo-output"
+
+venv: .venv/.installed ## Prepare .venv with all extras and tools (once; again when the requirements change)
+
+test: venv ## Run the whole test suite
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal
+
+test-fast: venv ## Run the tests that are not slow (under a minute)
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+
+lint: venv ## Check style and format
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+
+format: venv ## Repair style and format where that can be done safely
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+types: venv ## Check the types of src/crowdwise
+	@.venv/bin/mypy
+
+layers: venv ## Check that imports point downwards only
+	@.venv/bin/lint-imports
+
+doctest: venv ## Run the examples in docstrings
+	@.venv/bin/python -m pytest --doctest-modules src/crowdwise
+
+docs: venv ## Build the documentation into site/; any warning is an error
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@echo "==> the pages are in $(CURDIR)/site"
+
+bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit, in an environment of its own
+	@$(BENCH_PYTHON) benchmarks/versus.py
+
+clean: ## Delete everything these targets made
+	rm -rf .venv .venv-demo .venv-bench demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+check-python:
+	@command -v $(PYTHON) >/dev/null || { echo "No '$(PYTHON)' here: install Python 3.10 or later, or name one: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "crowdwise needs Python 3.10 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "'$(PYTHON)' lacks the venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+
+# An existing environment is kept and brought up to date; only a missing one is created.
+.venv/.installed: pyproject.toml constraints.txt | check-python
+	@test -x .venv/bin/python || { echo "==> creating .venv"; $(PYTHON) -m venv .venv; }
+	@echo "==> installing torch into .venv (the largest download; minutes on a slow line)"
+	@# Alone and first: pip then settles on one build of torch before it resolves the rest.
+	@.venv/bin/python $(PIP_INSTALL) torch==2.13.0
+	@echo "==> installing crowdwise with all extras and tools into .venv"
+	@.venv/bin/python $(PIP_INSTALL) -e '.[torch,report,dev]'
+	@touch $@
+	@echo "==> .venv is ready"
+
+# Not editable: the demo shows what a user's install does. It follows the sources instead.
+.venv-demo/.installed: pyproject.toml constraints.txt $(SOURCES) | check-python
+	@test -x .venv-demo/bin/python || { echo "==> creating .venv-demo"; $(PYTHON) -m venv .venv-demo; }
+	@echo "==> installing crowdwise into .venv-demo (the small core, without torch; about a minute)"
+	@.venv-demo/bin/python $(PIP_INSTALL) .
+	@touch $@
+
+.venv-bench/.installed: pyproject.toml constraints.txt | check-python
+	@test -x .venv-bench/bin/python || { echo "==> creating .venv-bench"; $(PYTHON) -m venv .venv-bench; }
+	@echo "==> installing crowdwise and crowd-kit into .venv-bench (about a minute)"
+	@.venv-bench/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 psutil
+	@touch $@

@@ -1,0 +1,25 @@
+"""What every test shares: Hypothesis profiles and the real datasets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No deadline: the first call of a numba kernel compiles it.
+settings.register_profile("local", deadline=None, max_examples=100)
+# Derandomised, so that a red CI is about the change under test; fresh examples are drawn on people's machines.
+settings.register_profile("ci", deadline=None, max_examples=1000, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the directory of the real datasets, or skip the test and say why."""
+    beside_checkout = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(os.environ.get("CROWDWISE_SHARED_DATA", beside_checkout))
+    if not path.is_dir():
+        pytest.skip(f"no real datasets at {path}; set CROWDWISE_SHARED_DATA to their directory")
+    return path
