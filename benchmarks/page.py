@@ -1,0 +1,35 @@
+"""Write a measured table into docs/benchmarks.md, between the markers of its section."""
+
+from __future__ import annotations
+
+import platform
+import re
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
+
+
+def put(section: str, text: str) -> None:
+    """Replace what stands between ``<!-- begin: section -->`` and ``<!-- end: section -->``."""
+    page = PAGE.read_text()
+    pattern = re.compile(rf"(<!-- begin: {section} -->\n).*?(<!-- end: {section} -->)", re.DOTALL)
+    if not pattern.search(page):
+        raise SystemExit(f"{PAGE} has no section {section!r}")
+    PAGE.write_text(pattern.sub(lambda found: f"{found[1]}{text.strip()}\n{found[2]}", page))
+    print(text)
+    print(f"written to {PAGE.name}, section {section}")
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; the first column is left, the others right aligned."""
+    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def provenance(command: str) -> str:
+    """One line that says how the numbers below it came about."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "polars"))
+    return f"Measured on {date.today()} by `{command}` (Python {platform.python_version()}, {libraries}; 2 cores).\n"
