@@ -31,9 +31,16 @@ def small_votes(
     votes = draw(st.lists(one_vote, max_size=2 * n_items * n_annotators, unique_by=unique))
     if not allow_empty_items:
         voted = {n for n, _, _ in votes}
-        votes += [(n, draw(st.integers(0, n_annotators - 1)), draw(st.integers(0, n_classes - 1))) for n in range(n_items) if n not in voted]
+        votes += [
+            (n, draw(st.integers(0, n_annotators - 1)), draw(st.integers(0, n_classes - 1)))
+            for n in range(n_items)
+            if n not in voted
+        ]
     codes = np.array(votes, dtype=np.int64).reshape(-1, 3)
-    names = [np.array([f"{prefix}{i}" for i in range(size)], dtype=object) for prefix, size in (("i", n_items), ("a", n_annotators), ("c", n_classes))]
+    names = [
+        np.array([f"{prefix}{i}" for i in range(size)], dtype=object)
+        for prefix, size in (("i", n_items), ("a", n_annotators), ("c", n_classes))
+    ]
     return Annotations.from_arrays(
         *(list(vocabulary[column]) for vocabulary, column in zip(names, codes.T, strict=True)),
         items=names[0],
@@ -44,4 +51,6 @@ def small_votes(
 
 def edges(votes: Annotations) -> list[tuple[object, object, object]]:
     """Return the votes by name, sorted: what must survive every change of representation."""
-    return sorted(zip(votes.items[votes.item], votes.annotators[votes.annotator], votes.classes[votes.label], strict=True), key=repr)
+    return sorted(
+        zip(votes.items[votes.item], votes.annotators[votes.annotator], votes.classes[votes.label], strict=True), key=repr
+    )

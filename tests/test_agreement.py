@@ -60,7 +60,10 @@ def test_fleiss_by_enumeration(votes):
     expected = NAN
     if pairs:
         observed = np.mean([np.mean([x == y for x, y in found]) for found in pairs.values()])
-        shares = np.mean([np.bincount(votes.label[votes.item == n], minlength=votes.n_classes) / (votes.item == n).sum() for n in pairs], axis=0)
+        shares = np.mean(
+            [np.bincount(votes.label[votes.item == n], minlength=votes.n_classes) / (votes.item == n).sum() for n in pairs],
+            axis=0,
+        )
         chance = (shares**2).sum()
         expected = (observed - chance) / (1 - chance) if chance < 1 - 1e-9 else NAN
     assert fleiss_kappa(votes) == pytest.approx(expected, nan_ok=True)
@@ -78,7 +81,10 @@ def test_alpha_by_enumerated_coincidences(votes):
     total_l = coincidence.sum(axis=0)
     total = total_l.sum()
     value = np.arange(size)
-    between = [[(total_l[min(c, k) : max(c, k) + 1].sum() - (total_l[c] + total_l[k]) / 2) ** 2 for k in range(size)] for c in range(size)]
+    between = [
+        [(total_l[min(c, k) : max(c, k) + 1].sum() - (total_l[c] + total_l[k]) / 2) ** 2 for k in range(size)]
+        for c in range(size)
+    ]
     distances = {
         "nominal": 1.0 - np.eye(size),
         "ordinal": np.array(between),
@@ -116,7 +122,7 @@ def test_levels_are_checked():
     votes = Annotations.from_matrix([["low", "high"]])
     with pytest.raises(SettingError, match="'nominal', 'ordinal' or 'interval'"):
         krippendorff_alpha(votes, "ratio")
-    with pytest.raises(InputError, match="numbers.*ordinal"):
+    with pytest.raises(InputError, match=r"numbers.*ordinal"):
         krippendorff_alpha(votes, "interval")
 
 

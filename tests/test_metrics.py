@@ -75,7 +75,15 @@ def test_ece_ignores_row_order_even_with_ties(seed, n_bins):
 
 def test_perfect_and_calibrated_posteriors():
     result = metrics.score(np.eye(3), [0, 1, 2])
-    assert result == {"n_known": 3, "accuracy": 1, "macro_f1": 1, "log_loss": 0, "brier": 0, "ece": 0, "mean_true_probability": 1}
+    assert result == {
+        "n_known": 3,
+        "accuracy": 1,
+        "macro_f1": 1,
+        "log_loss": 0,
+        "brier": 0,
+        "ece": 0,
+        "mean_true_probability": 1,
+    }
 
 
 def test_one_class_is_always_right():

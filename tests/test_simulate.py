@@ -58,7 +58,9 @@ def test_every_family_gives_distributions(name, n_classes):
 
 def test_families_by_hand():
     rng = np.random.default_rng(0)
-    np.testing.assert_allclose(FAMILIES["cyclic-adversary"](rng, 1, 3, p=0.8)[0], [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
+    np.testing.assert_allclose(
+        FAMILIES["cyclic-adversary"](rng, 1, 3, p=0.8)[0], [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
+    )
     np.testing.assert_allclose(FAMILIES["colluder"](rng, 1, 3)[0], [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]])
     constant = FAMILIES["constant-spammer"](rng, 50, 3)
     assert set(constant.ravel()) == {0.0, 1.0}
@@ -77,7 +79,9 @@ def test_families_by_hand():
 
 
 def test_votes_follow_an_asymmetric_confusion_untransposed():
-    confusion = np.array([[[0.7, 0.3, 0.0], [0.0, 0.5, 0.5], [0.1, 0.0, 0.9]], [[0.2, 0.2, 0.6], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    confusion = np.array(
+        [[[0.7, 0.3, 0.0], [0.0, 0.5, 0.5], [0.1, 0.0, 0.9]], [[0.2, 0.2, 0.6], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]
+    )
     simulation = simulate(n_items=30_000, votes_per_item=2, annotators=confusion)
     for a in range(2):
         counts = observed_confusion(simulation, a)
@@ -154,7 +158,9 @@ def test_extreme_spammers_label_everything():
 
 
 def test_colluders_share_a_wrong_label():
-    simulation = simulate(n_items=500, n_annotators=8, n_classes=4, votes_per_item=8, annotators={"one-coin": 0.5, "colluder": 0.5})
+    simulation = simulate(
+        n_items=500, n_annotators=8, n_classes=4, votes_per_item=8, annotators={"one-coin": 0.5, "colluder": 0.5}
+    )
     matrix = np.full((500, 8), -1)
     matrix[simulation.votes.item, simulation.votes.annotator] = simulation.votes.label
     assert (matrix[:, 4:] == matrix[:, 4:5]).all()

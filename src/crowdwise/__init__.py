@@ -27,11 +27,9 @@ _LAZY = {
     "Result": "crowdwise.result",
     "Wawa": "crowdwise.aggregate.wawa",
     "ZeroBasedSkill": "crowdwise.aggregate.zero_based_skill",
-    "compare": "crowdwise.compare",
     "load": "crowdwise.aggregate.loading",
     "make": "crowdwise.aggregate.registry",
     "read": "crowdwise.io",
-    "simulate": "crowdwise.simulate",
 }
 
 __all__ = ["__version__", *sorted(_LAZY)]
@@ -49,19 +47,14 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.wawa import Wawa as Wawa
     from crowdwise.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from crowdwise.annotations import Annotations as Annotations
-    from crowdwise.compare import compare as compare
     from crowdwise.io import read as read
     from crowdwise.result import Result as Result
-    from crowdwise.simulate import simulate as simulate
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'crowdwise' has no attribute {name!r}")
-    found = getattr(import_module(_LAZY[name]), name)
-    # Importing crowdwise.compare binds the module to this name; the public name is the function.
-    globals()[name] = found
-    return found
+    return getattr(import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:

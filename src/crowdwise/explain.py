@@ -58,8 +58,8 @@ def explain(result: Result, item: Any) -> Explanation:
     evidence = result.annotators.log_lik(votes, index)
     unit = getattr(result.annotators, "additive_in", "log-odds")
     if unit == "share":
-        # Shares are of votes only; the class prior decides nothing but ties and empty items.
-        prior = np.zeros(votes.n_classes) if len(index) else result.class_prior
+        # Shares are of votes only; the class prior decides nothing but ties and items without (weighted) votes.
+        prior = np.zeros(votes.n_classes) if evidence.any() else result.class_prior
     else:
         log_prior = result.prior.log_prob()
         prior = log_prior[n if len(log_prior) > 1 else 0]

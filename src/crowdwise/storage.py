@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -35,6 +36,7 @@ __all__ = ["FILE_NAME", "load", "save"]
 
 FILE_NAME = "result.zip"
 _VERSION = 1
+_PAIRS = "pairs"
 _VOCABULARIES = ("items", "annotators", "classes")
 # A saved part names its class here; anything else in a file is refused.
 _PARTS: dict[str, Any] = {
@@ -63,7 +65,7 @@ def save(result: Result, folder: str | PathLike[str]) -> None:
     meta: dict[str, Any] = {
         "crowdwise": _VERSION,
         "method": result.method,
-        "settings": result.settings,
+        "settings": {name: _plain_mapping(value) for name, value in result.settings.items()},
         "seed": result.seed,
         "n_iter": result.n_iter,
         "converged": result.converged,
@@ -127,7 +129,7 @@ def _read(archive: zipfile.ZipFile) -> Result:
         parts[role] = _PARTS[meta[role]["class"]](**own, **meta[role]["plain"])
     return Result(
         method=meta["method"],
-        settings=meta["settings"],
+        settings={name: _restored_mapping(value) for name, value in meta["settings"].items()},
         seed=meta["seed"],
         votes=votes,
         posterior=arrays["posterior"],
@@ -137,6 +139,15 @@ def _read(archive: zipfile.ZipFile) -> Result:
         converged=meta["converged"],
         **parts,
     )
+
+
+def _plain_mapping(value: Any) -> Any:
+    """JSON turns the keys of an object into text; class shares are keyed by integers and booleans too."""
+    return {_PAIRS: [[key, share] for key, share in value.items()]} if isinstance(value, Mapping) else value
+
+
+def _restored_mapping(value: Any) -> Any:
+    return dict(value[_PAIRS]) if isinstance(value, dict) else value
 
 
 def _jsonable(value: Any) -> Any:

@@ -7,14 +7,14 @@ fitted names end in `_`) without importing scikit-learn, which would cost more t
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.problem import Problem, carried_posterior, start_posteriors
+from crowdwise.aggregate.problem import Problem, carried_posterior, positions, start_posteriors
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.annotations import Annotations
 from crowdwise.encode import codes_of, series_of, tidy
@@ -83,8 +83,11 @@ class Aggregator:
         earlier = self._fitted()
         votes = earlier.votes.concat(as_annotations(votes))
         if gold is not None:
-            votes = votes.with_gold(gold)
-        history = None if earlier.history is None else encode_history(votes, _history_of(earlier))
+            before, votes = votes.gold, votes.with_gold(gold)
+            if before is not None and votes.gold is not None:
+                # New gold adds to, and where both speak corrects, the labels known before.
+                votes = replace(votes, gold=np.where(votes.gold >= 0, votes.gold, before))
+        history = None if earlier.history is None else _carried_history(earlier, votes)
         return self._run(votes, history, earlier, progress)
 
     def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
@@ -101,7 +104,7 @@ class Aggregator:
             history=history,
             class_prior=given,
             warm=None if earlier is None else carried_posterior(earlier, votes),
-            rng=np.random.default_rng(getattr(self, "random_state", None)),
+            rng=_generator(getattr(self, "random_state", None)),
             progress=progress,
         )
         done = self._fit(problem)
@@ -156,22 +159,23 @@ class Aggregator:
             return accuracy(self.predict_proba(aligned), encode_gold(aligned, y))
         if not self._fitted().trace:
             raise SettingError(f"{self.name} has no likelihood to score votes by; give true labels: score(votes, y)")
-        _, evidence, n_votes = self._infer(votes)
-        return evidence / max(n_votes, 1)
+        _, evidence, total = self._infer(votes)
+        return evidence / total if total > 0 else 0.0
 
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior and each vote moved the label of one item."""
         return self._fitted().explain(item)
 
-    def _infer(self, votes: Any) -> tuple[Floats, float, int]:
+    def _infer(self, votes: Any) -> tuple[Floats, float, float]:
+        """Posterior, log-evidence and the total weight of the votes."""
         result = self._fitted()
         votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
-        who = codes_of(tidy(series_of(votes.annotators)), tidy(series_of(result.votes.annotators)))
-        what = codes_of(tidy(series_of(votes.items)), tidy(series_of(result.votes.items)))
+        who = positions(votes.annotators, result.votes.annotators)
+        what = positions(votes.items, result.votes.items)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16)
         evidence, _ = result.annotators.aligned(who, what).infer(votes, result.prior.log_prob(), known, posterior)
-        return posterior, evidence, votes.n_votes
+        return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
 
     def _fitted(self) -> Result:
         if "result_" not in vars(self):
@@ -300,10 +304,21 @@ def as_annotations(votes: Any) -> Annotations:
     )
 
 
-def _history_of(result: Result) -> dict[Any, Floats]:
-    """The user's history alone, keyed by annotator, as [true, observed] counts."""
-    assert result.history is not None
-    return dict(zip(result.votes.annotators.tolist(), result.history.transpose(0, 2, 1), strict=True))
+def _carried_history(earlier: Result, votes: Annotations) -> Floats:
+    """The user's history, spread over the annotators and classes of `votes`, [A, L, K]."""
+    assert earlier.history is not None
+    classes = codes_of(tidy(series_of(earlier.votes.classes)), tidy(series_of(votes.classes)))
+    who = positions(earlier.votes.annotators, votes.annotators)
+    history = np.zeros((votes.n_annotators, votes.n_classes, votes.n_classes))
+    history[np.ix_(who, classes, classes)] = earlier.history
+    return history
+
+
+def _generator(seed: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise SettingError(f"random_state must be None or a whole number >= 0; got {seed!r}") from None
 
 
 def _warn_if_switched(result: Result) -> None:

@@ -22,7 +22,7 @@ annotation-only model). Kim and Ghahramani (2012): Bayesian classifier combinati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,8 @@ class BayesGC(IterativeAggregator):
         """Dirichlet parameters of a confusion matrix before any vote, [L, K]."""
         right, wrong = self.diagonal, self.off_diagonal
         if self.prior_accuracy is not None:
-            if not 0 < self.prior_accuracy < 1:
+            accuracy: Any = self.prior_accuracy
+            if not (isinstance(accuracy, int | float) and 0 < accuracy < 1):
                 raise SettingError(f"BayesGC: prior_accuracy must lie between 0 and 1; got {self.prior_accuracy!r}")
             right = self.prior_strength * self.prior_accuracy
             wrong = self.prior_strength * (1 - self.prior_accuracy) / max(n_classes - 1, 1)

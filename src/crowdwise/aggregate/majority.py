@@ -47,8 +47,7 @@ def weighted_vote(problem: Problem, weights: VoteWeights, n_iter: int = 1, conve
     prior = problem.marginals()
     shares = weights.shares(problem.votes, prior.probability)
     clamp(shares, problem.known)
-    voted = problem.votes.votes_per_item > 0
-    prior = prior.update(shares[voted])
+    prior = prior.update(shares[weights.per_item(problem.votes) > 0])
     shares = weights.shares(problem.votes, prior.probability)
     clamp(shares, problem.known)
     return Fit(shares, prior, weights, trace={}, n_iter=n_iter, converged=converged)

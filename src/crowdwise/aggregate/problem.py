@@ -18,7 +18,7 @@ from crowdwise.kernels.votes import vote_shares
 from crowdwise.priors.marginals import Marginals
 from crowdwise.result import Result
 
-__all__ = ["Problem", "carried_posterior", "start_posteriors"]
+__all__ = ["Problem", "carried_posterior", "positions", "start_posteriors"]
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +69,10 @@ def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]
     if isinstance(init, str):
         first = _named_start(problem, init, shares)
     else:
-        first = np.asarray(init, float)
+        try:
+            first = np.asarray(init, float)
+        except (TypeError, ValueError):
+            first = np.empty(0)
         if first.shape != shares.shape or not np.allclose(first.sum(axis=1), 1) or (first < 0).any():
             raise SettingError(f"init must be a posterior of shape {(votes.n_items, votes.n_classes)} whose rows sum to one")
     return [first, *(_random_start(problem, shares) for _ in range(restarts - 1))]
@@ -93,6 +96,17 @@ def _random_start(problem: Problem, shares: Floats) -> Floats:
     return 0.5 * shares + 0.5 * noise
 
 
+def positions(ids: NDArray[Any], vocabulary: NDArray[Any]) -> NDArray[np.int64]:
+    """Position of every id in `vocabulary`, -1 where absent.
+
+    A bootstrap sample of items repeats ids in the vocabulary; the first of them is found.
+    """
+    known = tidy(series_of(vocabulary))
+    first = known.is_first_distinct()
+    codes = codes_of(tidy(series_of(ids)), known.filter(first))
+    return np.append(np.flatnonzero(first.to_numpy()), -1)[codes]
+
+
 def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
     """Posterior of an earlier fit, carried over to `votes` with their own items and classes.
 
@@ -101,7 +115,7 @@ def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
     """
     old = earlier.votes
     columns = codes_of(tidy(series_of(old.classes)), tidy(series_of(votes.classes)))
-    rows = codes_of(tidy(series_of(votes.items)), tidy(series_of(old.items)))
+    rows = positions(votes.items, old.items)
     shares = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
     if (columns < 0).any():
         return shares
@@ -114,7 +128,7 @@ def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
     order = np.argsort(columns)
     fresh = votes[~seen].with_classes(old.classes.tolist()) if (~seen).any() else None
     if fresh is not None:
-        who = codes_of(tidy(series_of(votes.annotators)), tidy(series_of(old.annotators)))
+        who = positions(votes.annotators, old.annotators)
         opinion = np.zeros((fresh.n_items, old.n_classes))
         model = earlier.annotators.aligned(who, np.full(fresh.n_items, -1))
         model.infer(fresh, earlier.prior.log_prob(), np.empty(0, np.int16), opinion)

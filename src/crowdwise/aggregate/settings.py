@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import Field, field, fields
 from numbers import Integral, Real
 from typing import Any
@@ -66,8 +67,8 @@ def _check(owner: str, f: Field[Any], value: Any) -> None:
             raise SettingError(f"{here} must be true or false; got {value!r}")
         return
     kind = Integral if rule["whole"] else Real
-    if isinstance(value, bool) or not isinstance(value, kind) or value != value:
-        raise SettingError(f"{here} must be a {'whole ' if rule['whole'] else ''}number; got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+        raise SettingError(f"{here} must be a {'whole' if rule['whole'] else 'finite'} number; got {value!r}")
     if rule["low"] is not None and value < rule["low"]:
         raise SettingError(f"{here} must be at least {rule['low']}; got {value!r}")
     if rule["above"] is not None and value <= rule["above"]:

@@ -98,10 +98,11 @@ class OneAccuracy:
 
     def _evidence(self) -> tuple[Floats, Floats]:
         """Log-probability of a vote for a wrong class, and what naming the class adds to it."""
-        miss = log_floored(1 - self.accuracy) - np.log(max(self.n_classes - 1, 1))
-        # With one class every vote is right, whatever w says.
-        hit = log_floored(self.accuracy) if self.n_classes > 1 else miss
-        return miss, hit - miss
+        if self.n_classes == 1:
+            # With one class every vote is right, whatever w says.
+            return np.zeros(len(self.accuracy)), np.zeros(len(self.accuracy))
+        miss = log_floored(1 - self.accuracy) - np.log(self.n_classes - 1)
+        return miss, log_floored(self.accuracy) - miss
 
 
 @dataclass(frozen=True, eq=False)

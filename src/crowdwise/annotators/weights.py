@@ -36,8 +36,12 @@ class VoteWeights:
         """Weighted vote shares, [N, K]; items without (weighted) votes get the class prior."""
         weight = self._weight_of_votes(votes)
         posterior = vote_shares(votes.item_ptr, votes.label, weight, votes.n_classes)
-        posterior[segment_sum(votes.item, weight, votes.n_items) <= 0] = prior
+        posterior[self.per_item(votes) <= 0] = prior
         return posterior
+
+    def per_item(self, votes: Annotations) -> Floats:
+        """Total weight of the votes on each item, [N]."""
+        return segment_sum(votes.item, self._weight_of_votes(votes), votes.n_items)
 
     def update(self, votes: Annotations, posterior: Floats) -> VoteWeights:
         """Weights are set by the method, not by this part."""

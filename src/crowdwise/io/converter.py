@@ -25,7 +25,7 @@ _KEEPS_ITEMS = ("wide", "answers", "label-studio", "argilla", "peerannot")
 
 
 def convert(
-    source: AnyPath | Sequence[AnyPath],
+    source: AnyPath | Sequence[AnyPath] | Annotations,
     destination: AnyPath,
     *,
     to: str | None = None,
@@ -36,8 +36,8 @@ def convert(
 
     Parameters
     ----------
-    source : path or sequence of paths
-        Anything that `read` accepts.
+    source : path, sequence of paths or Annotations
+        Anything that `read` accepts, or votes read already.
     destination : path
         The file to write, whole or not at all.
     to : str, optional
@@ -54,7 +54,7 @@ def convert(
         raise InputError(f"{fspath(destination)}: {to} files end in {' or '.join(_SUFFIX_OF[to])}; rename the destination")
     if to not in _SUFFIX_OF:
         table_suffix(destination)
-    votes = read(source, **read_options)
+    votes = source if isinstance(source, Annotations) else read(source, **read_options)
     _warn_of_losses(votes, to)
     DESTINATIONS[to][1](votes, destination, spreadsheet_safe)
     return votes

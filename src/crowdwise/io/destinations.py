@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from os import fspath
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ import polars as pl
 
 from crowdwise.annotations import Annotations
 from crowdwise.encode import series_of
-from crowdwise.errors import DataWarning
+from crowdwise.errors import DataWarning, InputError
 from crowdwise.io.source import AnyPath
 from crowdwise.io.writer import open_replacing, write_json, write_table
 
 __all__ = ["DESTINATIONS", "Writer"]
+
+# Half a gigabyte of pointers.
+_MOST_CELLS = 60_000_000
 
 Writer = Callable[[Annotations, AnyPath, bool], None]
 
@@ -44,6 +48,7 @@ def _tidy(votes: Annotations, path: AnyPath, safe: bool) -> None:
 
 
 def _wide(votes: Annotations, path: AnyPath, safe: bool) -> None:
+    _check_cells(votes, path)
     cells = votes.to_matrix()
     names = [str(annotator) for annotator in votes.annotators]
     item = "item" if "item" not in names else "item id"
@@ -54,6 +59,7 @@ def _wide(votes: Annotations, path: AnyPath, safe: bool) -> None:
 
 
 def _answers(votes: Annotations, path: AnyPath, safe: bool) -> None:
+    _check_cells(votes, path)
     classes = series_of(votes.classes)
     # Classes that are no numbers are written as their positions, which is all the format can hold.
     integer = classes.dtype.is_integer() and int(classes.min() or 0) >= 0  # type: ignore[arg-type]
@@ -61,7 +67,6 @@ def _answers(votes: Annotations, path: AnyPath, safe: bool) -> None:
     if not integer:
         listed = ", ".join(f"{k} = {name}" for k, name in enumerate(votes.classes[:20]))
         warnings.warn(f"classes are written as numbers: {listed}", DataWarning, stacklevel=4)
-    votes.to_matrix()  # refuses repeated votes, which do not fit a cell
     matrix = np.full((votes.n_items, votes.n_annotators), -1, np.int64)
     matrix[votes.item, votes.annotator] = numbers[votes.label]
     with open_replacing(path) as file:
@@ -84,7 +89,7 @@ def _columns(names: dict[str, str], extra: dict[str, str]) -> Writer:
 
 def _label_studio(votes: Annotations, path: AnyPath, safe: bool) -> None:
     def result(label: Any) -> list[dict[str, Any]]:
-        kind, value = ("rating", label) if isinstance(label, int) else ("choices", [str(label)])
+        kind, value = ("rating", label) if type(label) is int else ("choices", [str(label)])
         return [{"from_name": "label", "to_name": "item", "type": kind, "value": {kind: value}}]
 
     def person(annotator: Any) -> Any:
@@ -144,8 +149,28 @@ def _argilla(votes: Annotations, path: AnyPath, safe: bool) -> None:
 
 
 def _peerannot(votes: Annotations, path: AnyPath, safe: bool) -> None:
-    votes.to_matrix()  # refuses repeated votes, which do not fit a mapping
+    _check_repeats(votes)
     write_json({str(item): {str(annotator): label for annotator, label in given} for item, _, given in _by_item(votes)}, path)
+
+
+def _check_cells(votes: Annotations, path: AnyPath) -> None:
+    """Refuse matrices that would not fit in memory, and votes that do not fit a matrix."""
+    if votes.n_items * votes.n_annotators > _MOST_CELLS:
+        raise InputError(
+            f"{fspath(path)}: {votes.n_items} items x {votes.n_annotators} annotators are too many cells for a matrix; "
+            "write a tidy table instead"
+        )
+    _check_repeats(votes)
+
+
+def _check_repeats(votes: Annotations) -> None:
+    repeated = (votes.item[1:] == votes.item[:-1]) & (votes.annotator[1:] == votes.annotator[:-1])
+    if repeated.any():
+        e = int(np.flatnonzero(repeated)[0])
+        raise InputError(
+            f"annotator {votes.annotators[votes.annotator[e]]!r} labelled item {votes.items[votes.item[e]]!r} more than once, "
+            "and this format holds one vote for each; write a tidy table instead"
+        )
 
 
 def _by_item(votes: Annotations) -> list[tuple[Any, Any, list[tuple[Any, Any]]]]:

@@ -127,7 +127,9 @@ def tabular(
 
 def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable[Any]) -> Annotations:
     """Build `Annotations`: items without votes and classes that occur only in gold are kept."""
-    votes, gold, missing = export.votes, export.gold, tuple(missing)
+    votes, gold = export.votes, export.gold
+    # One text is one marker, not a list of letters.
+    missing = (missing,) if isinstance(missing, str) else tuple(missing)
     items: list[Any] | None = None
     extra = [part for part in (export.items, None if gold is None else gold["item"]) if part is not None and len(part)]
     if extra:
@@ -203,9 +205,11 @@ def column(values: Sequence[Any], where: Places) -> pl.Series:
         ) from None
 
 
-def _union(parts: list[pl.Series], missing: Iterable[Any]) -> pl.Series:
+def _union(parts: list[pl.Series], missing: Sequence[Any]) -> pl.Series:
     parts = [tidy(part) for part in parts]
     parts = [part.filter(~missing_mask(part, missing)) for part in parts]
     if len({part.dtype for part in parts}) > 1:
         parts = [part.cast(pl.String) for part in parts]
-    return integers(pl.concat(parts).unique()).sort()
+    union = pl.concat(parts).unique()
+    # Integers that shared a column with text markers ("?") are integers again, as in `Annotations`.
+    return (integers(union) if missing else union).sort()

@@ -33,6 +33,7 @@ _TABLES = {
 FORMATS: dict[str, str] = _TABLES | {platform.NAME: platform.DESCRIPTION for platform in PLATFORMS}
 """Name and one-line description of every format that `read` knows."""
 
+_WEIGHABLE = ("mturk", "toloka", "appen")
 _GOLD = ("gold", "goldlabel", "truelabel", "truth", "groundtruth", "true", "trueclass", "class", "correct")
 
 
@@ -120,7 +121,9 @@ def read_gold(path: AnyPath, votes: Annotations | None = None) -> pl.DataFrame:
     item, label = (integers(table.frame[name]) for name in (items[0], labels[0]))
     known = ~missing_mask(tidy(label), ())
     if votes is not None:
-        _check_classes(label, known, votes, table.where)
+        # Gold of items that nobody voted on is ignored later, so its classes do not matter.
+        voted = pl.Series(codes_of(tidy(item), tidy(series_of(votes.items)).unique()) >= 0)
+        _check_classes(label, known & voted, votes, table.where)
     return pl.DataFrame({"item": item, "label": label}).filter(known).unique(maintain_order=True)
 
 
@@ -158,16 +161,23 @@ def _export(source: Source, name: str, request: Request) -> Export:
     for role, column in given.items():
         if column is None:
             continue
-        if source.kind != "delimited":
+        if source.kind != "delimited" or (role == "weight" and name not in _WEIGHABLE):
             raise InputError(
-                f"{source.name}: a {name} export names its own {role}; leave {role}= out, or read it with format='tidy'"
+                f"{source.name}: a {name} export has no column for the {role}; leave {role}= out, or read it with format='tidy'"
             )
         if column not in source.columns:
             raise InputError(
                 f"{source.name}: no column {column!r}; found {', '.join(map(repr, source.columns))}"
                 + did_you_mean(column, source.columns)
             )
-    return platform.read(source, request)
+    try:
+        return platform.read(source, request)
+    except (AttributeError, IndexError, KeyError, TypeError, UnicodeEncodeError) as error:
+        # The first record was recognised; readers trust the shape from there instead of checking every level.
+        raise InputError(
+            f"{source.last_place}: recognised as {name}, but this record is not shaped like it; "
+            "export it again, or name another format with format=... or --format"
+        ) from error
 
 
 def _gold_by_position(lines: list[bytes], votes: Annotations, source: Source) -> pl.DataFrame:

@@ -7,7 +7,7 @@ parsed, and names the file, the row and the fix when something cannot be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
@@ -69,13 +69,14 @@ def open_source(path: AnyPath | Sequence[AnyPath]) -> Source:
     return Source(where, name)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Source:
     """One file, or the JSON files of a folder (`parts`)."""
 
     path: Path
     name: str
     parts: tuple[Source, ...] | None = None
+    last_row: int | None = None
 
     @cached_property
     def kind(self) -> str:
@@ -130,6 +131,18 @@ class Source:
             if not isinstance(entry, dict):
                 raise InputError(f"{self.name} record {row}: expected an object {{...}}, got {type(entry).__name__}")
         return list(enumerate(entries, start=1))
+
+    def walk(self) -> Iterator[tuple[int, Record]]:
+        """Yield the records and remember the row, so that one of an unexpected shape can be named."""
+        for row, record in self.records:
+            self.last_row = row
+            yield row, record
+
+    @property
+    def last_place(self) -> str:
+        """The file and the record that `walk` gave last."""
+        part = next((part for part in reversed(self.parts or ()) if part.last_row is not None), self)
+        return part.name if part.last_row is None else f"{part.name} {part.unit} {part.last_row}"
 
     @property
     def unit(self) -> str:

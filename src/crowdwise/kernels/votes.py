@@ -44,7 +44,7 @@ THREADED_FROM = 100_000
 def n_threads() -> int:
     """Threads used on large problems: CROWDWISE_THREADS, or every core this process may use."""
     asked = os.environ.get("CROWDWISE_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
+    if asked.isdecimal() and int(asked) > 0:
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

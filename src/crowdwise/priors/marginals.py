@@ -95,9 +95,9 @@ def given_class_prior(class_prior: Any, votes: Annotations) -> Floats | None:
         if sorted(codes.tolist()) != list(range(n_classes)):
             raise SettingError(f"class_prior must name every class once: {votes.classes.tolist()}; got {list(class_prior)}")
         values = np.empty(n_classes)
-        values[codes] = list(class_prior.values())
+        values[codes] = _numbers(list(class_prior.values()))
     elif isinstance(class_prior, Sequence | np.ndarray):
-        values = np.asarray(class_prior, float)
+        values = _numbers(class_prior)
     else:
         raise SettingError(f"class_prior must be 'learn', 'uniform' or probabilities, got {class_prior!r}")
     if values.shape != (n_classes,) or not (np.isfinite(values) & (values >= 0)).all() or values.sum() <= 0:
@@ -105,3 +105,10 @@ def given_class_prior(class_prior: Any, votes: Annotations) -> Floats | None:
             f"class_prior needs {n_classes} numbers >= 0, one per class {votes.classes.tolist()}; got {class_prior!r}"
         )
     return np.asarray(values / values.sum())
+
+
+def _numbers(values: Any) -> Floats:
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError):
+        raise SettingError(f"class_prior must hold numbers >= 0; got {values!r}") from None

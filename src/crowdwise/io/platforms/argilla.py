@@ -39,7 +39,7 @@ def read(source: Source, request: Request) -> Export:
 
 def _records(source: Source) -> Iterator[tuple[int, Record]]:
     if source.kind in ("json", "jsonl"):
-        yield from source.records
+        yield from source.walk()
         return
     names = [name for name in source.columns if name == "id" or ".responses" in name or ".suggestion" in name]
     yield from enumerate(source.table(names).frame.iter_rows(named=True), start=1)

@@ -34,7 +34,7 @@ def read(source: Source, request: Request) -> Export:
         )
     ballot = Ballot(source)
     for name, part in zip(names, parts, strict=True):
-        for row, record in part.records:
+        for row, record in part.walk():
             value = _label(record)
             if isinstance(value, list) and len(value) > 1:
                 raise InputError(f"{part.name} row {row}: several labels {value!r:.80}; a vote has one label here")

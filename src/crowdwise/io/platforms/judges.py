@@ -46,7 +46,7 @@ def read(source: Source, request: Request) -> Export:
     """Return the votes; `question` names the field to read where there are several."""
     ballot = Ballot(source)
     labels = [name for name in (request.question, request.label) if name] or _LABEL
-    for row, record in source.records:
+    for row, record in source.walk():
         item = record.get(_key(record, _ITEM) or "")
         nested = record.get(_key(record, _LISTS) or "")
         if isinstance(nested, dict):

@@ -30,7 +30,7 @@ def matches(source: Source) -> bool:
 def read(source: Source, request: Request) -> Export:
     """Return the votes of annotations that were not cancelled, by question (`from_name`)."""
     ballot = Ballot(source)
-    for row, task in source.records:
+    for row, task in source.walk():
         item = _item(task)
         ballot.item(item)
         for annotation in _annotations(task) or []:
@@ -61,7 +61,7 @@ def _person(annotation: Record) -> Any:
     """Return who completed it: a number, or the e-mail or id of an object."""
     person = annotation.get("completed_by")
     if isinstance(person, dict):
-        return person.get("email") or person.get("id") or person.get("username")
+        return next((person[key] for key in ("email", "id", "username") if person.get(key) not in (None, "")), None)
     return person
 
 

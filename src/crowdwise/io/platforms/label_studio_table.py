@@ -40,7 +40,7 @@ def read(source: Source, request: Request) -> Export:
             place = table.where.row(index)
             ballot.vote(int(place.rsplit(" ", 1)[1]), task, person, {question: _unpack(text, place)})
     else:
-        for row, record in source.records:
+        for row, record in source.walk():
             value = record.get(question)
             ballot.vote(row, record.get(item), record.get(annotator), {question: _choices(value)})
     return ballot.export(question)

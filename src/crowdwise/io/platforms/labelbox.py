@@ -20,7 +20,7 @@ def matches(source: Source) -> bool:
 def read(source: Source, request: Request) -> Export:
     """Return the votes by classification; the item is the data row, the annotator who created the label."""
     ballot = Ballot(source)
-    for row, record in source.records:
+    for row, record in source.walk():
         item = (record.get("data_row") or {}).get("id")
         ballot.item(item)
         for label in _labels(record):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from crowdwise.io.export import Export, Request, choose_question, tabular
-from crowdwise.io.source import Source
+from crowdwise.io.export import Export, Request, choose_question, column, single, tabular
+from crowdwise.io.platforms.forms import form_answers
+from crowdwise.io.source import Source, Table
 
 NAME = "mturk"
 DESCRIPTION = "Mechanical Turk batch CSV: HITId, WorkerId, Answer.*; rejected assignments are left out"
@@ -25,7 +26,7 @@ def matches(source: Source) -> bool:
 def read(source: Source, request: Request) -> Export:
     """Return the votes; the item is the HIT unless `item` names another column (Input.*)."""
     table = source.table(source.columns)
-    frame = table.frame
+    frame = _unpacked(table)
     questions = _questions(frame)
     wanted = request.question or request.label
     question = choose_question(list(questions), wanted and wanted.removeprefix(_ANSWER), source.name)
@@ -44,6 +45,22 @@ def read(source: Source, request: Request) -> Export:
         drop=rejected,
         why="rejected assignments",
     )
+
+
+def _unpacked(table: Table) -> pl.DataFrame:
+    """Give every question inside the JSON of crowd HTML forms a column of its own."""
+    packed = _ANSWER + "taskAnswers"
+    if packed not in table.frame.columns:
+        return table.frame
+    places = [table.where.row(index) for index in range(table.frame.height)]
+    answers = [form_answers(text, place) if text else {} for text, place in zip(table.frame[packed], places, strict=True)]
+    columns = {
+        _ANSWER + question: column(
+            [single(answer.get(question), place) for answer, place in zip(answers, places, strict=True)], table.where
+        )
+        for question in dict.fromkeys(question for answer in answers for question in answer)
+    }
+    return table.frame.drop(packed).with_columns(series.cast(pl.String).alias(name) for name, series in columns.items())
 
 
 def _questions(frame: pl.DataFrame) -> dict[str, list[str]]:

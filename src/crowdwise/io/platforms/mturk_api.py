@@ -23,7 +23,7 @@ def read(source: Source, request: Request) -> Export:
     """Return the votes of the assignments that were not rejected."""
     ballot = Ballot(source)
     rejected = 0
-    for row, record in source.records:
+    for row, record in source.walk():
         for assignment in _assignments(record):
             answers = _parse(str(assignment.get("Answer", "")), f"{source.name} {source.unit} {row}")
             if assignment.get("AssignmentStatus") == "Rejected":

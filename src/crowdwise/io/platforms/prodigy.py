@@ -24,8 +24,8 @@ def matches(source: Source) -> bool:
 def read(source: Source, request: Request) -> Export:
     """Return the votes: the chosen option, or accept and reject where one label was shown."""
     ballot = Ballot(source)
-    for row, record in source.records:
-        person = record.get("_annotator_id") or record.get("_session_id")
+    for row, record in source.walk():
+        person = next((record[key] for key in ("_annotator_id", "_session_id") if record.get(key) is not None), None)
         if person is None:
             raise InputError(
                 f"{source.name} {source.unit} {row}: neither _annotator_id nor _session_id, so nobody knows who answered; "

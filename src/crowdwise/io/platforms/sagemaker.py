@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from crowdwise.io.export import Ballot, Export, Request
-from crowdwise.io.source import Record, Source, parse_json
+from crowdwise.io.platforms.forms import form_answers
+from crowdwise.io.source import Record, Source
 
 NAME = "sagemaker"
 DESCRIPTION = "SageMaker Ground Truth: annotationsFromAllWorkers manifest, consolidation request, or worker-response folder"
@@ -26,9 +27,9 @@ def read(source: Source, request: Request) -> Export:
     """Return the votes; the item is the source, the object's id, or the folder of the response."""
     ballot = Ballot(source)
     for part in source.parts or (source,):
-        for row, record in part.records:
+        for row, record in part.walk():
             for item, person, content in _votes(record, part):
-                ballot.vote(row, item, person, _answers(content, f"{part.name} {part.unit} {row}"))
+                ballot.vote(row, item, person, form_answers(content, f"{part.name} {part.unit} {row}"))
     return ballot.export(request.question or request.label)
 
 
@@ -48,18 +49,3 @@ def _votes(record: Record, part: Source) -> Iterator[tuple[Any, Any, Any]]:
         if isinstance(answer, dict) and "answerContent" in answer:
             # annotations/worker-response/iteration-1/<number of the object>/<time>.json
             yield part.path.parent.name, answer.get("workerId"), answer["answerContent"]
-
-
-def _answers(content: Any, place: str) -> dict[str, Any]:
-    """Return the label by form element; a radio group is a dict of option: true or false."""
-    content = parse_json(content, place) if isinstance(content, str) and content[:1] in ("{", "[") else content
-    if not isinstance(content, dict):
-        return {"answer": content}
-    answers: dict[str, Any] = {}
-    for question, value in content.items():
-        if isinstance(value, dict) and value and all(isinstance(on, bool) for on in value.values()):
-            value = [option for option, on in value.items() if on]
-        elif isinstance(value, dict):
-            value = value.get("label", value.get("labels", value))
-        answers[question] = value
-    return answers

@@ -1,0 +1,71 @@
+"""A short account of a fit for people, and the same as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.cli.text import count, number, one_line, say
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdwise.result import Result
+
+__all__ = ["facts", "rank_annotators", "tell"]
+
+
+def rank_annotators(result: Result) -> pl.DataFrame:
+    """The annotators' table, most accurate first."""
+    return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+
+
+def facts(result: Result) -> dict[str, Any]:
+    """What was run, on what, and how it went."""
+    votes = result.votes
+    return {
+        "method": result.method,
+        "settings": result.settings,
+        "n_items": votes.n_items,
+        "n_annotators": votes.n_annotators,
+        "n_votes": votes.n_votes,
+        "n_missing": votes.n_missing,
+        "n_gold": 0 if votes.gold is None else int((votes.gold >= 0).sum()),
+        "classes": votes.classes,
+        "class_prior": result.class_prior,
+        "n_iter": result.n_iter,
+        "converged": result.converged,
+        "bound": sum(result.bound.values()) if result.bound else None,
+    }
+
+
+def tell(result: Result) -> None:
+    """Print the account on stderr."""
+    from crowdwise.agreement import pairwise_agreement
+
+    votes = result.votes
+    sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
+    agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
+    say(f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}")
+    if votes.n_missing:
+        say(f"dropped {count(votes.n_missing, 'missing label')}")
+    without = int((votes.votes_per_item == 0).sum())
+    if without:
+        say(f"{count(without, 'item')} without votes: labelled by the class shares alone")
+    if votes.gold is not None:
+        say(f"{count(int((votes.gold >= 0).sum()), 'known label')} kept fixed")
+    state = "converged" if result.converged else "NOT converged"
+    say(f"{result.method}: {state} after {count(result.n_iter, 'iteration')}" if result.trace else f"{result.method}: done")
+    if votes.n_annotators > 1 and votes.n_votes:
+        say(f"least reliable annotators: {', '.join(_least_reliable(result))}")
+
+
+def _least_reliable(result: Result, n: int = 3) -> list[str]:
+    import polars as pl
+
+    # By the upper end of what is plausible, so that nobody is accused on the strength of two votes.
+    frame = result.annotators_frame().filter(pl.col("n_votes") > 0)
+    frame = frame.sort(pl.col("accuracy") + pl.col("accuracy_sd"), maintain_order=True).head(n)
+    return [
+        f"{one_line(row['annotator'])} (accuracy {row['accuracy']:.2f}, {count(row['n_votes'], 'vote')})"
+        for row in frame.iter_rows(named=True)
+    ]

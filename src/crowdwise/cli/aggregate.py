@@ -1,0 +1,130 @@
+"""``crowdwise aggregate``: from votes to labels with confidence."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crowdwise.cli.options import Json, MethodOptions, Output, Quiet, ReadOptions, VotesPath
+from crowdwise.errors import SettingError
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+EXAMPLES = (
+    "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
+    "Incrementally: crowdwise aggregate monday.csv --save model -o labels.csv, "
+    "then crowdwise aggregate tuesday.csv --warm-from model --save model -o labels.csv"
+)
+_MORE = "More results"
+
+
+def run(
+    votes: VotesPath,
+    read: ReadOptions,
+    method: MethodOptions,
+    output: Output = None,
+    annotators: Annotated[
+        Path | None,
+        typer.Option("--annotators", metavar="FILE", rich_help_panel=_MORE, help="Write a table of the annotators."),
+    ] = None,
+    confusion: Annotated[
+        Path | None,
+        typer.Option("--confusion", metavar="FILE", rich_help_panel=_MORE, help="Write every annotator's confusion matrix."),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="DIR", rich_help_panel=_MORE, help="Save the fitted model, to go on from it later."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", metavar="FILE", rich_help_panel=_MORE, help="Write a page to open in a browser (.html)."),
+    ] = None,
+    warm_from: Annotated[
+        Path | None,
+        typer.Option("--warm-from", metavar="DIR", help="Add these votes to a saved model's and go on from its fit."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Infer the label of every item from the votes of its annotators.
+
+    Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
+    """
+    from crowdwise.cli.account import rank_annotators, tell
+    from crowdwise.cli.inputs import fit
+    from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write
+
+    outputs = {"-o": output, "--annotators": annotators, "--confusion": confusion, "--page": page}
+    check_outputs(outputs, (votes, method.gold, method.history))
+    if any(to_stdout(path) for option, path in outputs.items() if option != "-o"):
+        raise SettingError("only -o can go to stdout")
+    if as_json and to_stdout(output):
+        raise SettingError("--json and -o - both ask for stdout; choose one")
+    if save is not None and save.exists() and not save.is_dir():
+        raise SettingError(f"--save: {save} is a file; name a folder")
+    result = fit(votes, read, method, quiet) if warm_from is None else _update(warm_from, votes, read, method, quiet)
+
+    items = result.items_frame()
+    people = None if annotators is None else rank_annotators(result)
+    matrices = None if confusion is None else result.confusion_frame()
+    # The labels come last: where they are, everything else is too.
+    if page is not None:
+        from crowdwise.report import write_page
+
+        write_page(result, page)
+    if save is not None:
+        result.save(save)
+    if matrices is not None and confusion is not None:
+        write(matrices, confusion, "row", quiet)
+    if people is not None and annotators is not None:
+        write(people, annotators, "annotator", quiet)
+    if as_json:
+        _print_json(result, output, quiet)
+    elif output is None and sys.stdout.isatty():
+        emit(items.select("item", "label", "confidence", "n_votes", "note"), None, "item", limit=10)
+    else:
+        emit(items, output, "item", quiet=quiet)
+    if not quiet:
+        tell(result)
+
+
+def _update(folder: Path, votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> Result:
+    """Fold votes into a saved model."""
+    from crowdwise.aggregate.loading import load
+    from crowdwise.cli.inputs import read_gold, read_votes, settings_of
+    from crowdwise.cli.progress import iterations
+
+    if method.history is not None:
+        raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")
+    estimator = load(folder)
+    if method.method not in (None, estimator.name):
+        raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot go on from it")
+    estimator.set_params(**settings_of(method, list(estimator.get_params())))
+    fresh = read_votes(votes, read)
+    # Gold may be of items of before, so it is checked against all of them, by `update`.
+    gold = None if method.gold is None else read_gold(method.gold, None)
+    with iterations(estimator, quiet) as progress:
+        estimator.update(fresh, gold, progress=progress)
+    return estimator.result_
+
+
+def _print_json(result: Result, output: Path | None, quiet: bool) -> None:
+    """Print the run and its annotators; the labels too, unless they have a file."""
+    from crowdwise.cli.account import facts, rank_annotators
+    from crowdwise.cli.outputs import print_json, write
+
+    document = facts(result)
+    if output is None:
+        names = [str(name) for name in result.votes.classes]
+        rows = result.items_frame(probabilities=False).to_dicts()
+        for row, shares in zip(rows, result.posterior.tolist(), strict=True):
+            row["probabilities"] = dict(zip(names, shares, strict=True))
+        document["labels"] = rows
+    else:
+        write(result.items_frame(), output, "item", quiet)
+    document["annotators"] = rank_annotators(result).to_dicts()
+    print_json(document)

@@ -1,0 +1,51 @@
+"""The app: one verb per job, each in a module of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from crowdwise import __version__
+from crowdwise.cli import aggregate, annotators, compare, convert, demo, explain, methods, simulate, summary
+from crowdwise.cli.command import paragraphs, register
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="crowdwise",
+    no_args_is_help=True,
+    add_completion=False,
+    # Python's own traceback: --debug is for people who report bugs, and they paste it.
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: crowdwise demo\n\nThen: crowdwise aggregate votes.csv -o labels.csv",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"crowdwise {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Labels you can trust from the noisy votes of many annotators.
+
+    Results go to stdout or to whole files; everything else to stderr. Exit codes: 0 fine, 1 the
+    data or the run is at fault, 2 wrong usage, 130 interrupted.
+    """
+
+
+app.callback(help=paragraphs(_root))(_root)
+for module in (aggregate, annotators, explain, compare, summary, convert, simulate, methods, demo):
+    register(app, module.run, name=module.__name__.rpartition(".")[2], examples=module.EXAMPLES)
+
+
+def main() -> None:
+    """Run the command line; the console script and ``python -m crowdwise`` both start here."""
+    app(prog_name="crowdwise")

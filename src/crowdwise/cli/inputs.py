@@ -1,0 +1,185 @@
+"""From options to votes, settings and fitted models."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.cli.options import MethodOptions, ReadOptions
+from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean
+
+if TYPE_CHECKING:
+    from crowdwise.aggregate.base import Aggregator
+    from crowdwise.annotations import Annotations
+    from crowdwise.result import Result
+
+__all__ = [
+    "STDIN",
+    "build",
+    "fit",
+    "is_saved",
+    "parse_list",
+    "parse_settings",
+    "read_gold",
+    "read_history",
+    "read_votes",
+    "result_of",
+    "settings_of",
+]
+
+STDIN = "-"
+DEFAULT_METHOD = "dawid-skene"
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def read_votes(path: str, options: ReadOptions) -> Annotations:
+    """Read votes from a file, a folder or stdin."""
+    from crowdwise.io import FORMATS, read
+
+    if options.format is not None and options.format not in FORMATS:
+        hint = did_you_mean(options.format, list(FORMATS))
+        raise SettingError(f"no format {options.format!r}{hint} (there are {', '.join(FORMATS)})")
+    given: dict[str, Any] = {
+        name: getattr(options, name) for name in ("format", "item", "annotator", "label", "weight", "question", "predictions")
+    }
+    given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
+    if path == STDIN:
+        votes = _read_stdin(given)
+    else:
+        votes = read(path, **given)
+    return votes.deduplicate() if options.deduplicate else votes
+
+
+def _read_stdin(given: dict[str, Any]) -> Annotations:
+    from crowdwise.io import read
+
+    with TemporaryDirectory(prefix="crowdwise-") as folder:
+        # Without a suffix the content decides, so JSON lines and Parquet can be piped in as well.
+        file = Path(folder) / "stdin"
+        file.write_bytes(sys.stdin.buffer.read())
+        try:
+            return read(file, **given)
+        except CrowdwiseError as problem:
+            raise InputError(str(problem).replace(str(file), "stdin")) from problem
+
+
+def is_saved(path: str | Path) -> bool:
+    """Say whether a path is a folder that `--save` wrote."""
+    from crowdwise.storage import FILE_NAME
+
+    return (Path(path) / FILE_NAME).is_file()
+
+
+def parse_list(text: str, option: str) -> list[Any]:
+    """Read "a,b,c" or a JSON list; whole numbers become numbers, so that they equal those of the votes."""
+    if text.lstrip().startswith("["):
+        try:
+            values = json.loads(text)
+        except ValueError as problem:
+            raise SettingError(f"{option} looks like JSON but is not: {problem}") from problem
+        return list(values)
+    parts = [part.strip() for part in text.split(",")]
+    if "" in parts:
+        raise SettingError(f"{option} has an empty entry: {text!r}")
+    return [int(part) for part in parts] if all(_WHOLE.fullmatch(part) for part in parts) else parts
+
+
+def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
+    """Read NAME=VALUE pairs; a value is JSON where it parses as such, else text."""
+    settings: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise SettingError(f"--set needs NAME=VALUE, such as --set tol=1e-8; got {pair!r}")
+        try:
+            settings[name.strip().replace("-", "_")] = json.loads(value)
+        except ValueError:
+            settings[name.strip().replace("-", "_")] = value
+    return settings
+
+
+def settings_of(options: MethodOptions, fields: list[str]) -> dict[str, Any]:
+    """Settings from --set, --seed and --class-prior; a seed is nothing to methods that draw no numbers."""
+    settings = parse_settings(options.set)
+    if options.seed is not None and "random_state" in fields:
+        settings["random_state"] = options.seed
+    if options.class_prior is not None:
+        settings["class_prior"] = _class_prior(options.class_prior)
+    return settings
+
+
+def _class_prior(text: str) -> Any:
+    if text in ("learn", "uniform"):
+        return text
+    try:
+        return json.loads(text if text.lstrip()[:1] in ("[", "{") else f"[{text}]")
+    except ValueError:
+        raise SettingError(f"--class-prior must be learn, uniform or shares such as 0.2,0.8; got {text!r}") from None
+
+
+def build(options: MethodOptions) -> Aggregator:
+    """Make the chosen method with its settings, checked before any file is read."""
+    from crowdwise.aggregate.registry import make
+    from crowdwise.aggregate.settings import check_settings
+
+    estimator = make(options.method or DEFAULT_METHOD)
+    estimator.set_params(**settings_of(options, list(estimator.get_params())))
+    check_settings(estimator)
+    return estimator
+
+
+def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False) -> Result:
+    """Read votes, and whatever is known beside them, and fit the chosen method."""
+    from crowdwise.cli.progress import iterations
+
+    estimator = build(options)
+    votes = read_votes(path, read)
+    gold, history = read_gold(options.gold, votes), read_history(options.history)
+    with iterations(estimator, quiet) as progress:
+        estimator.fit(votes, gold, annotator_prior=history, progress=progress)
+    return estimator.result_
+
+
+def result_of(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False) -> Result:
+    """Open a saved result, or fit to votes."""
+    if path == STDIN or not is_saved(path):
+        return fit(path, read, options, quiet)
+    if options != MethodOptions() or read != ReadOptions():
+        raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
+    from crowdwise.result import Result
+
+    return Result.load(path)
+
+
+def read_gold(path: Path | None, votes: Annotations | None) -> Any:
+    """Read known labels, or None without a path."""
+    from crowdwise.io import read_gold
+
+    return None if path is None else read_gold(path, votes)
+
+
+def read_history(path: Path | None) -> Any:
+    """Read annotators' earlier record: a saved result or a table."""
+    if path is None:
+        return None
+    if is_saved(path):
+        from crowdwise.result import Result
+
+        return Result.load(path)
+    import polars as pl
+
+    from crowdwise.io.source import open_source
+    from crowdwise.io.tables import read_columns
+
+    source = open_source(path)
+    frame = read_columns(source, source.columns).frame
+    # Delimited text is read as text: ids stay as they are written, these four are numbers.
+    measured = [name for name in ("right", "wrong", "accuracy", "n_votes") if name in frame.columns]
+    try:
+        return frame.with_columns(pl.col(measured).cast(pl.Float64))
+    except pl.exceptions.PolarsError:
+        raise InputError(f"{path}: {', '.join(measured)} must be numbers; correct the cells that are not") from None

@@ -1,0 +1,50 @@
+"""``crowdwise methods``: the registry, and the settings of each method."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from crowdwise.cli.options import Json
+
+EXAMPLES = "Example: crowdwise methods\n\nSettings of one: crowdwise methods dawid-skene"
+
+
+def run(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this method's settings.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the methods; with a name, its settings for --set with their defaults."""
+    from crowdwise.aggregate.registry import METHODS, make
+    from crowdwise.cli.display import print_rows
+    from crowdwise.cli.outputs import print_json
+
+    if name is not None:
+        make(name)  # refuses an unknown name and suggests a known one
+    chosen = [method for method in METHODS if name in (None, method)]
+    if as_json:
+        print_json([_document(method) for method in chosen])
+    elif name is None:
+        names = ["name", "family", "summary", "needs", "reference"]
+        print_rows(names, [[getattr(METHODS[method], column) for column in names] for method in chosen])
+    else:
+        method = METHODS[name]
+        print(f"{method.name}: {method.summary} ({method.family}; needs {method.needs}). {method.reference}")
+        settings = [[entry["name"], _shown(entry["default"]), entry["about"]] for entry in _document(name)["settings"]]
+        print_rows(["setting", "default", "about"], settings)
+
+
+def _document(name: str) -> dict[str, Any]:
+    from crowdwise.aggregate.registry import METHODS
+    from crowdwise.aggregate.settings import describe_settings
+
+    method = METHODS[name]
+    facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
+    return facts | {"settings": describe_settings(method.cls)}
+
+
+def _shown(default: Any) -> str:
+    """A default as it would be typed after --set."""
+    return default if isinstance(default, str) else json.dumps(default, default=str)

@@ -1,0 +1,80 @@
+"""Options that several commands share: how to read votes, which method to run, where to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["Json", "MethodOptions", "Output", "Quiet", "ReadOptions", "VotesOrSaved", "VotesPath"]
+
+_READ, _METHOD = "Reading the votes", "Method"
+
+
+def _read(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=_READ, **more)
+
+
+def _method(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=_METHOD, **more)
+
+
+VotesPath = Annotated[str, typer.Argument(metavar="VOTES", help="A table of votes or a platform's export; - reads stdin.")]
+VotesOrSaved = Annotated[str, typer.Argument(metavar="VOTES", help="Votes (- reads stdin), or a folder written by --save.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress; warnings and errors only.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read votes; the options of `crowdwise.io.read`."""
+
+    item: Annotated[str | None, _read("--item", metavar="COLUMN", help="Column of the items.")] = None
+    annotator: Annotated[str | None, _read("--annotator", metavar="COLUMN", help="Column of the annotators.")] = None
+    label: Annotated[str | None, _read("--label", metavar="COLUMN", help="Column of the labels.")] = None
+    weight: Annotated[str | None, _read("--weight", metavar="COLUMN", help="Column of the votes' weights.")] = None
+    question: Annotated[str | None, _read("--question", metavar="NAME", help="Which question, where there are several.")] = None
+    format: Annotated[str | None, _read("--format", metavar="FORMAT", help="Format, where it is not recognised.")] = None
+    classes: Annotated[
+        str | None, _read("--classes", metavar="A,B,C", help="All classes in order, between commas or as a JSON list.")
+    ] = None
+    missing: Annotated[
+        list[str] | None, _read("--missing", metavar="TEXT", help='A label that means "don\'t know"; may be repeated.')
+    ] = None
+    predictions: Annotated[bool, _read("--predictions", help="Let a platform's model predictions vote too.")] = False
+    deduplicate: Annotated[bool, _read("--deduplicate", help="Count an annotator's repeated equal votes on an item once.")] = (
+        False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """Which method to run, and what is known beside the votes."""
+
+    method: Annotated[
+        str | None, _method("--method", "-m", metavar="NAME", help="See crowdwise methods.", show_default="dawid-skene")
+    ] = None
+    set: Annotated[
+        list[str] | None,
+        _method("--set", metavar="NAME=VALUE", help="A setting of the method; see crowdwise methods NAME. May be repeated."),
+    ] = None
+    seed: Annotated[int | None, _method("--seed", metavar="N", help="Seed of random starts.", show_default="0")] = None
+    class_prior: Annotated[
+        str | None,
+        _method("--class-prior", metavar="PRIOR", help="learn, uniform, or one share per class such as 0.2,0.8."),
+    ] = None
+    gold: Annotated[Path | None, _method("--gold", metavar="FILE", help="Known labels of some items: item, label.")] = None
+    history: Annotated[
+        Path | None,
+        _method(
+            "--history",
+            metavar="FILE",
+            help="Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a saved folder.",
+        ),
+    ] = None

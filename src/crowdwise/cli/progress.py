@@ -1,0 +1,54 @@
+"""Progress on stderr, only while a person is watching."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from crowdwise.aggregate.base import Aggregator
+
+__all__ = ["iterations", "steps"]
+
+
+@contextmanager
+def iterations(estimator: Aggregator, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
+    """Give the callback of `fit`: iterations so far and how much the posterior still moves."""
+    with _bar(quiet) as bar:
+        if bar is None:
+            yield None
+            return
+        most = estimator.get_params().get("max_iter")
+        task = bar.add_task(estimator.name, total=most)
+        yield lambda iteration, bound, change: bar.update(
+            task, completed=iteration, description=f"{estimator.name}: change {change:.1e}"
+        )
+
+
+@contextmanager
+def steps(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Give the callback of `compare`: which method is running, and how many are done."""
+    with _bar(quiet) as bar:
+        if bar is None:
+            yield None
+            return
+        task = bar.add_task("", total=None)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
+
+
+@contextmanager
+def _bar(quiet: bool) -> Iterator[Progress | None]:
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    # stdout may be a pipe whose bytes are the result: it is left alone.
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        yield bar

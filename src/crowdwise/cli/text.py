@@ -1,0 +1,34 @@
+"""Lines for people, with the users' own texts made harmless: no markup, no control characters."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["count", "number", "one_line", "say"]
+
+
+def say(line: str) -> None:
+    """Print a line on stderr, where it never mixes with results."""
+    print(line, file=sys.stderr)
+
+
+def one_line(text: Any) -> str:
+    """Return text with line breaks and other control characters escaped; an id could move the cursor otherwise."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def number(value: Any) -> str:
+    """Return a number as people read it: four digits after the point at most, nothing for a missing one."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        small = value != 0 and abs(value) < 1e-3
+        return f"{value:.2g}" if small else f"{value:.4f}".rstrip("0").rstrip(".")
+    return one_line(value)
+
+
+def count(n: int, noun: str) -> str:
+    """Return "1 item", "1,234 items", "2 classes"."""
+    plural = noun if n == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{n:,} {plural}"

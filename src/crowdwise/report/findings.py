@@ -1,0 +1,110 @@
+"""What deserves attention, as sentences; and the comparison with known classes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdwise.aggregate.majority import MajorityVote
+from crowdwise.errors import DataWarning, InputError
+from crowdwise.metrics import score
+from crowdwise.report.markup import counted, percent, table, text, whole
+from crowdwise.report.standing import UNJUDGED, Crowd
+
+if TYPE_CHECKING:
+    from crowdwise.report.doubt import Doubt
+    from crowdwise.result import Result
+
+__all__ = ["findings", "truth_table"]
+
+# Krippendorff (2004) draws tentative conclusions from 0.667 on.
+TENTATIVE_ALPHA = 0.667
+# Accuracies this far below agreement say more about a method's prior than about annotators.
+PULLED = 0.2
+
+
+def findings(result: Result, facts: dict[str, Any], crowd: Crowd, doubt: Doubt) -> list[str]:
+    """Return sentences of markup about what a careful lead would check, the gravest first."""
+    votes, n_open, notes = result.votes, int(doubt.counts.sum()), []
+    if not result.converged:
+        notes.append(
+            "The method did <strong>not converge</strong>; raise <code>max_iter</code> before relying on these numbers."
+        )
+    bad = crowd.unreliable
+    if len(bad):
+        names = ", ".join(text(votes.annotators[a], 30) for a in bad[:5].tolist())
+        share = float(votes.votes_per_annotator[bad].sum()) / votes.n_votes
+        more = f" and {whole(len(bad) - 5)} more" if len(bad) > 5 else ""
+        notes.append(
+            f"{_some(len(bad), 'annotator')} with {percent(share)} of the votes can hardly be relied on: {names}{more}."
+        )
+    if doubt.n_low:
+        notes.append(
+            f"{_some(doubt.n_low, 'item')} ({percent(doubt.n_low / n_open)}) under 80 % confidence: ask for more votes there."
+        )
+    if doubt.n_overruled:
+        notes.append(f"{_some(doubt.n_overruled, 'item')} where the consensus is not the label with the most votes.")
+    if doubt.n_empty:
+        notes.append(f"{_some(doubt.n_empty, 'item')} without any vote.")
+    if doubt.n_single:
+        notes.append(f"{_some(doubt.n_single, 'item')} with a single vote.")
+    alpha = facts["krippendorff_alpha"]
+    if alpha is not None and alpha < TENTATIVE_ALPHA:
+        notes.append(f"Annotators agree little (&alpha; = {alpha:.2f}, under {TENTATIVE_ALPHA}): are the instructions clear?")
+    agree, accurate = _typical(result)
+    if agree - accurate > PULLED:
+        notes.append(
+            f"A typical vote agrees with the consensus in {percent(agree)} of cases, yet accuracies average {percent(accurate)}: "
+            "the method&rsquo;s prior outweighs the votes; compare annotators with each other only."
+        )
+    unjudged = int((crowd.standing[crowd.order] == UNJUDGED).sum())
+    if unjudged:
+        notes.append(f"{_some(unjudged, 'annotator')} with too few votes to be judged.")
+    absent = np.flatnonzero(np.bincount(result.codes, minlength=votes.n_classes) == 0)
+    if len(absent):
+        names = ", ".join(text(name, 30) for name in votes.classes[absent[:5]])
+        notes.append(
+            f"{_some(len(absent), 'class', 'es')} that no item got: {names}{' and others' if len(absent) > 5 else ''}."
+        )
+    return notes
+
+
+def truth_table(result: Result, truth: Any) -> str:
+    """Compare the result with majority vote on items of known class that the fit was not told."""
+    codes = np.array(truth)
+    gold = result.votes.gold
+    if codes.shape != (result.votes.n_items,):
+        raise InputError(f"truth must hold one class code per item: expected {result.votes.n_items}, got shape {codes.shape}")
+    told = 0
+    if gold is not None and codes.dtype.kind in "iu":
+        told = int(((gold >= 0) & (codes >= 0)).sum())
+        codes[gold >= 0] = -1
+    with warnings.catch_warnings():
+        # The fit has warned of a single class already.
+        warnings.simplefilter("ignore", DataWarning)
+        majority = MajorityVote().fit(result.votes).posterior_
+    rows, n_known = [], 0
+    for name, posterior in ((text(result.method), result.posterior), ("majority vote", majority)):
+        scores = score(posterior, codes)
+        n_known = int(scores["n_known"])
+        parts = [scores[key] for key in ("accuracy", "macro_f1", "log_loss", "brier", "ece")]
+        rows.append((name, *("&ndash;" if np.isnan(value) else f"{value:.3f}" for value in parts)))
+    caption = f"{counted(n_known, 'item')} of known class" + (f"; {whole(told)} given to the fit are left out" if told else "")
+    columns = ("Method", "Accuracy", "Macro F1", "Log loss", "Brier", "Calibration error")
+    note = "Accuracy and F1: higher is better; the others: lower is better. Tied classes share the credit."
+    return table(caption, columns, rows, numeric=range(1, 6)) + f'<p class="note">{note}</p>'
+
+
+def _typical(result: Result) -> tuple[float, float]:
+    """Mean over votes of agreement with the consensus, and of the annotator's estimated accuracy."""
+    votes = result.votes
+    if not votes.n_votes:
+        return 0.0, 0.0
+    agree = float((votes.label == result.codes[votes.item]).mean())
+    return agree, float(result.accuracy @ votes.votes_per_annotator) / votes.n_votes
+
+
+def _some(count: int, noun: str, plural: str = "s") -> str:
+    return f"<strong>{counted(count, noun, plural)}</strong>"

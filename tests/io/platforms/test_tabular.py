@@ -1,0 +1,154 @@
+"""MTurk, Toloka, Appen and Zooniverse: platforms that export tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.io.helpers import gold, triples, write
+
+from crowdwise.errors import DataWarning, InputError
+from crowdwise.io import detect, read
+
+MTURK = """"HITId","AssignmentId","WorkerId","AssignmentStatus","Input.url","Answer.sentiment"
+"H1","A1","W1","Approved","u1","pos"
+"H1","A2","W2","Approved","u1","neg"
+"H2","A3","W1","Submitted","u2","pos"
+"H3","A4","W3","Rejected","u3","neg"
+"""
+
+
+def test_mturk_leaves_rejected_assignments_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "batch.csv", MTURK)
+    assert detect(path) == "mturk"
+    with pytest.warns(DataWarning, match=r"batch\.csv: 1 rejected assignments were left out"):
+        votes = read(path)
+    assert triples(votes) == [("H1", "W1", "pos"), ("H1", "W2", "neg"), ("H2", "W1", "pos")]
+    assert votes.items.tolist() == ["H1", "H2", "H3"]
+    assert votes.n_missing == 1
+    with pytest.warns(DataWarning):
+        assert read(path, item="Input.url", label="Answer.sentiment").items.tolist() == ["u1", "u2", "u3"]
+
+
+def test_mturk_questions_and_radio_buttons(tmp_path: Path) -> None:
+    header = "HITId,WorkerId,Answer.mood.sad,Answer.mood.glad,Answer.age\n"
+    path = write(tmp_path / "batch.csv", header + "H1,W1,true,false,20\nH1,W2,false,true,30\nH2,W1,false,false,20\n")
+    with pytest.raises(InputError, match=r"several questions: 'mood', 'age'\. Pick one: question=.*--question"):
+        read(path)
+    votes = read(path, question="mood")
+    assert triples(votes) == [("H1", "W1", "sad"), ("H1", "W2", "glad")]
+    assert votes.items.tolist() == ["H1", "H2"]
+    assert read(path, question="Answer.age").classes.tolist() == [20, 30]
+    with pytest.raises(InputError, match=r"no question 'mod'; found .*did you mean 'mood'"):
+        read(path, question="mod")
+    with pytest.raises(InputError, match=r"no column 'Input\.x'; found"):
+        read(path, question="mood", item="Input.x")
+
+
+def test_mturk_crowd_forms(tmp_path: Path) -> None:
+    def cell(label: str) -> str:
+        return '"' + json.dumps([{"mood": {"label": label}, "sure": {"yes": True, "no": False}}]).replace('"', '""') + '"'
+
+    path = write(tmp_path / "b.csv", f"HITId,WorkerId,Answer.taskAnswers\nH1,W1,{cell('pos')}\nH1,W2,{cell('neg')}\nH2,W1,\n")
+    votes = read(path, question="mood")
+    assert triples(votes) == [("H1", "W1", "pos"), ("H1", "W2", "neg")]
+    assert votes.items.tolist() == ["H1", "H2"]
+    assert read(path, question="sure").classes.tolist() == ["yes"]
+
+
+def test_mturk_row_numbers_count_rejected_rows(tmp_path: Path) -> None:
+    text = "HITId,WorkerId,AssignmentStatus,Answer.q\nH1,W1,Rejected,a\nH1,W2,Approved,b\nH1,W3,Approved,z\n"
+    path = write(tmp_path / "b.csv", text)
+    with pytest.warns(DataWarning), pytest.raises(InputError, match=r"b\.csv row 4: label 'z'"):
+        read(path, classes=["a", "b"])
+
+
+def test_toloka_golden_becomes_gold(tmp_path: Path) -> None:
+    text = (
+        "INPUT:image\tOUTPUT:result\tGOLDEN:result\tHINT:text\tASSIGNMENT:task_id\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
+        "i1\tcat\tbird\t\tt1\tw1\tAPPROVED\ni2\tdog\t\t\tt2\tw1\tAPPROVED\n\ni1\tcat\tbird\t\tt1\tw2\tAPPROVED\ni2\tdog\t\t\tt2\tw2\tREJECTED\n"
+    )
+    path = write(tmp_path / "pool.tsv", text)
+    assert detect(path) == "toloka"
+    with pytest.warns(DataWarning, match="1 rejected"):
+        votes = read(path)
+    assert triples(votes) == [("t1", "w1", "cat"), ("t1", "w2", "cat"), ("t2", "w1", "dog")]
+    assert gold(votes) == {"t1": "bird"}
+    assert votes.classes.tolist() == ["bird", "cat", "dog"]
+
+
+def test_toloka_without_task_ids_joins_the_inputs(tmp_path: Path) -> None:
+    text = "INPUT:a\tINPUT:b\tOUTPUT:x\tASSIGNMENT:worker_id\n1\t2\tyes\tw\n1\t3\tno\tw\n"
+    assert read(write(tmp_path / "pool.tsv", text)).items.tolist() == ["1 | 2", "1 | 3"]
+
+
+APPEN = """_unit_id,_golden,_worker_id,_trust,_tainted,color,color_gold,text
+1,true,10,0.9,false,red,blue,a
+1,true,11,0.5,false,blue,blue,a
+2,false,10,0.9,false,red,,b
+2,false,12,0.1,true,blue,,b
+3,true,10,0.9,false,red,"red
+blue",c
+"""
+
+
+def test_appen_gold_trust_and_taint(tmp_path: Path) -> None:
+    path = write(tmp_path / "full.csv", APPEN)
+    assert detect(path) == "appen"
+    with pytest.warns(DataWarning, match="1 tainted judgments"):
+        votes = read(path, weight="_trust")
+    assert triples(votes) == [(1, 10, "red"), (1, 11, "blue"), (2, 10, "red"), (3, 10, "red")]
+    assert votes.weight is not None
+    assert votes.weight.tolist() == [0.9, 0.5, 0.9, 0.9]
+    # Item 3 accepts two answers, so it has no single true class.
+    assert gold(votes) == {1: "blue"}
+
+
+def test_appen_without_test_questions_asks_for_the_column(tmp_path: Path) -> None:
+    path = write(tmp_path / "full.csv", "_unit_id,_worker_id,color,text\n1,10,red,a\n")
+    with pytest.raises(InputError, match="several questions: 'color', 'text'"):
+        read(path)
+    assert triples(read(path, question="color")) == [(1, 10, "red")]
+
+
+def zooniverse(rows: list[tuple[str, str, str, object]]) -> str:
+    lines = ["classification_id,user_name,user_id,gold_standard,annotations,subject_ids"]
+    for number, (user, subject, standard, tasks) in enumerate(rows):
+        quoted = json.dumps(tasks).replace('"', '""')
+        lines.append(f'{number},{user},,{standard},"{quoted}",{subject}')
+    return "\n".join(lines) + "\n"
+
+
+def test_zooniverse(tmp_path: Path) -> None:
+    rows: list[tuple[str, str, str, object]] = [
+        ("ann", "7", "", [{"task": "T0", "task_label": "Galaxy?", "value": "Yes"}]),
+        ("not-logged-in-ab12", "7", "", [{"task": "T0", "value": "No"}]),
+        ("not-logged-in-cd34", "8", "", [{"task": "T0", "value": None}]),
+        ("expert", "7", "true", [{"task": "T0", "value": "Maybe"}]),
+    ]
+    path = write(tmp_path / "classifications.csv", zooniverse(rows))
+    votes = read(path)
+    assert detect(path) == "zooniverse"
+    assert triples(votes) == [(7, "ann", "Yes"), (7, "not-logged-in-ab12", "No")]
+    assert gold(votes) == {7: "Maybe"}
+    assert votes.items.tolist() == [7, 8]
+
+
+def test_zooniverse_has_no_weights(tmp_path: Path) -> None:
+    path = write(tmp_path / "z.csv", zooniverse([("ann", "7", "", [{"task": "T0", "value": "Yes"}])]))
+    with pytest.raises(InputError, match="no column for the weight"):
+        read(path, weight="user_id")
+
+
+def test_zooniverse_tasks_and_errors(tmp_path: Path) -> None:
+    combo = [{"task": "T9", "value": [{"task": "T0", "value": "Yes"}, {"task": "T1", "value": ["a", "b"]}]}]
+    path = write(tmp_path / "z.csv", zooniverse([("ann", "7", "", combo)]))
+    with pytest.raises(InputError, match="several questions: 'T0', 'T1'"):
+        read(path)
+    assert triples(read(path, question="T0")) == [(7, "ann", "Yes")]
+    with pytest.raises(InputError, match=r"z\.csv row 2: several labels.*not there yet"):
+        read(path, question="T1")
+    broken = write(tmp_path / "b.csv", "subject_ids,user_name,annotations\n1,ann,[{\n")
+    with pytest.raises(InputError, match=r"b\.csv row 2, annotations: broken JSON"):
+        read(broken)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from crowdwise.errors import InputError
+from crowdwise.io import read, write_table
+
+FRAME = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "y,\n"], "label": [1, 0]})
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        ".csv",
+        ".tsv",
+        ".jsonl",
+        ".ndjson",
+        ".json",
+        ".parquet",
+        ".arrow",
+        ".ipc",
+        ".feather",
+        ".csv.gz",
+        ".tsv.gz",
+        ".jsonl.gz",
+        ".CSV",
+    ],
+)
+def test_every_suffix_comes_back_equal(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"votes{suffix}"
+    write_table(FRAME, path)
+    assert_frame_equal(read(path).to_frame(), FRAME, check_dtypes=False)
+    first = path.read_bytes()
+    write_table(FRAME, path)
+    assert path.read_bytes() == first
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_formulas_are_neutralised_on_request_only(tmp_path: Path) -> None:
+    cells = ["=1+1", "+cmd", "-3.5", "-x", "@sum", "\tx", "+1e5", "plain", None]
+    frame = pl.DataFrame({"=name": cells})
+    write_table(frame, tmp_path / "plain.csv")
+    assert pl.read_csv(tmp_path / "plain.csv")["=name"].to_list() == cells
+    write_table(frame, tmp_path / "safe.csv", spreadsheet_safe=True)
+    safe = pl.read_csv(tmp_path / "safe.csv")["'=name"].to_list()
+    assert safe == ["'=1+1", "'+cmd", "-3.5", "'-x", "'@sum", "'\tx", "+1e5", "plain", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("v.xlsx", r"cannot write \.xlsx; use one of \.csv"),
+        ("v", "without a suffix"),
+        ("v.parquet.gz", "leave .gz out"),
+        ("none/v.csv", "does not exist; create it"),
+        ("folder.csv", "folder"),
+    ],
+)
+def test_nothing_is_written_where_it_cannot_be(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match=message):
+        write_table(FRAME, tmp_path / name)
+    assert os.listdir(tmp_path) == ["folder.csv"]
+
+
+def test_lists_do_not_fit_csv_and_leave_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("old")
+    with pytest.raises(InputError, match="'x' holds lists"):
+        write_table(pl.DataFrame({"x": [[1]]}), path)
+    assert path.read_text() == "old"
