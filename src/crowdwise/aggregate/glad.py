@@ -8,8 +8,8 @@ M-step     safeguarded Newton steps; see `crowdwise.annotators.difficulty`
 Notes
 -----
 The paper is binary; wrong answers spread evenly give any K. An item with one vote has an easiness
-known by its prior only. `class_prior` defaults to "uniform" as published. `result_.annotators` holds
-`ability` [A] and `log_easiness` [N]. Cost per iteration: O(E).
+known by its prior only. Stopping as in crowd-kit: 100 rounds, 1e-5. `class_prior` defaults to "uniform"
+as published. `result_.annotators` holds `ability` [A] and `log_easiness` [N]. Cost per iteration: O(E).
 
 References
 ----------
@@ -36,6 +36,10 @@ class GLAD(IterativeAggregator):
     """Ability of annotators times easiness of items, for any number of classes."""
 
     class_prior: Any = setting("uniform", 'Class shares: "uniform" (the paper\'s), "learn", or K probabilities.', free=True)
+    max_iter: int = setting(100, "Most iterations of one run.", low=1, whole=True)
+    tol: float = setting(
+        1e-5, "Stop when the bound changes by less than this share and no probability by 100 times it.", above=0
+    )
 
     name: ClassVar[str] = "glad"
 

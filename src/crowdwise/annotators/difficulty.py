@@ -4,7 +4,7 @@ P(vote = label) = sigmoid(a_a exp(b_n)), wrong answers uniform over the other K 
 a ~ N(1, 1) and b ~ N(1, 1) fix the scale (a c, exp(b) / c fit equally well) and the sign.
 
 The M-step takes safeguarded Newton steps on all abilities at once, then on all items at once: each
-is a one-dimensional problem given the other side, and a step that would lower it is halved.
+is a one-dimensional problem given the other side, and a step that would lower it is shortened.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
-from crowdwise.kernels.numerics import log_sigmoid, segment_sum
+from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik, weight_of
+from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
+from crowdwise.kernels.numerics import log_sigmoid
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -28,8 +29,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _CENTRE = 1.0
-_SWEEPS = 2
-_HALVINGS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,30 +47,20 @@ class AbilityDifficulty:
         return cls(right, wrong, np.full(len(right), _CENTRE), np.full(n_items, _CENTRE), n_classes)
 
     def update(self, votes: Annotations, posterior: Floats) -> AbilityDifficulty:
-        """A few sweeps of Newton steps on the expected log-likelihood plus log prior."""
-        rho = voted_mass(votes, posterior)
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
-        who, what = votes.annotator, votes.item
-        ability, easiness = self.ability, self.log_easiness
-        for _ in range(_SWEEPS):
-            scale_e = np.exp(easiness)[what]
+        """One Newton step on the abilities, then one on the items, up the expected log-likelihood plus log prior."""
+        arrays = (votes.item_ptr, votes.annotator, votes.label, weight_of(votes), posterior)
+        ability, log_easiness = self.ability, self.log_easiness
 
-            def of_ability(a: Floats, scale_e: Floats = scale_e) -> tuple[Floats, Floats, Floats]:
-                value, slope, curve = _terms(a[who] * scale_e, rho, weight)
-                sums = [segment_sum(who, part, len(a)) for part in (value, slope * scale_e, curve * scale_e**2)]
-                return self._with_ability_prior(a, *sums)
+        def of_ability(a: Floats) -> Floats:
+            return self._with_ability_prior(a, ability_terms(*arrays, a, np.exp(log_easiness)))
 
-            ability = _climb(of_ability, ability)
-            ability_e = ability[who]
+        ability = _climb(of_ability, ability)
 
-            def of_easiness(b: Floats, ability_e: Floats = ability_e) -> tuple[Floats, Floats, Floats]:
-                inner = ability_e * np.exp(b)[what]
-                value, slope, curve = _terms(inner, rho, weight)
-                sums = [segment_sum(what, part, len(b)) for part in (value, slope * inner, curve * inner**2)]
-                return sums[0] - 0.5 * (b - _CENTRE) ** 2, sums[1] - (b - _CENTRE), sums[2] + 1
+        def of_easiness(b: Floats) -> Floats:
+            terms = easiness_terms(*arrays, ability, np.exp(b))
+            return terms + np.column_stack([-0.5 * (b - _CENTRE) ** 2, _CENTRE - b, np.ones(len(b))])
 
-            easiness = _climb(of_easiness, easiness)
-        return replace(self, ability=ability, log_easiness=easiness)
+        return replace(self, ability=ability, log_easiness=_climb(of_easiness, log_easiness))
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step."""
@@ -85,7 +74,7 @@ class AbilityDifficulty:
 
     def penalty(self) -> float:
         """Minus the log prior densities (up to constants) and the log-likelihood of earlier answers."""
-        earlier, _, _ = self._with_ability_prior(self.ability, *(np.zeros_like(self.ability) for _ in range(3)))
+        earlier = self._with_ability_prior(self.ability, np.zeros((len(self.ability), 3)))[:, 0]
         return float(0.5 * ((self.log_easiness - _CENTRE) ** 2).sum() - earlier.sum())
 
     def aligned(self, index: Integers, item_index: Integers) -> AbilityDifficulty:
@@ -112,34 +101,28 @@ class AbilityDifficulty:
         others = np.log(max(self.n_classes - 1, 1))
         return log_sigmoid(-strength) - others, strength + others
 
-    def _with_ability_prior(self, a: Floats, value: Floats, slope: Floats, curve: Floats) -> tuple[Floats, Floats, Floats]:
+    def _with_ability_prior(self, a: Floats, terms: Floats) -> Floats:
         """Add the N(1, 1) prior and the annotator's earlier answers, taken at average easiness."""
         scale = np.exp(_CENTRE)
         total = self.right + self.wrong
         share = np.where(total > 0, self.right / np.where(total > 0, total, 1.0), 0.0)
-        past_value, past_slope, past_curve = _terms(a * scale, share, total)
-        return (
-            value + past_value - 0.5 * (a - _CENTRE) ** 2,
-            slope + past_slope * scale - (a - _CENTRE),
-            curve + past_curve * scale**2 + 1,
-        )
+        value, slope, curve = logistic_terms(a * scale, share, total)
+        prior = [value - 0.5 * (a - _CENTRE) ** 2, slope * scale + _CENTRE - a, curve * scale**2 + 1]
+        return np.asarray(terms + np.column_stack(prior))
 
 
-def _terms(s: Floats, rho: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Value, slope and negative curvature in s of weight [rho log sigmoid(s) + (1 - rho) log sigmoid(-s)]."""
-    # log sigmoid(-s) = log sigmoid(s) - s, so one transcendental serves both sides and the sigmoid itself.
-    log_right = log_sigmoid(s)
-    sigma = np.exp(log_right)
-    return weight * (log_right - (1 - rho) * s), weight * (rho - sigma), weight * sigma * (1 - sigma)
+def _climb(objective: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """One Newton step on every coordinate, shortened where it would not climb.
 
-
-def _climb(objective: Callable[[Floats], tuple[Floats, Floats, Floats]], x: Floats) -> Floats:
-    """One Newton step on every coordinate, halved where it would not climb."""
-    value, slope, curve = objective(x)
+    `objective` returns [value, slope, negative curvature] per coordinate.
+    """
+    value, slope, curve = objective(x).T
+    # Near the top, rounding decides whether a step climbs; such a step is harmless.
+    enough = value - 1e-12 * (1 + np.abs(value))
     step = np.clip(slope / curve, -1.0, 1.0)
-    for _ in range(_HALVINGS):
-        worse = objective(x + step)[0] < value
+    for shrink in (0.25, 0.25, 0.0):
+        worse = objective(x + step)[:, 0] < enough
         if not worse.any():
-            return np.asarray(x + step)
-        step = np.where(worse, step / 2, step)
-    return np.asarray(np.where(objective(x + step)[0] < value, x, x + step))
+            break
+        step = np.where(worse, shrink * step, step)
+    return np.asarray(x + step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,8 @@ def print_rows(names: list[str], rows: list[list[Any]], title: str | None = None
     for row in rows:
         table.add_row(*(Text(number(cell)) for cell in row))
     if sys.stdout.isatty():
-        Console(highlight=False).print(table)
+        # rich keeps bold type under NO_COLOR; people who set it want plain text.
+        Console(highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto").print(table)
         return
     text = StringIO()
     Console(file=text, width=_PIPE_WIDTH, color_system=None).print(table)

@@ -64,7 +64,7 @@ def _read_stdin(given: dict[str, Any]) -> Annotations:
         try:
             return read(file, **given)
         except CrowdwiseError as problem:
-            raise InputError(str(problem).replace(str(file), "stdin")) from problem
+            raise type(problem)(str(problem).replace(str(file), "stdin")) from problem
 
 
 def is_saved(path: str | Path) -> bool:

@@ -96,16 +96,22 @@ def emit(frame: pl.DataFrame, path: Path | None, what: str, *, limit: int = 20, 
 
 def print_csv(frame: pl.DataFrame) -> None:
     """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
-    sys.stdout.flush()
     for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
-        sys.stdout.buffer.write(part.write_csv(include_header=index == 0).encode())
+        _write_stdout(part.write_csv(include_header=index == 0).encode())
 
 
 def print_json(document: Any) -> None:
     """Write JSON on stdout; numbers that JSON lacks (NaN, infinity) become null."""
     text = json.dumps(_plain(document), ensure_ascii=False, indent=2, allow_nan=False)
+    _write_stdout(text.encode("utf-8", "replace") + b"\n")
+
+
+def _write_stdout(data: bytes) -> None:
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+    rest = memoryview(data)
+    # With PYTHONUNBUFFERED, stdout is a raw file, and a raw write may stop half-way without an error.
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
 
 
 def _plain(value: Any) -> Any:

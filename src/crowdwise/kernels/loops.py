@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["add_counts", "infer_logs", "infer_products", "infer_voted"]
+__all__ = ["ability_terms", "add_counts", "easiness_terms", "infer_logs", "infer_products", "infer_voted"]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
@@ -165,3 +165,61 @@ def add_counts(
             w = weight[e] if len(weight) else 1.0
             for k in range(n_classes):
                 counts[r, k] += w * posterior[n, k]
+
+
+@compiled
+def _logistic_terms(s: float, rho: float, weight: float) -> tuple[float, float, float]:
+    """Value, slope and negative curvature in s of weight [rho log sigmoid(s) + (1 - rho) log sigmoid(-s)]."""
+    decay = math.exp(-abs(s))
+    log_right = (s if s < 0 else 0.0) - math.log1p(decay)
+    sigma = (1.0 if s >= 0 else decay) / (1.0 + decay)
+    return weight * (log_right - (1 - rho) * s), weight * (rho - sigma), weight * sigma * (1 - sigma)
+
+
+@compiled
+def ability_terms(
+    start: int,
+    stop: int,
+    item_ptr: Integers,
+    annotator: Integers,
+    label: Integers,
+    weight: Floats,
+    posterior: Floats,
+    ability: Floats,
+    easiness: Floats,
+    sums: Floats,
+) -> None:
+    """Add each vote's value, slope and curvature by its annotator's ability to `sums`, [A, 3]."""
+    for n in range(start, stop):
+        scale = easiness[n]
+        for e in range(item_ptr[n], item_ptr[n + 1]):
+            a = annotator[e]
+            w = weight[e] if len(weight) else 1.0
+            value, slope, curve = _logistic_terms(ability[a] * scale, posterior[n, label[e]], w)
+            sums[a, 0] += value
+            sums[a, 1] += slope * scale
+            sums[a, 2] += curve * scale * scale
+
+
+@compiled
+def easiness_terms(
+    start: int,
+    stop: int,
+    item_ptr: Integers,
+    annotator: Integers,
+    label: Integers,
+    weight: Floats,
+    posterior: Floats,
+    ability: Floats,
+    easiness: Floats,
+    sums: Floats,
+) -> None:
+    """Add each vote's value, slope and curvature by its item's log-easiness to `sums`, [N, 3]."""
+    for n in range(start, stop):
+        for e in range(item_ptr[n], item_ptr[n + 1]):
+            w = weight[e] if len(weight) else 1.0
+            s = ability[annotator[e]] * easiness[n]
+            value, slope, curve = _logistic_terms(s, posterior[n, label[e]], w)
+            sums[n, 0] += value
+            sums[n, 1] += slope * s
+            sums[n, 2] += curve * s * s

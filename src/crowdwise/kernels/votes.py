@@ -28,7 +28,16 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 
-__all__ = ["NO_WEIGHT", "confusion_counts", "infer_table", "infer_voted", "item_of_votes", "n_threads", "vote_shares"]
+__all__ = [
+    "NO_WEIGHT",
+    "confusion_counts",
+    "in_ranges",
+    "infer_table",
+    "infer_voted",
+    "item_of_votes",
+    "n_threads",
+    "vote_shares",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]
@@ -105,7 +114,7 @@ def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterio
         loops.add_counts(start, stop, item_ptr, row, weight, posterior, counts)
         return counts
 
-    parts: list[Floats] = _in_ranges(item_ptr, count)
+    parts: list[Floats] = in_ranges(item_ptr, count)
     for part in parts[1:]:
         parts[0] += part
     return parts[0]
@@ -140,11 +149,12 @@ def _sum_by_item(item_ptr: Integers, rows_ek: Floats, weight: Floats) -> Floats:
 
 def _combine(item_ptr: Integers, loop: Callable[..., tuple[float, float]], *arrays: Any) -> tuple[float, float]:
     """Run an inference loop over ranges of items; add the evidence, keep the largest change."""
-    parts = _in_ranges(item_ptr, lambda start, stop: loop(start, stop, *arrays))
+    parts = in_ranges(item_ptr, lambda start, stop: loop(start, stop, *arrays))
     return sum(evidence for evidence, _ in parts), max((change for _, change in parts), default=0.0)
 
 
-def _in_ranges(item_ptr: Integers, work: Callable[[int, int], Any]) -> list[Any]:
+def in_ranges(item_ptr: Integers, work: Callable[[int, int], Any]) -> list[Any]:
+    """Call ``work(start, stop)`` on ranges of items with about equally many votes, in threads if it pays."""
     n_items, n_votes = len(item_ptr) - 1, int(item_ptr[-1])
     threads = n_threads() if n_votes >= THREADED_FROM else 1
     if threads == 1:

@@ -69,7 +69,7 @@ def shares_picture(classes: NDArray[Any], consensus_k: NDArray[Any], votes_k: ND
 
 def confusion_picture(classes: NDArray[Any], share_kl: NDArray[np.float64], shown: NDArray[Any]) -> str:
     """Heat map of P(observed | true), rows are true classes; rows without votes stay empty."""
-    left, top, size = 110.0, 120.0, WIDTH - 126.0
+    left, top, size = 110.0, 120.0, WIDTH - 156.0
     cell = min(size / max(len(shown), 1), 74.0)
     names = [classes[k] for k in shown.tolist()]
     parts = [

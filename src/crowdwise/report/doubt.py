@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.report.markup import text
+from crowdwise.report.markup import counted, percent, table, text, whole
 
 if TYPE_CHECKING:
     from crowdwise.result import Result
 
-__all__ = ["LOW", "SURE", "Doubt", "doubt_of", "reason", "votes_in_short"]
+__all__ = ["Doubt", "doubt_of", "least_certain_table", "reason", "votes_in_short"]
 
 # Under LOW a label is a guess worth checking; from SURE on it is as good as most gold labels.
 LOW, SURE = 0.8, 0.95
@@ -72,6 +72,31 @@ def doubt_of(result: Result, most: int = 25) -> Doubt:
         least_certain=open_items[np.argsort(np.round(confidence, 9), kind="stable")[:most]],
         tally_nk=tally_nk,
     )
+
+
+def least_certain_table(result: Result, doubt: Doubt) -> str:
+    """Return the least certain items with their votes and what makes them uncertain."""
+    votes, rows = result.votes, []
+    for n in doubt.least_certain.tolist():
+        posterior = result.posterior[n].copy()
+        posterior[result.codes[n]] = -1
+        second = int(posterior.argmax())
+        runner_up = (
+            f"{text(votes.classes[second], 30)} ({percent(float(posterior[second]))})" if votes.n_classes > 1 else "&ndash;"
+        )
+        label = text(votes.classes[result.codes[n]], 30)
+        rows.append(
+            (
+                text(votes.items[n]),
+                label,
+                percent(float(result.confidence[n])),
+                runner_up,
+                votes_in_short(result, n),
+                reason(result, doubt, n),
+            )
+        )
+    caption = f"The {whole(len(rows))} least certain of {counted(votes.n_items, 'item')}"
+    return table(caption, ("Item", "Label", "Confidence", "Runner-up", "Votes", "Why"), rows, numeric=(2,))
 
 
 def votes_in_short(result: Result, n: int, most: int = 5) -> str:

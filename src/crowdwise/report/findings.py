@@ -56,7 +56,7 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, doubt: Doubt) 
     agree, accurate = _typical(result)
     if agree - accurate > PULLED:
         notes.append(
-            f"A typical vote agrees with the consensus in {percent(agree)} of cases, yet accuracies average {percent(accurate)}: "
+            f"{percent(agree)} of votes agree with the consensus, yet accuracies average {percent(accurate)}: "
             "the method&rsquo;s prior outweighs the votes; compare annotators with each other only."
         )
     unjudged = int((crowd.standing[crowd.order] == UNJUDGED).sum())

@@ -16,7 +16,7 @@ from crowdwise.aggregate.registry import METHODS
 from crowdwise.agreement import summary
 from crowdwise.io.atomic import replacing
 from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_picture, scatter_picture, shares_picture
-from crowdwise.report.doubt import Doubt, doubt_of, reason, votes_in_short
+from crowdwise.report.doubt import Doubt, doubt_of, least_certain_table
 from crowdwise.report.findings import findings, truth_table
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture
@@ -134,7 +134,7 @@ def _annotators(result: Result, crowd: Crowd) -> str:
                 f"{100 * crowd.low[a]:.0f}&ndash;{100 * crowd.high[a]:.0f} %",
                 percent(agreement[a]),
                 text(errors[a]).replace("-&gt;", "→") if errors[a] else "&ndash;",
-                f"{text(votes.classes[crowd.top_label[a]], 30)} {percent(float(crowd.top_share[a]))}",
+                f"{text(votes.classes[crowd.top_label[a]], 30)} ({percent(float(crowd.top_share[a]))})",
                 f'<span class="mark mark-{paint}">{name}</span>' if paint in ("bad", "weak") else name,
             )
         )
@@ -181,31 +181,7 @@ def _items(result: Result, doubt: Doubt) -> str:
     ]
     cards = [f'<figure class="card">{picture}<figcaption>{words}</figcaption></figure>' for picture, words in figures]
     columns = f'<div class="pair"><div>{cards[0]}{cards[1]}</div><div>{cards[2]}</div></div>'
-    return columns + "<h2>Least certain items</h2>" + _least_certain(result, doubt)
-
-
-def _least_certain(result: Result, doubt: Doubt) -> str:
-    votes, rows = result.votes, []
-    for n in doubt.least_certain.tolist():
-        posterior = result.posterior[n].copy()
-        posterior[result.codes[n]] = -1
-        second = int(posterior.argmax())
-        runner_up = (
-            f"{text(votes.classes[second], 30)} {percent(float(posterior[second]))}" if votes.n_classes > 1 else "&ndash;"
-        )
-        label = text(votes.classes[result.codes[n]], 30)
-        rows.append(
-            (
-                text(votes.items[n]),
-                label,
-                percent(float(result.confidence[n])),
-                runner_up,
-                votes_in_short(result, n),
-                reason(result, doubt, n),
-            )
-        )
-    caption = f"The {whole(len(rows))} least certain of {counted(votes.n_items, 'item')}"
-    return table(caption, ("Item", "Label", "Confidence", "Runner-up", "Votes", "Why"), rows, numeric=(2,))
+    return columns + "<h2>Least certain items</h2>" + least_certain_table(result, doubt)
 
 
 def _settings(result: Result) -> str:

@@ -65,9 +65,10 @@ th,td{padding:6px 12px;text-align:left;vertical-align:top;border-top:1px solid v
 th{font-weight:600}
 thead th{vertical-align:bottom;color:var(--muted);font-size:.8125rem}
 tbody th{min-width:10.5em}
-td{min-width:7em}
+td{min-width:8.5em}
 td.number{min-width:0}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+thead .number{white-space:normal}
 .mark{font-weight:600}
 .mark::before{content:"";display:inline-block;width:.6em;height:.6em;margin-right:.45em;background:currentColor}
 .mark-bad::before{background:var(--bad)}
