@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from crowdwise.coding import as_integers, checked_weights, id_codes, label_codes, matrix_votes, sorted_votes, union
 from crowdwise.encode import (
     Where,
-    as_text,
     codes_of,
-    encode,
     find_column,
     missing_mask,
     series_of,
     tidy,
     to_polars,
+    translate,
     vocabulary_array,
     vocabulary_series,
 )
@@ -242,35 +242,8 @@ class Annotations:
         A frame gives its columns as annotator ids and, in pandas, its index as item ids; otherwise
         ids are positions.
         """
-        if hasattr(matrix, "column_names"):
-            matrix = to_polars(matrix)
-        if items is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
-            items = list(matrix.index)
-        if annotators is None and hasattr(matrix, "columns"):
-            annotators = list(matrix.columns)
-        if isinstance(matrix, np.ma.MaskedArray):
-            mask, matrix = np.ma.getmaskarray(matrix), matrix.data.astype(object)
-            matrix[mask] = None
-        # Lists become objects: numpy would turn a NaN beside text into the text "nan".
-        cells = np.array(matrix, dtype=object) if isinstance(matrix, list | tuple) else np.asarray(matrix)
-        if cells.ndim != 2:
-            raise InputError(f"a vote matrix has two axes, items x annotators; this one has shape {cells.shape}")
-        n_items, n_annotators = cells.shape
-        items = range(n_items) if items is None else items
-        annotators = range(n_annotators) if annotators is None else annotators
-        if (len(items), len(annotators)) != cells.shape:
-            raise InputError(f"matrix of shape {cells.shape} with {len(items)} item ids and {len(annotators)} annotator ids")
-        flat = tidy(series_of(cells.ravel()))
-        present = (~missing_mask(flat, () if missing is None else missing)).to_numpy()
-        if not present.any():
-            raise InputError(
-                "the matrix holds no votes; name the marker of absent votes with missing=... "
-                "(Snorkel and CrowdLayer files use -1)"
-            )
-        n, a = np.nonzero(present.reshape(cells.shape))
-        item_ids, annotator_ids = vocabulary_series(items, "item ids"), vocabulary_series(annotators, "annotator ids")
-        labels = tidy(flat.filter(pl.Series(present)))
-        codes, class_ids = _label_codes(labels, classes, Where("the matrix"))
+        n, a, labels, item_ids, annotator_ids = matrix_votes(matrix, missing, items, annotators)
+        codes, class_ids = label_codes(labels, classes, Where("the matrix"))
         return cls._from_codes(n, a, codes, vocabulary_array(item_ids), vocabulary_array(annotator_ids), class_ids)
 
     @classmethod
@@ -289,18 +262,18 @@ class Annotations:
     ) -> Annotations:
         if len(item) == 0 and items is None:
             raise InputError(f"{where.source}: no rows; expected one row per vote with an item, an annotator and a label")
-        item_codes, item_ids = _id_codes(item, items, "item", where)
-        annotator_codes, annotator_ids = _id_codes(annotator, annotators, "annotator", where)
+        item_codes, item_ids = id_codes(item, items, "item", where)
+        annotator_codes, annotator_ids = id_codes(annotator, annotators, "annotator", where)
         label = tidy(label)
         absent = missing_mask(label, missing)
         present = (~absent).to_numpy()
         # Integers that shared a column with text markers ("?") are still integers.
         marked = int(absent.sum()) > label.null_count()
-        kept = _as_integers(label.filter(~absent)) if marked else label.filter(~absent)
-        label_codes, class_ids = _label_codes(kept, classes, where, np.flatnonzero(present))
-        weights = None if weight is None else _checked_weights(weight, where)[present]
+        kept = as_integers(label.filter(~absent)) if marked else label.filter(~absent)
+        codes, class_ids = label_codes(kept, classes, where, np.flatnonzero(present))
+        weights = None if weight is None else checked_weights(weight, where)[present]
         votes = cls._from_codes(
-            item_codes[present], annotator_codes[present], label_codes, item_ids, annotator_ids, class_ids, weights
+            item_codes[present], annotator_codes[present], codes, item_ids, annotator_ids, class_ids, weights
         )
         return replace(votes, n_missing=int(len(present) - present.sum()))
 
@@ -317,30 +290,10 @@ class Annotations:
         gold: NDArray[np.int16] | None = None,
     ) -> Annotations:
         """Sort votes by item, annotator and label, so that row order never matters."""
-        n_annotators, n_classes = max(len(annotators), 1), max(len(classes), 1)
-        if n_classes > np.iinfo(np.int16).max:
-            raise InputError(f"{n_classes} different labels: these look like values, not classes (the limit is 32767)")
-        if len(items) * n_annotators * n_classes >= 2**63 or n_annotators * n_classes >= 2**31:
-            raise InputError(f"{len(items)} items x {n_annotators} annotators x {n_classes} classes exceed 64-bit codes")
-        # One sortable key per vote; sorting keys themselves is several times faster than an argsort.
-        key = (item.astype(np.int64) * n_annotators + annotator) * n_classes + label
-        if weight is None:
-            key.sort()
-        else:
-            order = np.lexsort((weight, key))
-            key, weight = key[order], np.ascontiguousarray(weight[order])
-        pair = key // n_classes
-        item_ptr = np.searchsorted(pair, np.arange(len(items) + 1, dtype=np.int64) * n_annotators)
-        return cls(
-            item_ptr=item_ptr.astype(np.int64),
-            annotator=(pair % n_annotators).astype(np.int32),
-            label=(key - pair * n_classes).astype(np.int16),
-            items=items,
-            annotators=annotators,
-            classes=classes,
-            weight=weight,
-            gold=gold,
+        item_ptr, annotator, label, weight = sorted_votes(
+            item, annotator, label, weight, (len(items), len(annotators), len(classes))
         )
+        return cls(item_ptr, annotator, label, items, annotators, classes, weight=weight, gold=gold)
 
     # -- operations ----------------------------------------------------------------------------
 
@@ -370,12 +323,12 @@ class Annotations:
     def concat(self, *others: Annotations) -> Annotations:
         """Append the votes of others; vocabularies become unions, keeping this one's classes first."""
         parts = (self, *others)
-        items = _union([part.items for part in parts], sort=True)
-        annotators = _union([part.annotators for part in parts], sort=True)
-        classes = _union([part.classes for part in parts], sort=False)
-        item = np.concatenate([_translate(part.items, items)[part.item] for part in parts])
-        annotator = np.concatenate([_translate(part.annotators, annotators)[part.annotator] for part in parts])
-        label = np.concatenate([_translate(part.classes, classes)[part.label] for part in parts])
+        items = union([part.items for part in parts], sort=True)
+        annotators = union([part.annotators for part in parts], sort=True)
+        classes = union([part.classes for part in parts], sort=False)
+        item = np.concatenate([translate(part.items, items)[part.item] for part in parts])
+        annotator = np.concatenate([translate(part.annotators, annotators)[part.annotator] for part in parts])
+        label = np.concatenate([translate(part.classes, classes)[part.label] for part in parts])
         weight = None
         if any(part.weight is not None for part in parts):
             weight = np.concatenate([np.ones(part.n_votes) if part.weight is None else part.weight for part in parts])
@@ -385,7 +338,7 @@ class Annotations:
             for part in parts:
                 if part.gold is not None:
                     known = np.flatnonzero(part.gold >= 0)
-                    gold[_translate(part.items, items)[known]] = _translate(part.classes, classes)[part.gold[known]]
+                    gold[translate(part.items, items)[known]] = translate(part.classes, classes)[part.gold[known]]
         votes = self._from_codes(item, annotator, label, items, annotators, classes, weight, gold)
         return replace(votes, n_missing=sum(part.n_missing for part in parts))
 
@@ -513,77 +466,6 @@ class Annotations:
         )
 
 
-def _id_codes(
-    column: pl.Series, given: Sequence[Any] | None, what: str, where: Where
-) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Encode item or annotator ids; a missing id is an error that names its row."""
-    column = tidy(column)
-    absent = missing_mask(column, ())
-    if absent.any():
-        row = int(absent.arg_true()[0])
-        raise InputError(f"{where.row(row)}: the {what} id is missing; remove the row or fill it in")
-    if given is None:
-        return encode(column)
-    vocabulary = vocabulary_series(given, f"{what} ids")
-    codes = codes_of(column, vocabulary)
-    if (codes < 0).any():
-        row = int(np.flatnonzero(codes < 0)[0])
-        raise InputError(f"{where.row(row)}: {what} {column[row]!r} is not among the given {what}s")
-    return codes, vocabulary_array(vocabulary)
-
-
-def _label_codes(
-    labels: pl.Series, classes: Sequence[Any] | None, where: Where, rows: NDArray[np.int64] | None = None
-) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Encode labels against the given classes, or against those that occur."""
-    if classes is None:
-        if len(labels) == 0:
-            raise InputError(
-                f"{where.source}: every label is missing, so no class is known; name them with classes=... or --classes"
-            )
-        return encode(labels)
-    vocabulary = vocabulary_series(classes, "classes")
-    codes = codes_of(labels, vocabulary)
-    if (codes < 0).any():
-        index = int(np.flatnonzero(codes < 0)[0])
-        row = index if rows is None else int(rows[index])
-        known = [str(c) for c in vocabulary.to_list()]
-        raise InputError(
-            f"{where.row(row)}: label {str(labels[index])!r} is not among the classes {', '.join(known[:20])}"
-            + did_you_mean(str(labels[index]), known)
-        )
-    return codes, vocabulary_array(vocabulary)
-
-
-def _as_integers(labels: pl.Series) -> pl.Series:
-    """Turn text that consists of plain integers into integers; leave anything else alone."""
-    if labels.dtype != pl.String or not labels.str.contains(r"^(0|-?[1-9][0-9]{0,17})$").all():
-        return labels
-    return labels.cast(pl.Int64)
-
-
-def _checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
-    values = np.array(weight.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy())
-    bad = ~(np.isfinite(values) & (values >= 0))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InputError(f"{where.row(row)}: weight {weight[row]!r} is not a finite number >= 0")
-    return values
-
-
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
-
-
-def _union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
-    """Union of vocabularies: the first one's order, or sorted as `encode` does."""
-    series = [tidy(series_of(vocabulary)) for vocabulary in vocabularies if len(vocabulary)]
-    if len({part.dtype for part in series}) > 1:
-        series = [as_text(part) for part in series]
-    union = pl.concat(series).unique(maintain_order=True) if series else pl.Series([], dtype=pl.String)
-    return vocabulary_array(union.sort() if sort else union)
-
-
-def _translate(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int32]:
-    return codes_of(tidy(series_of(old)), tidy(series_of(new)))

@@ -29,6 +29,7 @@ __all__ = [
     "series_of",
     "tidy",
     "to_polars",
+    "translate",
     "vocabulary_array",
     "vocabulary_series",
 ]
@@ -183,6 +184,11 @@ def codes_of(series: pl.Series, vocabulary: pl.Series) -> NDArray[np.int32]:
     lookup = pl.DataFrame({"id": vocabulary, "code": np.arange(len(vocabulary), dtype=np.int32)})
     joined = pl.DataFrame({"id": series}).join(lookup, on="id", how="left", maintain_order="left")
     return joined["code"].fill_null(-1).to_numpy()
+
+
+def translate(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int32]:
+    """Position in the vocabulary `new` of every entry of the vocabulary `old`; -1 where absent."""
+    return codes_of(tidy(series_of(old)), tidy(series_of(new)))
 
 
 def vocabulary_array(unique: pl.Series) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 __all__ = [
     "ConvergenceWarning",
+    "CostWarning",
     "CrowdwiseError",
     "CrowdwiseWarning",
     "DataWarning",
@@ -39,6 +40,10 @@ class MissingExtraError(CrowdwiseError, ImportError):
 
 class CrowdwiseWarning(UserWarning):
     """Base of every warning that crowdwise issues."""
+
+
+class CostWarning(CrowdwiseWarning):
+    """A fit will take minutes; the message says about how many and what to do instead."""
 
 
 class DataWarning(CrowdwiseWarning):

@@ -17,7 +17,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "confusion-vector": [{}, {"right": 0, "wrong": 0}, {"right": 0.2, "wrong": 3}],
     "glad": [{}],
     "mace": [{}, {"honest": 2, "spam": 0.1, "habit": 0.3}],
-    "bayes-gc": [{}, {"alpha0": 0.1, "diagonal": 0.3, "off_diagonal": 0.05}, {"prior_accuracy": 0.7}],
+    "bayes-gc": [{}, {"alpha0": 0.1, "diagonal": 0.3, "off_diagonal": 0.05}, {"off_diagonal": 2.0}],
 }
 
 

@@ -273,7 +273,7 @@ def test_bayes_gc_ends_at_its_collapsed_bound(situation: str, n_classes: int) ->
 def test_collapsed_bound_of_any_labels_is_the_bound_of_freshly_updated_parts(situation: str) -> None:
     # Not at a fixed point: the identity holds for every q, which pins both penalties.
     n_classes = 3
-    model = fitted("bayes-gc", situation, n_classes)
+    model = fitted("bayes-gc", situation, n_classes, diagonal=5.0, off_diagonal=2.0, alpha0=1.1)
     votes = model.result_.votes
     q = np.random.default_rng(1).dirichlet(np.ones(n_classes), size=5)
     annotators, prior = model.result_.annotators.update(votes, q), model.result_.prior.update(q)

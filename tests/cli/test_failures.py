@@ -121,3 +121,14 @@ def test_a_closed_pipe_is_silent(folder: Path) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(timeout=20) == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(folder: Path, unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with open("/dev/full", "wb") as full:
+        command = [*CROWDWISE, "aggregate", "votes.csv"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: [Errno 28] No space left on device"

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from crowdwise.kernels import logistic
 from crowdwise.kernels import votes as kernels
 
 NONE_KNOWN = np.empty(0, np.int16)
@@ -21,7 +22,8 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "COMPILED_FROM", 10**9 if name == "numpy" else 0)
+    for module in (kernels, logistic):
+        monkeypatch.setattr(module, "COMPILED_FROM", 10**9 if name == "numpy" else 0)
     monkeypatch.setattr(kernels, "THREADED_FROM", 0 if name.startswith("threads") else 10**9)
     if name.startswith("threads"):
         monkeypatch.setenv("CROWDWISE_THREADS", name.removeprefix("threads-"))
@@ -220,6 +222,42 @@ def test_a_whole_fit_is_the_same_on_every_path(monkeypatch: pytest.MonkeyPatch) 
                 fits.append(make(name).fit(votes, gold=gold).posterior_)
             for other in fits[1:]:
                 np.testing.assert_allclose(other, fits[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_logistic_sums_equal_a_naive_loop_and_its_differences(path: str, weights: bool) -> None:
+    case = Case(3, seed=8, weights=weights)
+    rng = np.random.default_rng(9)
+    annotator = (case.row // 3).astype(np.int32)
+    ability, log_easiness = rng.normal(1, 1, 5), rng.normal(0, 1, 23)
+    arrays = (case.item_ptr, annotator, case.label, case.weight, case.before)
+    by_ability = logistic.ability_terms(*arrays, ability, np.exp(log_easiness))
+    by_item = logistic.easiness_terms(*arrays, ability, np.exp(log_easiness))
+
+    def values(ability: np.ndarray, log_easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Expected log-likelihood by annotator and by item."""
+        sums = np.zeros(5), np.zeros(23)
+        for n in range(23):
+            for e in range(case.item_ptr[n], case.item_ptr[n + 1]):
+                s, rho = ability[annotator[e]] * math.exp(log_easiness[n]), case.before[n, case.label[e]]
+                value = -rho * math.log1p(math.exp(-s)) - (1 - rho) * math.log1p(math.exp(s))
+                value *= case.weight[e] if weights else 1.0
+                sums[0][annotator[e]] += value
+                sums[1][n] += value
+        return sums
+
+    h = 1e-5
+    for own, terms, up, down in (
+        (0, by_ability, values(ability + h, log_easiness), values(ability - h, log_easiness)),
+        (1, by_item, values(ability, log_easiness + h), values(ability, log_easiness - h)),
+    ):
+        middle = values(ability, log_easiness)[own]
+        np.testing.assert_allclose(terms[:, 0], middle, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(terms[:, 1], (up[own] - down[own]) / (2 * h), rtol=1e-6, atol=1e-7)
+        curvature = -(up[own] - 2 * middle + down[own]) / h**2
+        # By ability the curvature is exact; by log-easiness Gauss-Newton leaves out the slope.
+        exact = terms[:, 2] - (terms[:, 1] if own else 0.0)
+        np.testing.assert_allclose(exact, curvature, rtol=1e-3, atol=1e-4)
 
 
 def test_vote_shares_by_hand() -> None:

@@ -17,7 +17,7 @@ from crowdwise.aggregate.history import encode_history
 from crowdwise.aggregate.problem import Problem, carried_posterior, positions, start_posteriors
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.annotations import Annotations
-from crowdwise.encode import codes_of, series_of, tidy
+from crowdwise.encode import translate
 from crowdwise.engines.alternate import Fit, Progress, alternate, best_of
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError, did_you_mean
 from crowdwise.explain import Explanation
@@ -307,7 +307,7 @@ def as_annotations(votes: Any) -> Annotations:
 def _carried_history(earlier: Result, votes: Annotations) -> Floats:
     """The user's history, spread over the annotators and classes of `votes`, [A, L, K]."""
     assert earlier.history is not None
-    classes = codes_of(tidy(series_of(earlier.votes.classes)), tidy(series_of(votes.classes)))
+    classes = translate(earlier.votes.classes, votes.classes)
     who = positions(earlier.votes.annotators, votes.annotators)
     history = np.zeros((votes.n_annotators, votes.n_classes, votes.n_classes))
     history[np.ix_(who, classes, classes)] = earlier.history

@@ -23,7 +23,7 @@ annotation-only model). Kim and Ghahramani (2012): Bayesian classifier combinati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,7 @@ class BayesGC(IterativeAggregator):
 
     def _row_prior(self, n_classes: int) -> Floats:
         """Dirichlet parameters of a confusion matrix before any vote, [L, K]."""
-        wrong = 2 / max(n_classes - 1, 1) if self.off_diagonal is None else self.off_diagonal
-        if not wrong > 0:
-            raise SettingError(f"BayesGC: off_diagonal must be above 0; got {wrong!r}")
+        wrong: Any = 2 / max(n_classes - 1, 1) if self.off_diagonal is None else self.off_diagonal
+        if not (isinstance(wrong, int | float) and 0 < wrong < np.inf):
+            raise SettingError(f"BayesGC: off_diagonal must be a finite number above 0; got {wrong!r}")
         return np.where(np.eye(n_classes, dtype=bool), self.diagonal, wrong)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import counts_of
-from crowdwise.encode import Where, codes_of, find_column, series_of, tidy, to_polars
+from crowdwise.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
 from crowdwise.result import Result
 
@@ -80,8 +80,8 @@ def _from_result(votes: Annotations, result: Result, counts: Floats) -> Floats:
     old = counts_of(result.votes, result.posterior)
     if result.history is not None:
         old += result.history
-    classes = codes_of(tidy(series_of(votes.classes)), tidy(series_of(result.votes.classes)))
-    who = codes_of(tidy(series_of(votes.annotators)), tidy(series_of(result.votes.annotators)))
+    classes = translate(votes.classes, result.votes.classes)
+    who = translate(votes.annotators, result.votes.annotators)
     kept, seen = np.flatnonzero(classes >= 0), np.flatnonzero(who >= 0)
     counts[np.ix_(seen, kept, kept)] = old[np.ix_(who[seen], classes[kept], classes[kept])]
     return counts

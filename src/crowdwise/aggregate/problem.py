@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.protocol import weight_of
-from crowdwise.encode import codes_of, series_of, tidy
+from crowdwise.encode import codes_of, series_of, tidy, translate
 from crowdwise.engines.alternate import Progress
 from crowdwise.errors import SettingError
 from crowdwise.kernels.posterior import harden
@@ -114,7 +114,7 @@ def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
     the earlier model knows nothing of them, so vote shares are mixed in.
     """
     old = earlier.votes
-    columns = codes_of(tidy(series_of(old.classes)), tidy(series_of(votes.classes)))
+    columns = translate(old.classes, votes.classes)
     rows = positions(votes.items, old.items)
     shares = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
     if (columns < 0).any():

@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _CENTRE = 1.0
+_MOST_STEPS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class AbilityDifficulty:
         return cls(right, wrong, np.full(len(right), _CENTRE), np.full(n_items, _CENTRE), n_classes)
 
     def update(self, votes: Annotations, posterior: Floats) -> AbilityDifficulty:
-        """One Newton step on the abilities, then one on the items, up the expected log-likelihood plus log prior."""
+        """Newton steps on the abilities, then on the items, up the expected log-likelihood plus log prior."""
         arrays = (votes.item_ptr, votes.annotator, votes.label, weight_of(votes), posterior)
         ability, log_easiness = self.ability, self.log_easiness
 
@@ -58,7 +59,10 @@ class AbilityDifficulty:
 
         def of_easiness(b: Floats) -> Floats:
             terms = easiness_terms(*arrays, ability, np.exp(b))
-            return terms + np.column_stack([-0.5 * (b - _CENTRE) ** 2, _CENTRE - b, np.ones(len(b))])
+            # The exact curvature where it is the larger: Gauss-Newton alone overshoots on items whose votes look
+            # wrong, and circles around the top there.
+            missing = np.maximum(-terms[:, 1], 0.0)
+            return np.asarray(terms + np.column_stack([-0.5 * (b - _CENTRE) ** 2, _CENTRE - b, 1 + missing]))
 
         return replace(self, ability=ability, log_easiness=_climb(of_easiness, log_easiness))
 
@@ -112,17 +116,24 @@ class AbilityDifficulty:
 
 
 def _climb(objective: Callable[[Floats], Floats], x: Floats) -> Floats:
-    """One Newton step on every coordinate, shortened where it would not climb.
+    """A Newton step on every coordinate, shortened where it would not climb, and more while steps are cut.
 
     `objective` returns [value, slope, negative curvature] per coordinate.
     """
-    value, slope, curve = objective(x).T
-    # Near the top, rounding decides whether a step climbs; such a step is harmless.
-    enough = value - 1e-12 * (1 + np.abs(value))
-    step = np.clip(slope / curve, -1.0, 1.0)
-    for shrink in (0.25, 0.25, 0.0):
-        worse = objective(x + step)[:, 0] < enough
-        if not worse.any():
+    for _ in range(_MOST_STEPS):
+        value, slope, curve = objective(x).T
+        # Near the top, rounding decides whether a step climbs; such a step is harmless.
+        enough = value - 1e-12 * (1 + np.abs(value))
+        wanted = slope / curve
+        step = np.clip(wanted, -1.0, 1.0)
+        for shrink in (0.25, 0.25, 0.0):
+            worse = objective(x + step)[:, 0] < enough
+            if not worse.any():
+                break
+            step = np.where(worse, shrink * step, step)
+        x = x + step
+        # Cut steps are all alike: stopping there would forget what the posterior says (from ability 1 they
+        # lead to 0, where votes on two classes mean nothing), and with it every start.
+        if (np.abs(wanted) <= 1).all():
             break
-        step = np.where(worse, shrink * step, step)
-    return np.asarray(x + step)
+    return np.asarray(x)

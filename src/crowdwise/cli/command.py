@@ -91,7 +91,8 @@ def _guarded(debug: bool) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
-            _leave_closed_pipe()
+            # Silently, as the shell's own tools do when `head` has seen enough; 128 + SIGPIPE.
+            _leave("", 141, debug=False)
         except KeyboardInterrupt:
             # Files are replaced in one step, so an interrupted one is as it was.
             _leave("interrupted; unfinished files were left as they were", 130, debug)
@@ -106,13 +107,17 @@ def _guarded(debug: bool) -> Iterator[None]:
 def _leave(line: str, code: int, debug: bool) -> None:
     if debug:
         traceback.print_exc()
-    say(line)
+    if line:
+        say(line)
+    _settle_stdout()
     raise typer.Exit(code)
 
 
-def _leave_closed_pipe() -> None:
-    """Leave silently, as the shell's own tools do when `head` has seen enough."""
-    # Python flushes stdout once more at exit, and would complain.
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise typer.Exit(141)
+def _settle_stdout() -> None:
+    """Drop what stdout refuses to take: Python would try once more at exit, and complain in its own words."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # A stream without a descriptor (in tests) has no such last attempt.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -63,7 +63,7 @@ table{border-collapse:collapse;width:100%;font-size:.9375rem}
 caption{text-align:left;padding:10px 12px}
 th,td{padding:6px 12px;text-align:left;vertical-align:top;border-top:1px solid var(--rule);overflow-wrap:anywhere}
 th{font-weight:600}
-thead th{vertical-align:bottom;color:var(--muted);font-size:.8125rem}
+thead th{overflow-wrap:normal;vertical-align:bottom;color:var(--muted);font-size:.8125rem}
 tbody th{min-width:10.5em}
 td{min-width:8.5em}
 td.number{min-width:0}
