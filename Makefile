@@ -22,7 +22,8 @@ help: ## Show this list
 demo: .venv-demo/.installed ## See crowdwise at work: installs the small core, writes demo-output/
 	@echo "==> running the demo"
 	@.venv-demo/bin/python -m crowdwise demo -o demo-output
-	@echo "==> the page is in $(CURDIR)/demo-output"
+	@echo "==> open $(CURDIR)/demo-output/page.html"
+	@echo "==> on your own votes: .venv-demo/bin/crowdwise aggregate votes.csv -o labels.csv"
 
 venv: .venv/.installed ## Prepare .venv with all extras and tools (once; again when the requirements change)
 

@@ -257,7 +257,7 @@ class Aggregator:
 class IterativeAggregator(Aggregator):
     """Base of the methods that iterate from a start."""
 
-    max_iter: int = setting(200, "Most iterations of one run.", low=1, whole=True)
+    max_iter: int = setting(1000, "Most iterations of one run.", low=1, whole=True)
     tol: float = setting(
         1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
     )
