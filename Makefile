@@ -54,7 +54,7 @@ docs: venv ## Build the documentation into site/; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 	@echo "==> the pages are in $(CURDIR)/site"
 
-bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit, in an environment of its own
+bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit and cleanlab, in an environment of their own
 	@$(BENCH_PYTHON) benchmarks/versus.py
 
 clean: ## Delete everything these targets made
@@ -88,6 +88,6 @@ check-python:
 
 .venv-bench/.installed: pyproject.toml constraints.txt | check-python
 	@test -x .venv-bench/bin/python || { echo "==> creating .venv-bench"; $(PYTHON) -m venv .venv-bench; }
-	@echo "==> installing crowdwise and crowd-kit into .venv-bench (about a minute)"
-	@.venv-bench/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 psutil
+	@echo "==> installing crowdwise, crowd-kit and cleanlab into .venv-bench (about a minute)"
+	@.venv-bench/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 cleanlab==2.9.0 psutil
 	@touch $@

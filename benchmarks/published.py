@@ -1,6 +1,6 @@
 """Our figures beside those that other authors print, under their settings.
 
-    python benchmarks/published.py
+python benchmarks/published.py
 """
 
 from __future__ import annotations

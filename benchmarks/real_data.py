@@ -1,6 +1,6 @@
 """Every label-only method on every labelled set: accuracy, log-loss, calibration and time.
 
-    python benchmarks/real_data.py [SET ...]
+python benchmarks/real_data.py [SET ...]
 """
 
 from __future__ import annotations

@@ -108,7 +108,10 @@ def small() -> dict:
 
         made = simulate(n_items=108, n_annotators=39, n_classes=2, votes_per_item=39, random_state=0)
         made.votes.to_frame().write_csv(path)
-        commands = {"aggregate": ["aggregate", str(path), "-o", str(Path(folder) / "labels.csv"), "--quiet"], "help": ["--help"]}
+        commands = {
+            "aggregate": ["aggregate", str(path), "-o", str(Path(folder) / "labels.csv"), "--quiet"],
+            "help": ["--help"],
+        }
         times = {}
         for name, words in commands.items():
             runs = []
@@ -131,8 +134,14 @@ def main() -> None:
         got = child("fit", str(n_classes))
         rows.append(
             [
-                f"K = {n_classes}", f"{got['ns']:.1f}", f"{got['ns_best']:.1f}", f"{limit}", str(got["iterations"]),
-                f"{got['seconds']:.1f} s", f"{got['bytes_per_vote']:.0f}", f"{100 * got['accuracy']:.2f}%",
+                f"K = {n_classes}",
+                f"{got['ns']:.1f}",
+                f"{got['ns_best']:.1f}",
+                f"{limit}",
+                str(got["iterations"]),
+                f"{got['seconds']:.1f} s",
+                f"{got['bytes_per_vote']:.0f}",
+                f"{100 * got['accuracy']:.2f}%",
             ]  # fmt: skip
         )
         print(rows[-1], flush=True)
@@ -142,8 +151,16 @@ def main() -> None:
         f"\nDawid-Skene on simulated votes: {ITEMS:,} items, {ANNOTATORS:,} annotators, {VOTES} votes per item "
         f"({ITEMS * VOTES:,} votes), seed 0, default settings, to convergence.\n",
         table(
-            ["", "ns per vote and iteration (median)", "fastest", "limit", "iterations", "time to convergence",
-             "peak bytes per vote beside the posterior", "labels right"],
+            [
+                "",
+                "ns per vote and iteration (median)",
+                "fastest",
+                "limit",
+                "iterations",
+                "time to convergence",
+                "peak bytes per vote beside the posterior",
+                "labels right",
+            ],
             rows,
         ),  # fmt: skip
         f"\n- Posteriors after ten iterations with 1, 2 and 3 threads differ by at most {same['apart']:.1e}; two runs with two "
