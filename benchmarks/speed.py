@@ -142,7 +142,7 @@ def main() -> None:
                 f"{got['seconds']:.1f} s",
                 f"{got['bytes_per_vote']:.0f}",
                 f"{100 * got['accuracy']:.2f}%",
-            ]  # fmt: skip
+            ]
         )
         print(rows[-1], flush=True)
     same, reading, quick = child("threads", "5"), child("read", "5"), child("small")
@@ -162,7 +162,7 @@ def main() -> None:
                 "labels right",
             ],
             rows,
-        ),  # fmt: skip
+        ),
         f"\n- Posteriors after ten iterations with 1, 2 and 3 threads differ by at most {same['apart']:.1e}; two runs with two "
         f"threads are {'the same to the bit' if same['same'] else 'NOT the same'}.",
         f"- Reading {reading['n_votes']:,} rows with string ids from Parquet and encoding them: {reading['seconds']:.1f} s, "

@@ -175,13 +175,24 @@ def main(n_votes: int) -> None:
         )
         other = f"- cleanlab {version('cleanlab')}, CROWDLAB on the vote shares: {took}."
         print(other, flush=True)
-    header = ["method", "crowdwise s/iter", f"crowd-kit {version('crowd-kit')} s/iter", "ratio", "crowdwise total", "crowd-kit total",
-              "ratio", "crowdwise MB", "crowd-kit MB", "labels right (crowdwise / crowd-kit)", "same labels at the same iteration"]  # fmt: skip
+    header = [
+        "method",
+        "crowdwise s/iter",
+        f"crowd-kit {version('crowd-kit')} s/iter",
+        "ratio",
+        "crowdwise total",
+        "crowd-kit total",
+        "ratio",
+        "crowdwise MB",
+        "crowd-kit MB",
+        "labels right (crowdwise / crowd-kit)",
+        "same labels at the same iteration",
+    ]
     text = [
         provenance("make bench"),
-        f"\n{votes.n_votes:,} simulated votes: {votes.n_items:,} items, {votes.n_annotators:,} annotators, K = 10, seed 0. Totals "
-        "are with each library's default settings (crowd-kit's MACE with one restart, as ours), memory is the peak above the "
-        f"start of the fit, and a time limit of {LIMIT:.0f} s holds per process.\n",
+        f"\n{votes.n_votes:,} simulated votes: {votes.n_items:,} items, {votes.n_annotators:,} annotators, K = 10, seed 0. "
+        "Totals are with each library's default settings (crowd-kit's MACE with one restart, as ours), memory is the peak "
+        f"above the start of the fit, and a time limit of {LIMIT:.0f} s holds per process.\n",
         table(header, rows),
         "",
         other,
@@ -196,20 +207,20 @@ def compared(method: str, turns: list[tuple[dict, dict]], truth: np.ndarray) -> 
         return float(np.median([v for v in values if v is not None] or [np.nan]))
 
     our, their = turns[-1]
-    same = "–"
+    same = "-"
     if our.get("at") and their.get("at"):
         same = f"{100 * np.mean(np.array(our['at']) == np.array(their['at'])):.2f}%"
     cells = []
     for key, form in (("per", "{:.4f}"), ("total", "{:.2f} s")):
         a, b = middle(0, key), middle(1, key)
-        cells += [form.format(x) if x == x else "–" for x in (a, b)]
-        cells.append(f"{b / a:.0f}x" if a == a and b == b else "–")
+        cells += [form.format(x) if x == x else "-" for x in (a, b)]
+        cells.append(f"{b / a:.0f}x" if a == a and b == b else "-")
     if their.get("note"):
         cells[4] = their["note"]
         if "not finished" in their["note"]:
             cells[5] = f"> {LIMIT / middle(0, 'total'):.0f}x"
-    megabytes = [f"{x:.0f}" if x == x else "–" for x in (middle(0, "mb"), middle(1, "mb"))]
-    right = " / ".join(accuracy(side["labels"], truth) if side.get("labels") else "–" for side in (our, their))
+    megabytes = [f"{x:.0f}" if x == x else "-" for x in (middle(0, "mb"), middle(1, "mb"))]
+    right = " / ".join(accuracy(side["labels"], truth) if side.get("labels") else "-" for side in (our, their))
     return [method, *cells, *megabytes, right, same]
 
 

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
 METHODS_MARKER = "<!-- methods-table -->"
 API_MARKER = "<!-- public-names -->"
+ESTIMATORS_MARKER = "<!-- estimators -->"
+LAYERS_MARKER = "<!-- layers -->"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the notes on methods below the table of methods, by family, in the order of the registry."""
+    families: dict[str, list[dict[str, str]]] = {}
+    for name, method in _methods().items():
+        if (Path(config.docs_dir) / "methods" / f"{name}.md").is_file():
+            families.setdefault(method.family, []).append({name: f"methods/{name}.md"})
+    for entry in config.nav or []:
+        if entry.get("Methods") == "methods.md":
+            entry["Methods"] = [{"All methods": "methods.md"}, *({family: notes} for family, notes in families.items())]
+    return config
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> str:
@@ -20,16 +37,17 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> st
         markdown = markdown.replace(METHODS_MARKER, methods_table(files))
     if API_MARKER in markdown:
         markdown = markdown.replace(API_MARKER, api_directives())
+    if ESTIMATORS_MARKER in markdown:
+        markdown = markdown.replace(ESTIMATORS_MARKER, estimator_sections(files))
+    if LAYERS_MARKER in markdown:
+        markdown = markdown.replace(LAYERS_MARKER, layers())
     return markdown
 
 
 def methods_table(files: Files) -> str:
     """Return one row per registered method; its name links to its notes where they exist."""
-    registry = _import_own("crowdwise.aggregate.registry")
-    if registry is None:
-        return "*No methods are registered yet.*"
     rows = ["| Method | What it does | Family | Needs | Reference |", "|---|---|---|---|---|"]
-    for name, method in registry.METHODS.items():
+    for name, method in _methods().items():
         notes = f"methods/{name}.md"
         title = f"[`{name}`]({notes})" if files.get_file_from_path(notes) else f"`{name}`"
         cells = [title, *(_cell(getattr(method, field, "")) for field in ("summary", "family", "needs", "reference"))]
@@ -38,27 +56,54 @@ def methods_table(files: Files) -> str:
 
 
 def api_directives() -> str:
-    """Return one mkdocstrings directive per name in `crowdwise.__all__`, in that order."""
+    """Return one mkdocstrings directive per name in `crowdwise.__all__` that is no method, in that order."""
     crowdwise = import_module("crowdwise")
-    targets = []
-    for name in getattr(crowdwise, "__all__", ()):
-        value = getattr(crowdwise, name)
-        if isinstance(value, ModuleType):
-            targets.append(value.__name__)
-        elif hasattr(value, "__module__"):  # not so for constants such as __version__
-            # Where it is defined: mkdocstrings reads source and cannot follow the package's lazy exports.
-            targets.append(f"{value.__module__}.{value.__qualname__}")
-    return "\n\n".join(f"::: {target}" for target in targets or ["crowdwise.annotations", "crowdwise.errors"])
+    estimators = {method.cls for method in _methods().values()}
+    values = [getattr(crowdwise, name) for name in crowdwise.__all__ if name != "__version__"]
+    # Where it is defined: mkdocstrings reads source and cannot follow the package's lazy exports.
+    targets = [f"{value.__module__}.{value.__qualname__}" for value in values if value not in estimators]
+    return "\n\n".join(f"::: {target}\n    options:\n      heading_level: 3" for target in targets)
 
 
-def _import_own(module: str) -> ModuleType | None:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        # A missing dependency of a module that does exist is a fault, not an absence.
-        if error.name is None or not module.startswith(error.name):
-            raise
-        return None
+def estimator_sections(files: Files) -> str:
+    """Return, for every method, its class, the first line of its docstring and a table of its settings."""
+    describe = import_module("crowdwise.aggregate.settings").describe_settings
+    sections = []
+    for name, method in _methods().items():
+        cls = method.cls
+        rows = [
+            f"| `{entry['name']}` | `{entry['default']!r}` | {_cell(entry['about'])} |"
+            for entry in describe(cls)
+            if not _is_shared(cls, entry)
+        ]
+        notes = f"methods/{name}.md"
+        title = f"[`{name}`]({notes})" if files.get_file_from_path(notes) else f"`{name}`"
+        about = (cls.__doc__ or "").strip().partition("\n")[0]
+        table = ["| Setting | Default | |", "|---|---|---|", *rows] if rows else ["No settings of its own."]
+        sections.append("\n".join([f"### {cls.__name__}", "", f"{title}: {about}", "", *table]))
+    return "\n\n".join(sections)
+
+
+def layers() -> str:
+    """Return the layers of the import-linter contract, one line each."""
+    # Not by tomllib, which Python 3.10 lacks.
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r"^layers = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
+    assert found, "pyproject.toml has no layers"
+    lines = [re.sub(r"[()]", "", line) for line in re.findall(r'"(.*)"', found[1])]
+    return "\n".join(["```text", *(", ".join(re.split(r" [:|] ", line)) for line in lines), "```"])
+
+
+def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
+    """Say whether a setting is the one of the base class, default and all."""
+    base = import_module("crowdwise.aggregate.base").IterativeAggregator
+    shared = {field.name: field.default for field in fields(base)}
+    return entry["name"] in shared and entry["default"] == shared[entry["name"]]
+
+
+def _methods() -> dict[str, Any]:
+    methods: dict[str, Any] = import_module("crowdwise.aggregate.registry").METHODS
+    return methods
 
 
 def _cell(value: object) -> str:

@@ -18,33 +18,72 @@ __version__ = "0.1.0"
 _LAZY = {
     "Annotations": "crowdwise.annotations",
     "BayesGC": "crowdwise.aggregate.bayes_gc",
+    "BeliefPropagation": "crowdwise.aggregate.belief_propagation",
+    "CommunityBCC": "crowdwise.aggregate.community_bcc",
     "ConfusionVector": "crowdwise.aggregate.confusion_vector",
     "DawidSkene": "crowdwise.aggregate.dawid_skene",
+    "EBCC": "crowdwise.aggregate.ebcc",
     "GLAD": "crowdwise.aggregate.glad",
+    "GroupDawidSkene": "crowdwise.aggregate.group_dawid_skene",
+    "GroupVote": "crowdwise.aggregate.group_vote",
+    "KOS": "crowdwise.aggregate.kos",
     "MACE": "crowdwise.aggregate.mace",
     "MajorityVote": "crowdwise.aggregate.majority",
+    "MeanField": "crowdwise.aggregate.mean_field",
+    "MaxMarginVote": "crowdwise.aggregate.max_margin",
+    "MinimaxEntropy": "crowdwise.aggregate.minimax_entropy",
     "OneCoin": "crowdwise.aggregate.one_coin",
     "Result": "crowdwise.result",
     "Wawa": "crowdwise.aggregate.wawa",
+    "WorkerCluster": "crowdwise.aggregate.worker_cluster",
     "ZeroBasedSkill": "crowdwise.aggregate.zero_based_skill",
+    "CNMF": "crowdwise.aggregate.cnmf",
+    "Eigen": "crowdwise.aggregate.eigen",
+    "MMSR": "crowdwise.aggregate.m_msr",
+    "MultiSPA": "crowdwise.aggregate.multi_spa",
+    "PGD": "crowdwise.aggregate.pgd",
+    "SpectralDS": "crowdwise.aggregate.spectral_ds",
+    "SymNMF": "crowdwise.aggregate.sym_nmf",
+    "TensorADMM": "crowdwise.aggregate.tensor_admm",
     "load": "crowdwise.aggregate.loading",
     "make": "crowdwise.aggregate.registry",
     "read": "crowdwise.io",
 }
 
+# Modules that work as attributes without an import of their own: `crowdwise.datasets.demo()`.
+_MODULES = ("compare", "datasets", "errors", "io", "metrics", "report", "robust", "simulate")
+
 __all__ = ["__version__", *sorted(_LAZY)]
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.bayes_gc import BayesGC as BayesGC
+    from crowdwise.aggregate.belief_propagation import BeliefPropagation as BeliefPropagation
+    from crowdwise.aggregate.cnmf import CNMF as CNMF
+    from crowdwise.aggregate.community_bcc import CommunityBCC as CommunityBCC
     from crowdwise.aggregate.confusion_vector import ConfusionVector as ConfusionVector
     from crowdwise.aggregate.dawid_skene import DawidSkene as DawidSkene
+    from crowdwise.aggregate.ebcc import EBCC as EBCC
+    from crowdwise.aggregate.eigen import Eigen as Eigen
     from crowdwise.aggregate.glad import GLAD as GLAD
+    from crowdwise.aggregate.group_dawid_skene import GroupDawidSkene as GroupDawidSkene
+    from crowdwise.aggregate.group_vote import GroupVote as GroupVote
+    from crowdwise.aggregate.kos import KOS as KOS
     from crowdwise.aggregate.loading import load as load
+    from crowdwise.aggregate.m_msr import MMSR as MMSR
     from crowdwise.aggregate.mace import MACE as MACE
     from crowdwise.aggregate.majority import MajorityVote as MajorityVote
+    from crowdwise.aggregate.max_margin import MaxMarginVote as MaxMarginVote
+    from crowdwise.aggregate.mean_field import MeanField as MeanField
+    from crowdwise.aggregate.minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from crowdwise.aggregate.multi_spa import MultiSPA as MultiSPA
     from crowdwise.aggregate.one_coin import OneCoin as OneCoin
+    from crowdwise.aggregate.pgd import PGD as PGD
     from crowdwise.aggregate.registry import make as make
+    from crowdwise.aggregate.spectral_ds import SpectralDS as SpectralDS
+    from crowdwise.aggregate.sym_nmf import SymNMF as SymNMF
+    from crowdwise.aggregate.tensor_admm import TensorADMM as TensorADMM
     from crowdwise.aggregate.wawa import Wawa as Wawa
+    from crowdwise.aggregate.worker_cluster import WorkerCluster as WorkerCluster
     from crowdwise.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from crowdwise.annotations import Annotations as Annotations
     from crowdwise.io import read as read
@@ -52,6 +91,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"crowdwise.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'crowdwise' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

@@ -87,7 +87,7 @@ def compare(
     if not (truth_n >= 0).any():
         raise InputError("the truth names no item of these votes; check that both use the same item ids")
     # Built first: a misspelt name or setting is the caller's to correct, not a row of the table.
-    estimators = [_build(name, settings or {}, random_state) for name in _chosen(methods, settings or {})]
+    estimators = [_build(name, settings or {}, random_state) for name in _chosen(methods, settings or {}, votes.n_classes)]
     sample = _throwaway(votes)
     rows = []
     for done, estimator in enumerate(estimators):
@@ -98,9 +98,9 @@ def compare(
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
-def _chosen(methods: Sequence[str] | None, settings: Mapping[str, Any]) -> list[str]:
+def _chosen(methods: Sequence[str] | None, settings: Mapping[str, Any], n_classes: int) -> list[str]:
     """The methods to run, in registry order; every name given anywhere must be known."""
-    asked = list(METHODS) if methods is None else list(methods)
+    asked = [name for name, method in METHODS.items() if method.suits(n_classes)] if methods is None else list(methods)
     for name in (*asked, *settings):
         if name not in METHODS:
             raise SettingError(f"no method {name!r}{did_you_mean(name, list(METHODS))} (there are {', '.join(METHODS)})")

@@ -19,9 +19,20 @@ import polars as pl
 
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.accuracy import ClassAccuracy, OneAccuracy
+from crowdwise.annotators.atoms import AtomMixture
+from crowdwise.annotators.beta import BetaAccuracy
+from crowdwise.annotators.clusters import ClusterConfusion
+from crowdwise.annotators.communities import CommunityConfusion
 from crowdwise.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.annotators.difficulty import AbilityDifficulty
+from crowdwise.annotators.group_votes import GroupVotes
+from crowdwise.annotators.groups import GroupConfusion
+from crowdwise.annotators.margin import MarginWeights
+from crowdwise.annotators.maxent import MaxEntConfusion
+from crowdwise.annotators.messages import BeliefMessages
+from crowdwise.annotators.signed import SignedVotes
 from crowdwise.annotators.spammer import Spammer
+from crowdwise.annotators.subtypes import SubtypeConfusion
 from crowdwise.annotators.weights import VoteWeights
 from crowdwise.encode import series_of, vocabulary_array
 from crowdwise.errors import InputError
@@ -50,7 +61,18 @@ _PARTS: dict[str, Any] = {
         ClassAccuracy,
         AbilityDifficulty,
         Spammer,
+        AtomMixture,
+        BeliefMessages,
+        BetaAccuracy,
+        SignedVotes,
+        ClusterConfusion,
+        CommunityConfusion,
+        MarginWeights,
+        MaxEntConfusion,
+        SubtypeConfusion,
         VoteWeights,
+        GroupConfusion,
+        GroupVotes,
     )
 }
 
@@ -82,14 +104,15 @@ def save(result: Result, folder: str | PathLike[str]) -> None:
             else:
                 plain[field.name] = value
         meta[role] = {"class": type(part).__name__, "plain": plain}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    meta["arrays"] = list(arrays)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / FILE_NAME) as partial, zipfile.ZipFile(partial, "w") as archive:
         archive.writestr("meta.json", json.dumps(meta, default=_jsonable, indent=1))
         for name, array in arrays.items():
-            if array is not None:
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
         for name in _VOCABULARIES:
             buffer = BytesIO()
             pl.DataFrame({name: series_of(getattr(votes, name))}).write_ipc(buffer)
@@ -104,7 +127,7 @@ def load(folder: str | PathLike[str]) -> Result:
     try:
         with zipfile.ZipFile(path) as archive:
             return _read(archive)
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, pl.exceptions.PolarsError) as problem:
+    except Exception as problem:  # whatever a damaged or foreign file does to the readers below is its fault, not theirs
         raise InputError(f"{path}: not a result that this version of crowdwise can read ({problem})") from problem
 
 
@@ -113,9 +136,7 @@ def _read(archive: zipfile.ZipFile) -> Result:
     if meta["crowdwise"] != _VERSION:
         raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}")
     arrays = {
-        name.removesuffix(".npy"): np.lib.format.read_array(BytesIO(archive.read(name)), allow_pickle=False)
-        for name in archive.namelist()
-        if name.endswith(".npy")
+        name: np.lib.format.read_array(BytesIO(archive.read(f"{name}.npy")), allow_pickle=False) for name in meta["arrays"]
     }
     vocabularies = {name: vocabulary_array(pl.read_ipc(BytesIO(archive.read(f"{name}.arrow")))[name]) for name in _VOCABULARIES}
     votes = Annotations(
@@ -123,6 +144,7 @@ def _read(archive: zipfile.ZipFile) -> Result:
         **vocabularies,
         n_missing=meta["n_missing"],
     )
+    _check_codes(votes, arrays["posterior"])
     parts = {}
     for role in ("prior", "annotators"):
         own = {name.removeprefix(f"{role}/"): array for name, array in arrays.items() if name.startswith(f"{role}/")}
@@ -139,6 +161,28 @@ def _read(archive: zipfile.ZipFile) -> Result:
         converged=meta["converged"],
         **parts,
     )
+
+
+def _check_codes(votes: Annotations, posterior: Any) -> None:
+    """Compiled loops trust their indices, so those of a file are checked once here."""
+    n_votes, ptr = len(votes.label), votes.item_ptr
+    sound = (
+        ptr.shape == (votes.n_items + 1,)
+        and (ptr[0], ptr[-1]) == (0, n_votes)
+        and bool((np.diff(ptr) >= 0).all())
+        and votes.annotator.shape == votes.label.shape == (n_votes,)
+        and _within(votes.annotator, 0, votes.n_annotators)
+        and _within(votes.label, 0, votes.n_classes)
+        and (votes.weight is None or votes.weight.shape == (n_votes,))
+        and (votes.gold is None or (votes.gold.shape == (votes.n_items,) and _within(votes.gold, -1, votes.n_classes)))
+        and posterior.shape == (votes.n_items, votes.n_classes)
+    )
+    if not sound:
+        raise ValueError("its arrays contradict each other")
+
+
+def _within(codes: Any, low: int, stop: int) -> bool:
+    return bool(((codes >= low) & (codes < stop)).all())
 
 
 def _plain_mapping(value: Any) -> Any:

@@ -8,15 +8,26 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 from crowdwise.aggregate.base import IterativeAggregator
+from crowdwise.aggregate.moment import MomentAggregator
 from crowdwise.aggregate.registry import METHODS
 from crowdwise.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 
-ALL = list(METHODS)
-ITERATIVE = [name for name, method in METHODS.items() if issubclass(method.cls, IterativeAggregator)]
-COUNTING = [name for name in ALL if name not in ITERATIVE]
+# Methods that need more than votes (two classes, say) have tests of their own.
+ALL = [name for name, method in METHODS.items() if method.needs == "votes"]
+ITERATIVE = [name for name in ALL if issubclass(METHODS[name].cls, IterativeAggregator)]
+MOMENTS = [name for name in ALL if issubclass(METHODS[name].cls, MomentAggregator)]
+COUNTING = [name for name in ALL if name not in (*ITERATIVE, *MOMENTS)]
+
+CLASSIC = ("majority", "wawa", "zbs", "dawid-skene", "one-coin", "confusion-vector", "glad", "mace", "bayes-gc")
+
+
+def slow_unless_classic(names: list[str]) -> list[Any]:
+    """Parameters for a test over methods: the fast suite runs it for the classic ones, the whole suite for all."""
+    return [name if name in CLASSIC else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 @contextlib.contextmanager
@@ -27,7 +38,9 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def random_votes(rng: np.random.Generator, n_items: int, n_annotators: int, n_classes: int, n_votes: int, **more: Any) -> Annotations:
+def random_votes(
+    rng: np.random.Generator, n_items: int, n_annotators: int, n_classes: int, n_votes: int, **more: Any
+) -> Annotations:
     """Votes without any signal, repeats included; every vocabulary is complete."""
     return Annotations.from_arrays(
         rng.integers(0, n_items, n_votes),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.aggregate.helpers import ITERATIVE, quiet, random_votes
+from tests.aggregate.helpers import ITERATIVE, quiet, random_votes, slow_unless_classic
 
 from crowdwise.aggregate.registry import METHODS, make
 
@@ -18,7 +18,22 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "glad": [{}],
     "mace": [{}, {"honest": 2, "spam": 0.1, "habit": 0.3}],
     "bayes-gc": [{}, {"alpha0": 0.1, "diagonal": 0.3, "off_diagonal": 0.05}, {"off_diagonal": 2.0}],
+    "group-dawid-skene": [{}, {"groups": {0: "x", 1: "x"}}, {"groups": {0: "x", 1: "x"}, "smoothing": 0}],
+    "ebcc": [{"restarts": 1}, {"restarts": 1, "subtypes": 2, "sparsity": 1.0}],
+    "minimax-entropy": [{}, {"strength": 0.01, "steps": 3}],
+    "cbcc": [{}, {"communities": 2, "trust": 0.1}],
+    "worker-cluster": [{}, {"clusters": 2, "smoothing": 0}],
+    "belief-propagation": [{}, {"family": "two-coin", "worker_prior": "beta:0.5,0.2"}, {"worker_prior": "spammer-hammer:0.6"}],
+    "mean-field": [
+        {},
+        {"family": "two-coin", "worker_prior": "beta:0.5,0.2"},
+        {"family": "confusion", "worker_prior": "dirichlet:1,3"},
+        {"worker_prior": "spammer-hammer:0.6"},
+    ],
 }
+
+# Bethe's approximation of log p(votes) is no bound: it is exact on trees and stationary at the end, and may fall on the way.
+NO_BOUND = ["belief-propagation"]
 
 
 def problem(seed: int, name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -32,7 +47,9 @@ def problem(seed: int, name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     if rng.random() < 0.4:
         fit["gold"] = [int(rng.integers(0, n_classes)) if rng.random() < 0.3 else None for _ in range(n_items)]
     if rng.random() < 0.4:
-        fit["annotator_prior"] = {a: rng.integers(0, 4, (n_classes, n_classes)) for a in range(n_annotators) if rng.random() < 0.5}
+        fit["annotator_prior"] = {
+            a: rng.integers(0, 4, (n_classes, n_classes)) for a in range(n_annotators) if rng.random() < 0.5
+        }
     settings = dict(SETTINGS[name][int(rng.integers(len(SETTINGS[name])))])
     settings["class_prior"] = ["learn", "uniform", rng.dirichlet(np.ones(n_classes)).tolist()][int(rng.integers(3))]
     settings["init"] = ["votes", "random", "hard-votes"][int(rng.integers(3))]
@@ -46,6 +63,8 @@ def assert_bound_never_falls(name: str, seed: int) -> None:
     trace = model.trace_
     assert len(trace) == model.n_iter_
     assert np.isfinite(trace).all(), (name, seed)
+    if name in NO_BOUND:
+        return
     fall = -np.diff(trace)
     assert (fall <= 1e-9 * np.maximum(np.abs(trace[1:]), 1.0)).all(), (name, seed, settings, trace)
 
@@ -57,7 +76,7 @@ def test_every_iterative_method_is_covered() -> None:
         assert variants
 
 
-@pytest.mark.parametrize("name", ITERATIVE)
+@pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 def test_bound_never_falls(name: str) -> None:
     for seed in range(25):
         assert_bound_never_falls(name, seed)

@@ -74,9 +74,7 @@ def enumerate_labelings(votes: Annotations, log_prior_k: np.ndarray, log_vote: L
     """Marginals of every item and log p(votes), by summing over all labelings that agree with gold."""
     n_items, n_classes = votes.n_items, votes.n_classes
     weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
-    allowed = [
-        range(n_classes) if votes.gold is None or votes.gold[n] < 0 else [int(votes.gold[n])] for n in range(n_items)
-    ]
+    allowed = [range(n_classes) if votes.gold is None or votes.gold[n] < 0 else [int(votes.gold[n])] for n in range(n_items)]
     labelings = list(itertools.product(*allowed))
     joint = np.array(
         [
@@ -193,6 +191,17 @@ def test_glad_ends_where_the_gradient_of_the_log_posterior_is_zero(situation: st
     np.testing.assert_allclose(gradient, 0, atol=2e-4)
 
 
+def test_glad_does_not_circle_around_an_item_whose_votes_look_wrong() -> None:
+    # Gold against all votes makes the log-likelihood bend more sharply than the Gauss-Newton curvature says.
+    item, annotator = (part.ravel() for part in np.indices((20, 5)))
+    rng = np.random.default_rng(7)
+    label = np.where(rng.random(100) < 0.9, item % 3, rng.integers(0, 3, 100))
+    votes = Annotations.from_arrays(item, annotator, label)
+    model = make("glad", tol=1e-13, max_iter=1000).fit(votes, gold={0: 1, 1: 2})
+    assert model.converged_
+    assert model.n_iter_ < 200
+
+
 # -- variational methods: E_q[log joint] - E_q[log q], with q(labels) taken from the fit --------------
 
 
@@ -257,7 +266,10 @@ def collapsed_elbo(votes: Annotations, q_nk: np.ndarray, beta0_akl: np.ndarray, 
         weight = 1 if votes.weight is None else votes.weight[e]
         beta[votes.annotator[e], :, votes.label[e]] += weight * q_nk[votes.item[e]]
     value = log_b(alpha0 + q_nk.sum(axis=0)) - log_b(alpha0) + label_entropy(q_nk)
-    return value + sum(log_b(row) - log_b(row0) for row, row0 in zip(beta.reshape(-1, len(alpha0)), beta0_akl.reshape(-1, len(alpha0)), strict=True))
+    return value + sum(
+        log_b(row) - log_b(row0)
+        for row, row0 in zip(beta.reshape(-1, len(alpha0)), beta0_akl.reshape(-1, len(alpha0)), strict=True)
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -293,7 +305,11 @@ def mace_logs(model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """E log theta, E log (1 - theta), E log xi by scipy."""
     honest, habit = model.result_.annotators.honest_a, model.result_.annotators.habit_al
     total = digamma(honest.sum(axis=1))
-    return digamma(honest[:, 0]) - total, digamma(honest[:, 1]) - total, digamma(habit) - digamma(habit.sum(axis=1, keepdims=True))
+    return (
+        digamma(honest[:, 0]) - total,
+        digamma(honest[:, 1]) - total,
+        digamma(habit) - digamma(habit.sum(axis=1, keepdims=True)),
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -356,7 +372,9 @@ def weights_of(votes: Annotations) -> np.ndarray:
 
 
 def maximum(objective: Callable[[float], float]) -> float:
-    found = optimize.minimize_scalar(lambda x: -objective(x), bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-10})
+    found = optimize.minimize_scalar(
+        lambda x: -objective(x), bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-10}
+    )
     return float(found.x)
 
 
@@ -480,7 +498,9 @@ def test_one_coin_ends_where_the_gradient_of_the_log_posterior_is_zero(situation
 
     def objective(w: np.ndarray) -> float:
         _, evidence = enumerate_labelings(
-            votes, np.log(model.prior_), lambda e, k: math.log(w[votes.annotator[e]] if votes.label[e] == k else 1 - w[votes.annotator[e]])
+            votes,
+            np.log(model.prior_),
+            lambda e, k: math.log(w[votes.annotator[e]] if votes.label[e] == k else 1 - w[votes.annotator[e]]),
         )
         return evidence + float((right * np.log(w) + wrong * np.log(1 - w)).sum())
 
@@ -494,7 +514,10 @@ def test_hard_dawid_skene_reports_the_classification_likelihood() -> None:
     best = 0.0
     for n in range(5):
         own = range(votes.item_ptr[n], votes.item_ptr[n + 1])
-        best += max(math.log(max(d[k], 1e-300)) + sum(math.log(pi[votes.annotator[e], k, votes.label[e]]) for e in own) for k in range(2))
+        best += max(
+            math.log(max(d[k], 1e-300)) + sum(math.log(pi[votes.annotator[e], k, votes.label[e]]) for e in own)
+            for k in range(2)
+        )
     assert model.result_.trace["votes"][-1] == pytest.approx(best, rel=1e-10)
 
 

@@ -138,10 +138,17 @@ def test_columns_by_name_weights_and_repeats(run: Run, folder: Path) -> None:
 
 
 def test_unicode_and_markup_in_ids(run: Run, folder: Path) -> None:
-    (folder / "häuser.csv").write_text("item,annotator,label\n[bold]x,é,猫\n[bold]x,[/red],猫\n", encoding="utf-8")
+    # One who contradicts two others on twenty items is named in the account.
+    rows = [f"[bold]{n},{who},{label}" for n in range(20) for who, label in votes_on(n)]
+    (folder / "häuser.csv").write_text("\n".join(["item,annotator,label", *rows]), encoding="utf-8")
     result = run("aggregate", "häuser.csv")
-    assert table(result.stdout).row(0)[:2] == ("[bold]x", "猫")
-    assert "[/red]" in result.stderr
+    assert table(result.stdout).row(0)[:2] == ("[bold]0", "猫")
+    assert "least reliable annotators: [/red] (" in result.stderr
+
+
+def votes_on(n: int) -> list[tuple[str, str]]:
+    true, false = ("猫", "犬") if n % 2 == 0 else ("犬", "猫")
+    return [("é", true), ("ü", true), ("[/red]", false)]
 
 
 def test_votes_are_folded_into_a_saved_model(run: Run, folder: Path) -> None:

@@ -90,7 +90,8 @@ def test_debug_shows_the_traceback(folder: Path) -> None:
 
 
 def test_control_characters_do_not_reach_the_terminal(run: Run, folder: Path) -> None:
-    (folder / "votes.csv").write_text("item,annotator,label\n1,\x1b[31mred,a\n1,y,b\n")
+    rows = [f"{n},{who},{'ab'[(n + wrong) % 2]}" for n in range(20) for who, wrong in (("x", 0), ("y", 0), ("\x1b[31mred", 1))]
+    (folder / "votes.csv").write_text("\n".join(["item,annotator,label", *rows]))
     result = run("aggregate", "votes.csv", "-o", "l.csv")
     assert "\x1b" not in result.stderr
     assert "\\x1b[31mred" in result.stderr

@@ -32,7 +32,16 @@ def force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 class Case:
     """A random problem: ragged items (some without votes), a table of probabilities, priors, weights, gold."""
 
-    def __init__(self, n_classes: int, seed: int, *, weights: bool = False, gold: bool = False, per_item: bool = False, zeros: bool = False):
+    def __init__(
+        self,
+        n_classes: int,
+        seed: int,
+        *,
+        weights: bool = False,
+        gold: bool = False,
+        per_item: bool = False,
+        zeros: bool = False,
+    ):
         rng = np.random.default_rng(seed)
         n_items, n_annotators = 23, 5
         sizes = rng.integers(0, 9, n_items)
@@ -48,7 +57,11 @@ class Case:
         self.table = np.ascontiguousarray(table.reshape(-1, n_classes))
         self.log_prior = np.log(rng.dirichlet(np.ones(n_classes), size=n_items if per_item else 1))
         self.weight = rng.random(n_votes) * 3 if weights else kernels.NO_WEIGHT
-        self.known = np.where(rng.random(n_items) < 0.3, rng.integers(0, n_classes, n_items), -1).astype(np.int16) if gold else NONE_KNOWN
+        self.known = (
+            np.where(rng.random(n_items) < 0.3, rng.integers(0, n_classes, n_items), -1).astype(np.int16)
+            if gold
+            else NONE_KNOWN
+        )
         self.before = rng.dirichlet(np.ones(n_classes), size=n_items)
         self.base, self.bonus = rng.normal(size=(2, n_votes))
         self.n_rows = n_annotators * n_classes
@@ -167,7 +180,9 @@ def test_a_thousand_votes_on_one_item_do_not_underflow(path: str, ratio: float) 
     odds = 14 * math.log(ratio / (1 - ratio))
     assert math.log(posterior[0, 0]) - math.log(posterior[0, 1]) == pytest.approx(odds, rel=1e-9)
     # log of 0.5 (p^507 r^493 + r^507 p^493) 10^-3000, with the smaller term taken out
-    expected = 507 * math.log(ratio) + 493 * math.log(1 - ratio) + math.log1p(math.exp(-odds)) + math.log(0.5) - 3000 * math.log(10)
+    expected = (
+        507 * math.log(ratio) + 493 * math.log(1 - ratio) + math.log1p(math.exp(-odds)) + math.log(0.5) - 3000 * math.log(10)
+    )
     assert evidence == pytest.approx(expected, rel=1e-12)
 
 
@@ -176,7 +191,13 @@ def test_a_class_that_a_vote_excludes_gets_nothing(path: str) -> None:
     table = np.array([[0.5, 0.0, 0.0], [0.5, 0.25, 0.0]])
     posterior = np.zeros((1, 3))
     kernels.infer_table(
-        np.array([0, 2]), np.array([0, 1], np.int32), kernels.NO_WEIGHT, table, np.log(np.full((1, 3), 1 / 3)), NONE_KNOWN, posterior
+        np.array([0, 2]),
+        np.array([0, 1], np.int32),
+        kernels.NO_WEIGHT,
+        table,
+        np.log(np.full((1, 3), 1 / 3)),
+        NONE_KNOWN,
+        posterior,
     )
     np.testing.assert_allclose(posterior, [[1.0, 0.0, 0.0]], atol=1e-12)
 
@@ -215,7 +236,7 @@ def test_a_whole_fit_is_the_same_on_every_path(monkeypatch: pytest.MonkeyPatch) 
     gold = {0: int(truth[0]), 1: int(truth[1])}
     for weights in (None, weight):
         votes = Annotations.from_arrays(item, annotator, label, weights)
-        for name in METHODS:
+        for name in (name for name, method in METHODS.items() if method.suits(3)):
             fits = []
             for one in PATHS:
                 force(one, monkeypatch)
@@ -270,7 +291,9 @@ def test_vote_shares_by_hand() -> None:
     np.testing.assert_allclose(nothing, [[0.25] * 4])
 
 
-@pytest.mark.parametrize(("asked", "expected"), [("3", 3), ("1", 1), ("0", None), ("many", None), ("", None), ("-2", None), ("²", None)])
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("3", 3), ("1", 1), ("0", None), ("many", None), ("", None), ("-2", None), ("²", None)]
+)
 def test_thread_count_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, asked: str, expected: int | None) -> None:
     monkeypatch.delenv("CROWDWISE_THREADS", raising=False)
     default = kernels.n_threads()

@@ -23,7 +23,7 @@ annotation-only model). Kim and Ghahramani (2012): Bayesian classifier combinati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.engines.alternate import Fit, LabelPrior
-from crowdwise.errors import SettingError
 from crowdwise.priors.marginals import DirichletMarginals
 
 __all__ = ["BayesGC"]
@@ -47,7 +46,9 @@ class BayesGC(IterativeAggregator):
 
     alpha0: float = setting(1.1, "Dirichlet parameter of every class share.", above=0)
     diagonal: float = setting(5.0, "Dirichlet parameter of a right answer.", above=0)
-    off_diagonal: float | None = setting(None, "Dirichlet parameter of each wrong answer; by default 2 / (K - 1).", free=True)
+    off_diagonal: float | None = setting(
+        None, "Dirichlet parameter of each wrong answer; by default 2 / (K - 1).", above=0, optional=True
+    )
 
     name: ClassVar[str] = "bayes-gc"
 
@@ -64,7 +65,5 @@ class BayesGC(IterativeAggregator):
 
     def _row_prior(self, n_classes: int) -> Floats:
         """Dirichlet parameters of a confusion matrix before any vote, [L, K]."""
-        wrong: Any = 2 / max(n_classes - 1, 1) if self.off_diagonal is None else self.off_diagonal
-        if not (isinstance(wrong, int | float) and 0 < wrong < np.inf):
-            raise SettingError(f"BayesGC: off_diagonal must be a finite number above 0; got {wrong!r}")
+        wrong = 2 / max(n_classes - 1, 1) if self.off_diagonal is None else self.off_diagonal
         return np.where(np.eye(n_classes, dtype=bool), self.diagonal, wrong)

@@ -27,11 +27,13 @@ def announce(method: str, *, operations: float, memory: float, advice: str) -> N
     available = _memory()
     if memory > available:
         raise InputError(
-            f"{method} would need about {memory / 1e9:.0f} GB of memory here, and {available / 1e9:.0f} GB are installed; {advice}"
+            f"{method} would need about {memory / 1e9:.0f} GB of memory; this machine has {available / 1e9:.0f} GB; {advice}"
         )
     seconds = operations / _PER_SECOND
     if seconds > _SLOW_SECONDS:
-        warnings.warn(f"{method} will take about {seconds / 60:.0f} minutes on these votes; {advice}", CostWarning, stacklevel=4)
+        warnings.warn(
+            f"{method} will take about {seconds / 60:.0f} minutes on these votes; {advice}", CostWarning, stacklevel=4
+        )
 
 
 def _memory() -> float:

@@ -1,6 +1,6 @@
 """Majority vote: the share of votes for each class.
 
-q_nk = (votes on n for k) / (votes on n). Ties go to the class with more votes overall, then to the
+q_nk = (votes on n for k) / (votes on n). Ties go to the class with the larger share overall, then to the
 lowest index; items without votes get the class shares.
 
 Notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Problem:
         votes = self.votes
         return vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
 
-    def marginals(self, pseudo_count: float = 0.0) -> Marginals:
+    def marginals(self, pseudo_count: float | Floats = 0.0) -> Marginals:
         """Point class shares: the given ones, or to be learned."""
         if self.class_prior is not None:
             return Marginals(self.class_prior, learn=False)
@@ -66,6 +66,11 @@ def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]
         return [problem.warm]
     votes = problem.votes
     shares = problem.shares
+    if isinstance(init, str) and init == "moments":
+        from crowdwise.aggregate.moment_start import moment_starts
+
+        starts = moment_starts(problem)[:restarts]
+        return [*starts, *(_random_start(problem, shares) for _ in range(restarts - len(starts)))]
     if isinstance(init, str):
         first = _named_start(problem, init, shares)
     else:
@@ -86,7 +91,10 @@ def _named_start(problem: Problem, init: str, shares: Floats) -> Floats:
     if init == "one-coin":
         from crowdwise.aggregate.one_coin import OneCoin
 
-        return OneCoin()._fit(problem).posterior
+        # With learned class shares, symmetric annotators and shares feed each other; see `one_coin`.
+        uniform = np.full(problem.votes.n_classes, 1 / problem.votes.n_classes)
+        given = uniform if problem.class_prior is None else problem.class_prior
+        return OneCoin()._fit(replace(problem, class_prior=given, progress=None)).posterior
     return shares
 
 

@@ -32,6 +32,10 @@ class Method:
         found: type[Aggregator] = getattr(import_module(f"crowdwise.aggregate.{module}"), name)
         return found
 
+    def suits(self, n_classes: int) -> bool:
+        """Whether the method is made for votes of this many classes."""
+        return n_classes <= 2 or self.needs != "votes of two classes"
+
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -72,6 +76,124 @@ METHODS: dict[str, Method] = {
             "variational",
             "votes",
             "Li, Huang and Chen; Kim and Ghahramani (2012)",
+        ),
+        Method(
+            "group-dawid-skene",
+            "group_dawid_skene:GroupDawidSkene",
+            "Dawid-Skene for annotators who share errors",
+            "EM",
+            "votes",
+            "Jaffe et al. (2016); Traganitis and Giannakis (2022)",
+        ),
+        Method(
+            "group-vote", "group_vote:GroupVote", "one voice per group of annotators", "vote", "votes", "ICASSP 2025 tutorial"
+        ),
+        Method(
+            "belief-propagation",
+            "belief_propagation:BeliefPropagation",
+            "messages between items and annotators, any annotator prior",
+            "messages",
+            "votes",
+            "Liu, Peng and Ihler (2012)",
+        ),
+        Method(
+            "mean-field",
+            "mean_field:MeanField",
+            "variational, any annotator prior, fixed class prior",
+            "variational",
+            "votes",
+            "Liu, Peng and Ihler (2012)",
+        ),
+        Method("kos", "kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"),
+        Method(
+            "ebcc",
+            "ebcc:EBCC",
+            "subtypes of classes, on which annotators err together",
+            "variational",
+            "votes",
+            "Li, Rubinstein and Cohn (2019)",
+        ),
+        Method(
+            "spectral-ds",
+            "spectral_ds:SpectralDS",
+            "confusion matrices by third moments of three groups, then EM",
+            "moments",
+            "votes",
+            "Zhang, Chen, Zhou and Jordan (2014)",
+        ),
+        Method(
+            "tensor-admm",
+            "tensor_admm:TensorADMM",
+            "confusion matrices by coupled tensors of pairs and triples",
+            "moments",
+            "votes",
+            "Traganitis, Pages-Zamora and Giannakis (2018)",
+        ),
+        Method(
+            "multi-spa",
+            "multi_spa:MultiSPA",
+            "confusion rows as corners of pairwise co-occurrences",
+            "moments",
+            "votes",
+            "Ibrahim, Fu, Kargas and Huang (2019)",
+        ),
+        Method(
+            "cnmf",
+            "cnmf:CNMF",
+            "coupled factorisation of pairwise co-occurrences",
+            "moments",
+            "votes",
+            "Ibrahim, Fu, Kargas and Huang (2019)",
+        ),
+        Method(
+            "sym-nmf",
+            "sym_nmf:SymNMF",
+            "symmetric factorisation of completed co-occurrences",
+            "moments",
+            "votes",
+            "Ibrahim and Fu (2021)",
+        ),
+        Method(
+            "eigen",
+            "eigen:Eigen",
+            "spectral meta-learner: covariances of votes, two classes",
+            "moments",
+            "votes of two classes",
+            "Parisi et al. (2014); Jaffe et al. (2015)",
+        ),
+        Method("pgd", "pgd:PGD", "one accuracy per annotator from agreement of pairs", "moments", "votes", "Ma et al. (2018)"),
+        Method(
+            "m-msr",
+            "m_msr:MMSR",
+            "the same, robust to a colluding minority",
+            "moments",
+            "votes",
+            "Ma and Olshevsky (2020)",
+        ),
+        Method(
+            "minimax-entropy",
+            "minimax_entropy:MinimaxEntropy",
+            "confusions of annotators and of items, maximum entropy",
+            "EM",
+            "votes",
+            "Zhou et al. (2012, 2014)",
+        ),
+        Method("m3v", "max_margin:MaxMarginVote", "weights that separate the classes", "vote", "votes", "Tian and Zhu (2015)"),
+        Method(
+            "cbcc",
+            "community_bcc:CommunityBCC",
+            "communities of annotators with similar confusion",
+            "variational",
+            "votes",
+            "Venanzi et al. (2014)",
+        ),
+        Method(
+            "worker-cluster",
+            "worker_cluster:WorkerCluster",
+            "clusters of annotators with one confusion matrix",
+            "variational",
+            "votes",
+            "Imamura, Sato and Sugiyama (2018)",
         ),
     )
 }

@@ -20,6 +20,7 @@ def setting(
     above: float | None = None,
     whole: bool = False,
     choices: tuple[str, ...] | None = None,
+    optional: bool = False,
     free: bool = False,
 ) -> Any:
     """Declare a setting: its default, one sentence about it, and what is allowed.
@@ -32,10 +33,13 @@ def setting(
         Whole numbers only.
     choices : tuple of str, optional
         The allowed words.
+    optional : bool
+        None is allowed too; the method then chooses.
     free : bool
         Values that are no plain number or word (arrays, mappings, None) are checked by the method.
     """
-    rule = {"about": about, "low": low, "above": above, "whole": whole, "choices": choices, "free": free}
+    rule = {"about": about, "low": low, "above": above, "whole": whole, "choices": choices}
+    rule |= {"optional": optional, "free": free}
     return field(default=default, metadata=rule)
 
 
@@ -58,7 +62,7 @@ def _check(owner: str, f: Field[Any], value: Any) -> None:
             hint = did_you_mean(value, list(rule["choices"]))
             raise SettingError(f"{here} must be one of {', '.join(rule['choices'])}; got {value!r}{hint}")
         return
-    if rule["free"]:
+    if rule["free"] or (rule["optional"] and value is None):
         return
     if rule["choices"]:
         raise SettingError(f"{here} must be one of {', '.join(rule['choices'])}; got {value!r}")

@@ -99,9 +99,8 @@ class DirichletConfusion:
 
     @classmethod
     def start(cls, prior_alk: Floats, n_annotators: int) -> DirichletConfusion:
-        """Before any data: the prior."""
-        n_classes = prior_alk.shape[1]
-        return cls(prior_alk, np.array(np.broadcast_to(prior_alk, (n_annotators, n_classes, n_classes))))
+        """Before any data: the prior, [1 or A, L, K] (or [..., L, states] where there are more states than classes)."""
+        return cls(prior_alk, np.array(np.broadcast_to(prior_alk, (n_annotators, *prior_alk.shape[1:]))))
 
     def update(self, votes: Annotations, posterior: Floats) -> DirichletConfusion:
         """Condition the rows on expected counts."""

@@ -68,9 +68,11 @@ def weight_of(votes: Annotations) -> Floats:
 def infer_by_table(
     votes: Annotations, table_alk: Floats, log_prior: Floats, known: Integers, posterior: Floats
 ) -> tuple[float, float]:
-    """Inference for models with a full table of vote probabilities, [A, L, K]."""
-    n_classes = votes.n_classes
-    table = np.ascontiguousarray(table_alk).reshape(-1, n_classes)
+    """Inference for models with a full table of vote probabilities, [A, L, K].
+
+    The last axis may hold other latent states than classes (subtypes, say); `posterior` then has as many columns.
+    """
+    table = np.ascontiguousarray(table_alk).reshape(-1, table_alk.shape[2])
     return kernels.infer_table(votes.item_ptr, votes.row, weight_of(votes), table, log_prior, known, posterior)
 
 
@@ -97,10 +99,10 @@ def table_log_lik(votes: Annotations, index: Integers, log_table_alk: Floats) ->
 
 
 def counts_of(votes: Annotations, posterior: Floats) -> Floats:
-    """Expected confusion counts under a posterior, [A, L, K]."""
+    """Expected confusion counts under a posterior of the classes (or of other latent states), [A, L, K]."""
     n_annotators, n_classes = votes.n_annotators, votes.n_classes
     counts = kernels.confusion_counts(votes.item_ptr, votes.row, weight_of(votes), posterior, n_annotators * n_classes)
-    return counts.reshape(n_annotators, n_classes, n_classes)
+    return counts.reshape(n_annotators, n_classes, posterior.shape[1])
 
 
 def voted_mass(votes: Annotations, posterior: Floats) -> Floats:

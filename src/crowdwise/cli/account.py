@@ -55,17 +55,17 @@ def tell(result: Result) -> None:
         say(f"{count(int((votes.gold >= 0).sum()), 'known label')} kept fixed")
     state = "converged" if result.converged else "NOT converged"
     say(f"{result.method}: {state} after {count(result.n_iter, 'iteration')}" if result.trace else f"{result.method}: done")
-    if votes.n_annotators > 1 and votes.n_votes:
-        say(f"least reliable annotators: {', '.join(_least_reliable(result))}")
+    doubtful = _unreliable(result)
+    if doubtful:
+        say(f"least reliable annotators: {', '.join(doubtful)}")
 
 
-def _least_reliable(result: Result, n: int = 3) -> list[str]:
-    import polars as pl
+def _unreliable(result: Result, most: int = 3) -> list[str]:
+    """The worst of those who are no better than chance or far below the crowd; nobody on the strength of two votes."""
+    from crowdwise.report.standing import crowd_of
 
-    # By the upper end of what is plausible, so that nobody is accused on the strength of two votes.
-    frame = result.annotators_frame().filter(pl.col("n_votes") > 0)
-    frame = frame.sort(pl.col("accuracy") + pl.col("accuracy_sd"), maintain_order=True).head(n)
+    votes, accuracy = result.votes, result.accuracy
     return [
-        f"{one_line(row['annotator'])} (accuracy {row['accuracy']:.2f}, {count(row['n_votes'], 'vote')})"
-        for row in frame.iter_rows(named=True)
+        f"{one_line(votes.annotators[a])} (accuracy {accuracy[a]:.2f}, {count(int(votes.votes_per_annotator[a]), 'vote')})"
+        for a in crowd_of(result).unreliable[:most]
     ]

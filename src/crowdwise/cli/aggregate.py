@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, MethodOptions, Output, Quiet, ReadOptions, VotesPath
+from crowdwise.cli.options import DropSpammers, FalseDiscovery, Json, MethodOptions, Output, Quiet, ReadOptions, VotesPath
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def run(
         Path | None,
         typer.Option("--warm-from", metavar="DIR", help="Add these votes to a saved model's and go on from its fit."),
     ] = None,
+    drop_spammers: DropSpammers = False,
+    fdr: FalseDiscovery = 0.05,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -56,7 +58,7 @@ def run(
     """
     from crowdwise.cli.account import rank_annotators, tell
     from crowdwise.cli.inputs import fit
-    from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write
+    from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
 
     outputs = {"-o": output, "--annotators": annotators, "--confusion": confusion, "--page": page}
     check_outputs(outputs, (votes, method.gold, method.history))
@@ -66,7 +68,14 @@ def run(
         raise SettingError("--json and -o - both ask for stdout; choose one")
     if save is not None and save.exists() and not save.is_dir():
         raise SettingError(f"--save: {save} is a file; name a folder")
+    if drop_spammers:
+        from crowdwise.robust.report import check_level
+
+        check_level(fdr)
     result = fit(votes, read, method, quiet) if warm_from is None else _update(warm_from, votes, read, method, quiet)
+    dropped: list[Any] = []
+    if drop_spammers:
+        result, dropped = _without_spammers(result, fdr)
 
     items = result.items_frame()
     people = None if annotators is None else rank_annotators(result)
@@ -76,14 +85,16 @@ def run(
         from crowdwise.report import write_page
 
         write_page(result, page)
+        wrote(page, quiet)
     if save is not None:
         result.save(save)
+        wrote(save, quiet)
     if matrices is not None and confusion is not None:
         write(matrices, confusion, "row", quiet)
     if people is not None and annotators is not None:
         write(people, annotators, "annotator", quiet)
     if as_json:
-        _print_json(result, output, quiet)
+        _print_json(result, output, quiet, dropped)
     elif output is None and sys.stdout.isatty():
         emit(items.select("item", "label", "confidence", "n_votes", "note"), None, "item", limit=10)
     else:
@@ -112,12 +123,26 @@ def _update(folder: Path, votes: str, read: ReadOptions, method: MethodOptions, 
     return estimator.result_
 
 
-def _print_json(result: Result, output: Path | None, quiet: bool) -> None:
+def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:
+    """Refit without the flagged annotators and name them, quiet or not: nobody is dropped silently."""
+    from crowdwise.cli.text import count, one_line, say
+    from crowdwise.robust import spammers
+    from crowdwise.robust.pruning import refit_without
+
+    dropped = spammers.score(result, fdr=fdr).flagged
+    if dropped:
+        say(f"dropped {count(len(dropped), 'spammer')}: {', '.join(one_line(name) for name in dropped)}")
+    return refit_without(result, dropped), dropped
+
+
+def _print_json(result: Result, output: Path | None, quiet: bool, dropped: list[Any]) -> None:
     """Print the run and its annotators; the labels too, unless they have a file."""
     from crowdwise.cli.account import facts, rank_annotators
     from crowdwise.cli.outputs import print_json, write
 
     document = facts(result)
+    if dropped:
+        document["dropped_annotators"] = dropped
     if output is None:
         names = [str(name) for name in result.votes.classes]
         rows = result.items_frame(probabilities=False).to_dicts()

@@ -9,6 +9,7 @@ import typer
 from crowdwise import __version__
 from crowdwise.cli import aggregate, annotators, compare, convert, demo, explain, methods, simulate, summary
 from crowdwise.cli.command import paragraphs, register
+from crowdwise.cli.options import FLAG
 
 __all__ = ["app", "main"]
 
@@ -31,7 +32,7 @@ def _version(asked: bool) -> None:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """Labels you can trust from the noisy votes of many annotators.

@@ -20,12 +20,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from crowdwise.cli.options import FLAG
 from crowdwise.cli.text import one_line, say
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
 __all__ = ["paragraphs", "register"]
 
-Debug = Annotated[bool, typer.Option("--debug", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
+Debug = Annotated[bool, typer.Option("--debug", metavar=FLAG, envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
 
 
 def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str) -> None:

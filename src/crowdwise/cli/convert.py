@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from crowdwise.cli.options import Quiet, ReadOptions, VotesPath
+from crowdwise.cli.options import FLAG, Quiet, ReadOptions, VotesPath
 from crowdwise.errors import SettingError, did_you_mean
 
 EXAMPLES = (
@@ -24,7 +24,7 @@ def run(
         str, typer.Option("--to", metavar="FORMAT", help="tidy (by suffix), wide, answers, label-studio, prodigy, toloka ...")
     ] = "tidy",
     spreadsheet_safe: Annotated[
-        bool, typer.Option("--spreadsheet-safe", help="Disarm cells that a spreadsheet would run as formulas.")
+        bool, typer.Option("--spreadsheet-safe", metavar=FLAG, help="Disarm cells that a spreadsheet would run as formulas.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:

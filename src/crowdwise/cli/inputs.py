@@ -26,6 +26,7 @@ __all__ = [
     "parse_settings",
     "read_gold",
     "read_history",
+    "read_times",
     "read_votes",
     "result_of",
     "settings_of",
@@ -183,3 +184,24 @@ def read_history(path: Path | None) -> Any:
         return frame.with_columns(pl.col(measured).cast(pl.Float64))
     except pl.exceptions.PolarsError:
         raise InputError(f"{path}: {', '.join(measured)} must be numbers; correct the cells that are not") from None
+
+
+def read_times(path: str, options: ReadOptions, column: str) -> Any:
+    """Read when each vote was given: item, annotator, label and time, from the table of votes."""
+    import polars as pl
+
+    from crowdwise.encode import Where, find_column
+    from crowdwise.io.source import open_source
+    from crowdwise.io.tables import read_columns
+
+    if path == STDIN or is_saved(path):
+        raise SettingError("--time reads a column of the file of votes; name that file instead of stdin or a saved model")
+    source = open_source(path)
+    if source.kind in ("folder", "matrix"):
+        raise SettingError(f"--time needs a table with one row per vote; {path} is none")
+    names = source.columns if source.kind not in ("json", "jsonl") else list(source.records[0][1]) if source.records else []
+    known, where = pl.DataFrame(schema=dict.fromkeys(names, pl.String)), Where(source.name)
+    wanted = {role: find_column(known, role, getattr(options, role), where) for role in ("item", "annotator", "label")}
+    wanted["time"] = find_column(known, "time", column, where)
+    frame = read_columns(source, list(dict.fromkeys(wanted.values()))).frame
+    return pl.DataFrame({role: frame[name] for role, name in wanted.items()})

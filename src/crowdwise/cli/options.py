@@ -8,9 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Json", "MethodOptions", "Output", "Quiet", "ReadOptions", "VotesOrSaved", "VotesPath"]
+__all__ = [
+    "FLAG",
+    "DropSpammers",
+    "FalseDiscovery",
+    "Json",
+    "MethodOptions",
+    "Output",
+    "Quiet",
+    "ReadOptions",
+    "VotesOrSaved",
+    "VotesPath",
+]
 
 _READ, _METHOD = "Reading the votes", "Method"
+# A flag takes no value; typer would show it as <bool>.
+FLAG = ""
 
 
 def _read(*names: str, **more: Any) -> Any:
@@ -27,8 +40,16 @@ Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="FILE", help="Write here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress; warnings and errors only.")]
+Json = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print JSON on stdout.")]
+DropSpammers = Annotated[
+    bool, typer.Option("--drop-spammers", metavar=FLAG, help="Fit again without the votes of spammers, who are listed.")
+]
+FalseDiscovery = Annotated[
+    float, typer.Option("--fdr", metavar="SHARE", help="Share of wrong flags to expect among an annotator check's flags.")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No summary and no progress; warnings and errors only.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +68,12 @@ class ReadOptions:
     missing: Annotated[
         list[str] | None, _read("--missing", metavar="TEXT", help='A label that means "don\'t know"; may be repeated.')
     ] = None
-    predictions: Annotated[bool, _read("--predictions", help="Let a platform's model predictions vote too.")] = False
-    deduplicate: Annotated[bool, _read("--deduplicate", help="Count an annotator's repeated equal votes on an item once.")] = (
+    predictions: Annotated[bool, _read("--predictions", metavar=FLAG, help="Let a platform's model predictions vote too.")] = (
         False
     )
+    deduplicate: Annotated[
+        bool, _read("--deduplicate", metavar=FLAG, help="Count an annotator's repeated equal votes on an item once.")
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

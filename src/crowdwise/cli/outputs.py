@@ -16,7 +16,7 @@ from crowdwise.errors import InputError, SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["check_outputs", "emit", "print_csv", "print_json", "to_stdout", "write"]
+__all__ = ["check_outputs", "emit", "print_csv", "print_json", "to_stdout", "write", "wrote"]
 
 
 def to_stdout(path: Path | None) -> bool:
@@ -78,6 +78,12 @@ def write(frame: pl.DataFrame, path: Path, what: str, quiet: bool = False) -> No
     write_table(frame, path)
     if not quiet:
         say(f"wrote {path}: {count(frame.height, what)}")
+
+
+def wrote(path: Path, quiet: bool = False) -> None:
+    """Say that something other than a table was written."""
+    if not quiet:
+        say(f"wrote {path}")
 
 
 def emit(frame: pl.DataFrame, path: Path | None, what: str, *, limit: int = 20, quiet: bool = False) -> None:

@@ -24,6 +24,8 @@ def number(value: Any) -> str:
         return ""
     if isinstance(value, float):
         small = value != 0 and abs(value) < 1e-3
+        if 0.99995 <= value < 1:
+            return ">0.9999"
         return f"{value:.2g}" if small else f"{value:.4f}".rstrip("0").rstrip(".")
     return one_line(value)
 

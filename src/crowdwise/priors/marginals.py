@@ -36,7 +36,7 @@ class Marginals:
 
     probability: Floats
     learn: bool = True
-    pseudo_count: float = 0.0
+    pseudo_count: float | Floats = 0.0
 
     def log_prob(self) -> Floats:
         """Log class shares, [1, K]."""
@@ -51,9 +51,9 @@ class Marginals:
 
     def penalty(self) -> float:
         """Minus the log prior density of the shares."""
-        if not self.learn or self.pseudo_count == 0:
+        if not self.learn:
             return 0.0
-        return float(-self.pseudo_count * log_floored(self.probability).sum())
+        return float(-(self.pseudo_count * log_floored(self.probability)).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,45 @@
+"""How mixtures of annotators start: from the fit of one group, so that grouping looks at sensible labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crowdwise.aggregate.problem import Problem, start_posteriors
+from crowdwise.engines.alternate import Fit, alternate, best_of
+from crowdwise.kernels.numerics import segment_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crowdwise.aggregate.base import IterativeAggregator
+    from crowdwise.annotators.protocol import AnnotatorModel
+
+__all__ = ["fit_in_stages", "most_groups"]
+
+
+def most_groups(problem: Problem, wanted: int) -> int:
+    """No more groups than annotators with votes or with a history."""
+    votes = problem.votes
+    active = segment_sum(votes.annotator, votes.weight, votes.n_annotators) > 0
+    if problem.history is not None:
+        active |= problem.history.sum(axis=(1, 2)) > 0
+    return min(wanted, max(int(active.sum()), 1))
+
+
+def fit_in_stages(method: IterativeAggregator, problem: Problem, build: Callable[[int], AnnotatorModel], groups: int) -> Fit:
+    """Engine 1 with `groups` groups of annotators.
+
+    The first start (or the warm one) is the posterior of the same model with one group, fitted from it: that
+    fit has hardly a choice of optima, so a full fit and an update group annotators alike. Random starts group
+    annotators at once, to reach other optima.
+    """
+    prior = problem.marginals()
+    common = {"known": problem.known, "max_iter": method.max_iter, "tol": method.tol}
+    starts = start_posteriors(problem, method.init, method.restarts)
+    if groups > 1:
+        starts[0] = alternate(problem.votes, prior, build(1), start=starts[0], **common).posterior  # type: ignore[arg-type]
+    model = build(groups)
+    return best_of(
+        lambda start: alternate(problem.votes, prior, model, start=start, progress=problem.progress, **common),  # type: ignore[arg-type]
+        starts,
+    )

@@ -1,0 +1,113 @@
+"""Annotators as groups of a vote: a group has one voice, its most voted class.
+
+Inside a group on an item, the class with the largest weight wins (tied classes share the voice);
+across groups, every voice counts the same. Annotators without a group are groups of their own.
+With weights, a voice is as strong as the mean weight of the members who voted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.posterior import clamp
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["GroupVotes"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+# Weights that sum to the same in another order differ by less than this.
+_TIE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class GroupVotes:
+    """A group and a weight >= 0 inside it per annotator; `typical` is the weight of one never seen."""
+
+    group_a: Integers
+    weight: Floats
+    typical: float = 1.0
+    additive_in: ClassVar[str] = "share"
+
+    @classmethod
+    def start(cls, group_a: Integers, weight: Floats, typical: float) -> GroupVotes:
+        """Give everybody with the code -1 a group of their own."""
+        alone = group_a < 0
+        first = int(group_a.max(initial=-1)) + 1
+        return cls(np.where(alone, first + np.cumsum(alone) - 1, group_a), weight, typical)
+
+    def shares(self, votes: Annotations, prior: Floats) -> Floats:
+        """Share of the groups' voices, [N, K]; items without any get the class prior."""
+        voice = self._voice_of_votes(votes, np.arange(votes.n_votes))
+        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
+        mass = segment_sum(cell, voice, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
+        total = mass.sum(axis=1, keepdims=True)
+        return np.where(total > 0, mass / np.where(total > 0, total, 1.0), prior)
+
+    def heard(self, votes: Annotations) -> NDArray[np.bool_]:
+        """Whether any group has a voice on each item, [N]."""
+        return segment_sum(votes.item, self._voice_of_votes(votes, np.arange(votes.n_votes)), votes.n_items) > 0
+
+    def update(self, votes: Annotations, posterior: Floats) -> GroupVotes:
+        """Groups are set by the method, not by this part."""
+        return self
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """Overwrite `posterior` with the shares; a share has no evidence."""
+        shares = self.shares(votes, np.exp(log_prior[0]))
+        clamp(shares, known)
+        change = float(np.abs(shares - posterior).max(initial=0.0))
+        posterior[:] = shares
+        return 0.0, change
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """What each vote adds to the share of each class, [len(index), K]; the outvoted of a group add nothing."""
+        voice = self._voice_of_votes(votes, index)
+        total = segment_sum(votes.item[index], voice, votes.n_items)[votes.item[index]]
+        rows = np.zeros((len(voice), votes.n_classes))
+        rows[np.arange(len(voice)), votes.label[index]] = voice / np.where(total > 0, total, 1.0)
+        return rows
+
+    def penalty(self) -> float:
+        """No prior."""
+        return 0.0
+
+    def aligned(self, index: Integers, item_index: Integers) -> GroupVotes:
+        """Reorder; an annotator never seen has the typical weight and a group of its own."""
+        index = np.asarray(index)
+        group = np.append(self.group_a, 0)[index]
+        strange = index < 0
+        group[strange] = int(self.group_a.max(initial=-1)) + 1 + np.arange(int(strange.sum()))
+        return replace(self, group_a=group, weight=np.append(self.weight, self.typical)[index])
+
+    def confusion(self) -> None:
+        """A vote says nothing of single classes; the result reports a plug-in estimate."""
+        return None
+
+    def concentration(self) -> None:
+        """No posterior."""
+        return None
+
+    def _voice_of_votes(self, votes: Annotations, index: Integers) -> Floats:
+        """Each vote's part in its group's voice, [len(index)]: voters for the winning class split it by weight."""
+        n_classes, n_groups = votes.n_classes, int(self.group_a.max(initial=0)) + 1
+        item, label, who = votes.item[index].astype(np.int64), votes.label[index], votes.annotator[index].astype(np.int64)
+        weight = self.weight[who] if votes.weight is None else self.weight[who] * votes.weight[index]
+        key, pair = np.unique(item * n_groups + self.group_a[who], return_inverse=True)
+        count_pl = segment_sum(pair * n_classes + label, weight, len(key) * n_classes).reshape(-1, n_classes)
+        top = count_pl.max(axis=1, keepdims=True, initial=0.0)
+        wins_pl = (count_pl >= top * (1 - _TIE)) & (top > 0)
+        # A voice is as strong as the mean member who voted: one, unless votes or annotators have weights.
+        present = np.unique((pair * len(self.group_a) + who)[weight > 0]) // max(len(self.group_a), 1)
+        members = np.maximum(segment_sum(present, None, len(key)), 1.0)
+        voice_p = count_pl.sum(axis=1) / members / np.maximum(wins_pl.sum(axis=1), 1)
+        count = count_pl[pair, label]
+        return np.where(wins_pl[pair, label], voice_p[pair] * weight / np.where(count > 0, count, 1.0), 0.0)

@@ -1,0 +1,94 @@
+"""Annotators as signed weights of their votes, one weight per edge of the graph (KOS).
+
+A vote for label l speaks for class k by sign(l, k) = 1 if l = k else -1 / (K - 1), so that a random
+vote speaks for nothing; for two classes these are KOS's +1 and -1. Its weight is the message of its
+annotator, which leaves the item itself out; on an item never seen, the annotator's full sum.
+
+    log q_nk = log prior_k + scale * sum over votes e on n of sign(y_e, k) weight_e + const
+
+The weights are scores, not log-likelihoods; `scale` makes the average vote count as much as the log-odds of
+the crowd's agreement with the labels.
+
+Symbols
+-------
+weight_p : [P]   message along each pair of the fit
+weight_a : [A]   the same without leaving an item out
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import segment_sum, softmax_into
+from crowdwise.kernels.pairs import find_pairs
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["SignedVotes"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SignedVotes:
+    """Messages of one fit, with the pairs they belong to; `typical` is the weight of one never seen."""
+
+    item: Integers
+    annotator: Integers
+    weight_p: Floats
+    weight_a: Floats
+    typical: float
+    scale: float
+    who: Integers
+    what: Integers
+
+    def update(self, votes: Annotations, posterior: Floats) -> SignedVotes:
+        """Weights are set by the method, not by this part."""
+        return self
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """Softmax of the scaled scores; a score has no evidence."""
+        against, gain = self._evidence(votes, np.arange(votes.n_votes))
+        cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
+        scores = segment_sum(cell, gain, posterior.size).reshape(posterior.shape)
+        scores += segment_sum(votes.item, against, votes.n_items)[:, None]
+        _, change = softmax_into(scores + log_prior, known, posterior)
+        return 0.0, change
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """What each vote adds to the log-odds, [len(index), K]."""
+        against, gain = self._evidence(votes, index)
+        rows = np.repeat(against[:, None], votes.n_classes, axis=1)
+        rows[np.arange(len(index)), votes.label[index]] += gain
+        return rows
+
+    def penalty(self) -> float:
+        """No prior."""
+        return 0.0
+
+    def aligned(self, index: Integers, item_index: Integers) -> SignedVotes:
+        """Reorder; an annotator never seen has the typical weight."""
+        return replace(self, who=np.append(self.who, -1)[index], what=np.append(self.what, -1)[item_index])
+
+    def confusion(self) -> None:
+        """A weight is no confusion matrix; the result reports a plug-in estimate."""
+        return None
+
+    def concentration(self) -> None:
+        """No posterior."""
+        return None
+
+    def _evidence(self, votes: Annotations, index: Integers) -> tuple[Floats, Floats]:
+        """What each vote says of every class it does not name, and how much more of the one it names."""
+        what, who = self.what[votes.item[index]], self.who[votes.annotator[index]]
+        at = find_pairs(what, who, self.item, self.annotator)
+        weight = np.where(at >= 0, np.append(self.weight_p, 0.0)[at], np.append(self.weight_a, self.typical)[who])
+        weight = self.scale * (weight if votes.weight is None else weight * votes.weight[index])
+        others = max(votes.n_classes - 1, 1)
+        return -weight / others, weight * (1 + 1 / others)

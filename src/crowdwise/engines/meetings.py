@@ -1,0 +1,123 @@
+"""Who met whom: one answer per (item, annotator), and every pair of annotators on a common item.
+
+Repeated votes of an annotator on an item are one answer, the weighted shares of their labels, so that
+statistics of pairs do not change when a weight is written as repeats. Memory grows with pairs that
+met; items are walked through in chunks, never items x annotators.
+
+Symbols
+-------
+share_cl : [C, L]       labels of every answer; rows sum to one
+agree, expected : [P]   summed over the items that both annotators of a pair answered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import segment_sum
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["Answers", "Pairs", "answers_of", "pair_sums"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Pairs handled at a time: some tens of megabytes of working arrays.
+_CHUNK = 2**19
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """One answer per (item, annotator) that has weight, sorted by item and annotator."""
+
+    item: Integers
+    annotator: Integers
+    share_cl: Floats
+    n_annotators: int
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.share_cl.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of annotators who met, first < second, with their items in common and summed statistics [P, S]."""
+
+    first: Integers
+    second: Integers
+    n_items: Floats
+    sums: Floats
+
+
+def answers_of(votes: Annotations) -> Answers:
+    """Collapse votes to one answer per (item, annotator); votes without weight are no answers."""
+    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+    kept = np.flatnonzero(weight > 0)
+    item, annotator = votes.item[kept].astype(np.int64), votes.annotator[kept].astype(np.int64)
+    new = np.ones(len(kept), bool)
+    new[1:] = (item[1:] != item[:-1]) | (annotator[1:] != annotator[:-1])
+    cell, n_cells = np.cumsum(new) - 1, int(new.sum())
+    share = segment_sum(cell * votes.n_classes + votes.label[kept], weight[kept], n_cells * votes.n_classes)
+    share_cl = share.reshape(n_cells, votes.n_classes)
+    share_cl /= share_cl.sum(axis=1, keepdims=True)
+    return Answers(item[new], annotator[new], share_cl, votes.n_annotators)
+
+
+def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
+    """Sum ``statistics(first answers, second answers) -> [pairs, width]`` over the common items of every pair."""
+    n = answers.n_annotators
+    keys: list[Integers] = []
+    totals: list[Floats] = []
+    held = 0
+    for first, second in _pairs_of_answers(answers.item):
+        pair = answers.annotator[first] * n + answers.annotator[second]
+        key, index = np.unique(pair, return_inverse=True)
+        values = np.column_stack([np.ones(len(first)), statistics(first, second)])
+        keys.append(key)
+        totals.append(_sum_rows(index, values, len(key)))
+        held += len(key)
+        # Pairs meet again in later chunks; merging now and then keeps one row for each.
+        if held > 8 * _CHUNK and len(keys) > 1:
+            keys, totals = _merged(keys, totals)
+            held = len(keys[0])
+    if not keys:
+        none = np.empty(0, np.int64)
+        return Pairs(none, none, np.empty(0), np.empty((0, width)))
+    (key,), (total,) = _merged(keys, totals)
+    return Pairs(key // n, key % n, total[:, 0], total[:, 1:])
+
+
+def _merged(keys: list[Integers], totals: list[Floats]) -> tuple[list[Integers], list[Floats]]:
+    key, index = np.unique(np.concatenate(keys), return_inverse=True)
+    return [key], [_sum_rows(index, np.concatenate(totals), len(key))]
+
+
+def _sum_rows(index: Integers, values: Floats, size: int) -> Floats:
+    return np.column_stack([segment_sum(index, column, size) for column in values.T])
+
+
+def _pairs_of_answers(item: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Positions of every two answers on one item, a chunk of answers at a time."""
+    n = len(item)
+    # Every answer pairs with those after it, up to the end of its item.
+    end = np.searchsorted(item, item, side="right")
+    partners = end - np.arange(n) - 1
+    total = np.concatenate([[0], np.cumsum(partners)])
+    start = 0
+    while start < n:
+        stop = max(int(np.searchsorted(total, total[start] + _CHUNK, side="right")) - 1, start + 1)
+        counts = partners[start:stop]
+        first = np.repeat(np.arange(start, stop), counts)
+        offset = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+        if len(first):
+            yield first, first + 1 + offset
+        start = stop

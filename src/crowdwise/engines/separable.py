@@ -1,0 +1,104 @@
+"""Successive projection: rows of a confusion matrix as the corners of the cloud of its co-label columns.
+
+The columns of M_ab, scaled to sum to one, are mixtures of the rows of R_a; the column of a label
+that b uses for one class only is exactly that row. Among all columns of an annotator, K times the
+one farthest from the span of those already picked is taken.
+
+Thin columns are noise with far corners, so partners are pooled first: for each label, partners in
+order of how purely they use it are merged until a column holds `min_count` meetings. A merged column
+is still a mixture of the rows, and merging like with like keeps pure columns pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.engines.moments import Estimate, class_shares
+from crowdwise.engines.permutation import align_rows
+from crowdwise.kernels.numerics import segment_sum
+
+if TYPE_CHECKING:
+    from crowdwise.engines.moments import Cooccurrence
+
+__all__ = ["multi_spa", "pooled_columns", "successive_projection"]
+
+Floats = NDArray[np.float64]
+
+# Columns per annotator and label; more partners than this are pooled.
+_COLUMNS = 48
+
+
+def multi_spa(moments: Cooccurrence, nearest: int = 5) -> Estimate:
+    """Rows of every annotator's confusion matrix by successive projection, in one order, with class shares."""
+    columns, mass = pooled_columns(moments, max(20.0, 5.0 * moments.n_classes))
+    # A sliver of an annotator's meetings has no place among its corners.
+    mass = np.where(mass >= 0.002 * mass.sum(axis=1, keepdims=True), mass, 0.0)
+    seen = (mass > 0).sum(axis=1) >= moments.n_classes
+    rows = successive_projection(columns, mass, nearest)
+    table = align_rows(rows.transpose(0, 2, 1), moments, seen)
+    return Estimate(table, class_shares(table, moments, seen), seen)
+
+
+def pooled_columns(moments: Cooccurrence, min_count: float) -> tuple[Floats, Floats]:
+    """Scaled columns of every annotator, [A, C, L], and the meetings behind each, [A, C] (zero where there is none)."""
+    n_annotators, n_classes = moments.count_al.shape
+    mine = np.concatenate([moments.left, moments.right])
+    theirs = np.concatenate([moments.right, moments.left])
+    count = np.tile(moments.count_c, 2)
+    # Purity of label j of annotator b: how often the others said j, too, where b did.
+    equal = mine % n_classes == theirs % n_classes
+    agree = segment_sum(mine[equal], count[equal], n_annotators * n_classes)
+    purity = agree / np.maximum(segment_sum(mine, count, n_annotators * n_classes), 1e-300)
+    # One column per (annotator a, label j, partner b), in order of purity within (a, j).
+    key = (mine // n_classes) * n_classes * n_annotators + (theirs % n_classes) * n_annotators + theirs // n_classes
+    code, column_of_cell = np.unique(key, return_inverse=True)
+    column_of_cell = column_of_cell.reshape(-1)
+    owner, label, partner = code // (n_classes * n_annotators), code // n_annotators % n_classes, code % n_annotators
+    size = segment_sum(column_of_cell, count, len(code))
+    slot = owner * n_classes + label
+    order = np.lexsort((partner, -purity[partner * n_classes + label], slot))
+    total = segment_sum(slot, size, n_annotators * n_classes)
+    before = np.cumsum(size[order]) - size[order] - (np.cumsum(total) - total)[slot[order]]
+    enough = np.maximum(min_count, total / _COLUMNS)[slot[order]]
+    part = np.empty(len(code), np.int64)
+    # What is left at the end of a label joins its last full column.
+    last = np.maximum(np.floor(total[slot[order]] / enough) - 1, 0)
+    part[order] = np.minimum(np.minimum(np.floor(before / enough), last), _COLUMNS - 1)
+    place = slot * _COLUMNS + part
+    cells = place[column_of_cell] * n_classes + mine % n_classes
+    columns = segment_sum(cells, count, n_annotators * n_classes * _COLUMNS * n_classes)
+    columns = columns.reshape(n_annotators, n_classes * _COLUMNS, n_classes)
+    mass = columns.sum(axis=2)
+    mass[mass < min_count] = 0.0
+    return columns / np.maximum(columns.sum(axis=2, keepdims=True), 1e-300), mass
+
+
+def successive_projection(columns: Floats, mass: Floats, nearest: int) -> Floats:
+    """Pick K corners of each annotator's cloud of columns, [A, K, L].
+
+    Each pick is replaced by the mean of those of its `nearest` columns that lie within sampling
+    error of it, weighted by their meetings: a single column is noisier than a corner need be.
+    """
+    n_annotators, _, n_classes = columns.shape
+    everyone = np.arange(n_annotators)
+    left = np.where(mass[:, :, None] > 0, columns, 0.0)
+    variance = (1 - (columns**2).sum(axis=2)) / np.maximum(mass, 1.0)
+    picks = np.empty((n_annotators, n_classes, n_classes))
+    for k in range(n_classes):
+        norm = (left**2).sum(axis=2)
+        best = np.where(mass > 0, norm, -1.0).argmax(axis=1)
+        distance = ((columns - columns[everyone, best][:, None]) ** 2).sum(axis=2)
+        distance = np.where(mass > 0, distance, np.inf)
+        near = np.argsort(distance, axis=1, kind="stable")[:, :nearest]
+        weight = np.take_along_axis(mass, near, axis=1)
+        error = np.take_along_axis(variance, near, axis=1) + variance[everyone, best][:, None]
+        weight = np.where(np.take_along_axis(distance, near, axis=1) <= error, weight, 0.0)
+        weight[:, 0] = np.maximum(weight[:, 0], 1e-300)
+        picks[:, k] = np.einsum("ac,acl->al", weight, columns[everyone[:, None], near]) / weight.sum(axis=1)[:, None]
+        direction = left[everyone, best]
+        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-12)
+        left -= np.einsum("acl,al->ac", left, direction)[:, :, None] * direction[:, None, :]
+    return picks

@@ -1,0 +1,1 @@
+"""Annotators who cheat, copy, depend on each other or change: detectors over (Result, Annotations)."""

@@ -1,0 +1,33 @@
+"""Refit without annotators: their votes go, every item stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.aggregate.registry import make
+from crowdwise.errors import InputError
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+__all__ = ["refit_without"]
+
+
+def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
+    """Fit the same method with the same settings to the votes of everybody else.
+
+    Gold labels and the record of the annotators who stay are kept. Items that lose all their votes
+    keep their rows: they get the class prior and the note "no votes".
+    """
+    gone = list(annotators)
+    if not gone:
+        return result
+    votes = result.votes.drop(annotators=gone)
+    if votes.n_annotators == 0:
+        raise InputError("every annotator would be dropped, so nobody is left to learn from; lower --fdr, or keep some")
+    history = None
+    if result.history is not None:
+        kept = result.votes._positions(votes.annotators, "annotator")
+        history = {name: result.history[a].T for name, a in zip(votes.annotators.tolist(), kept, strict=True)}
+    return make(result.method, **result.settings).fit(votes, annotator_prior=history).result_
