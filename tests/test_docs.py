@@ -26,6 +26,7 @@ from typing import Any
 import pytest
 
 import crowdwise
+from crowdwise.aggregate.registry import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
@@ -152,6 +153,15 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
         printed = run_block(block, names, monkeypatch, readme=readme)
         if block.output is not None:
             assert checker.check_output(block.output, printed, rules), f"line {block.line} printed\n{printed}"
+
+
+def test_every_method_has_a_page_and_every_page_a_method() -> None:
+    assert {page.stem for page in (ROOT / "docs" / "methods").glob("*.md")} == set(METHODS)
+
+
+def test_choosing_a_method_mentions_all_of_them() -> None:
+    page = (ROOT / "docs" / "howto" / "choose-a-method.md").read_text(encoding="utf-8")
+    assert [name for name in METHODS if f"](../methods/{name}.md)" not in page] == []
 
 
 def test_pages_hold_no_unknown_fence() -> None:

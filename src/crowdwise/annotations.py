@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.coding import as_integers, checked_weights, id_codes, label_codes, matrix_votes, sorted_votes, union
+from crowdwise.coding import (
+    as_integers,
+    checked_weights,
+    id_codes,
+    label_codes,
+    matrix_votes,
+    sorted_votes,
+    union,
+    warn_of_missing_words,
+)
 from crowdwise.encode import (
     Where,
     codes_of,
@@ -271,6 +280,8 @@ class Annotations:
         marked = int(absent.sum()) > label.null_count()
         kept = as_integers(label.filter(~absent)) if marked else label.filter(~absent)
         codes, class_ids = label_codes(kept, classes, where, np.flatnonzero(present))
+        if classes is None:
+            warn_of_missing_words(class_ids, where)
         weights = None if weight is None else checked_weights(weight, where)[present]
         votes = cls._from_codes(
             item_codes[present], annotator_codes[present], codes, item_ids, annotator_ids, class_ids, weights

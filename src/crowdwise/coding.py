@@ -5,6 +5,7 @@ Errors name the row and the fix; see `crowdwise.encode` for the vocabularies und
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +25,20 @@ from crowdwise.encode import (
     vocabulary_array,
     vocabulary_series,
 )
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import DataWarning, InputError, did_you_mean
 
-__all__ = ["as_integers", "checked_weights", "id_codes", "label_codes", "matrix_votes", "sorted_votes", "union"]
+__all__ = [
+    "as_integers",
+    "checked_weights",
+    "id_codes",
+    "label_codes",
+    "matrix_votes",
+    "sorted_votes",
+    "union",
+    "warn_of_missing_words",
+]
+
+_MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "<na>", "nil"}
 
 
 def id_codes(column: pl.Series, given: Sequence[Any] | None, what: str, where: Where) -> tuple[NDArray[np.int32], NDArray[Any]]:
@@ -67,6 +79,18 @@ def label_codes(
             + did_you_mean(str(labels[index]), known)
         )
     return codes, vocabulary_array(vocabulary)
+
+
+def warn_of_missing_words(classes: NDArray[Any], where: Where) -> None:
+    """Warn of classes called NaN, NA, null, ...: in a text file these usually mean "no answer"."""
+    words = [c for c in classes.tolist() if isinstance(c, str) and c.strip().lower() in _MISSING_WORDS]
+    if words:
+        warnings.warn(
+            f"{where.source}: {', '.join(map(repr, words))} counts as a class; if it means a missing answer, "
+            f"say so with missing=... or --missing {words[0]}",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def as_integers(labels: pl.Series) -> pl.Series:

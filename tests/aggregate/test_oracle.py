@@ -101,11 +101,14 @@ def test_dawid_skene(situation: str, n_classes: int) -> None:
     smoothing = 0.3
     model = fitted("dawid-skene", situation, n_classes, smoothing=smoothing)
     votes, pi = model.result_.votes, model.confusion_
-    # Pseudo-votes: `smoothing` per class and row, spread over labels as the annotator uses them.
+    # Pseudo-votes: `smoothing` per class and row, as the annotator uses the labels, the right one K + 1 times as often.
     used = np.full((3, n_classes), smoothing)
     for e in range(votes.n_votes):
         used[votes.annotator[e], votes.label[e]] += 1 if votes.weight is None else votes.weight[e]
-    pseudo = smoothing * n_classes * (used / used.sum(axis=1, keepdims=True))[:, None, :] + history_counts(model)
+    rows = np.array(
+        [[[u * (n_classes + 1 if l == k else 1) for l, u in enumerate(own)] for k in range(n_classes)] for own in used]
+    )
+    pseudo = smoothing * n_classes * rows / rows.sum(axis=2, keepdims=True) + history_counts(model)
     agrees(
         model,
         np.log(model.prior_),

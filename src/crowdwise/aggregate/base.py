@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
 from crowdwise.aggregate.problem import Problem, carried_posterior, positions, start_posteriors
 from crowdwise.aggregate.settings import check_settings, setting
@@ -27,6 +28,8 @@ from crowdwise.priors.marginals import given_class_prior
 from crowdwise.result import Result
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from typing_extensions import Self
 
     from crowdwise.annotators.protocol import AnnotatorModel
@@ -87,6 +90,11 @@ class Aggregator:
         check_settings(self)
         earlier = self._fitted()
         votes = earlier.votes.concat(as_annotations(votes))
+        added = votes.classes[earlier.votes.n_classes :].tolist()
+        if added:
+            warnings.warn(
+                f"classes that the earlier votes did not have: {', '.join(map(str, added))}", DataWarning, stacklevel=2
+            )
         if gold is not None:
             before, votes = votes.gold, votes.with_gold(gold)
             if before is not None and votes.gold is not None:
@@ -103,6 +111,7 @@ class Aggregator:
                 DataWarning,
                 stacklevel=3,
             )
+        check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
         given = given_class_prior(self.class_prior, votes)
         problem = Problem(
             votes=votes,
@@ -168,6 +177,10 @@ class Aggregator:
         _, evidence, total = self._infer(votes)
         return evidence / total if total > 0 else 0.0
 
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
+        self._fitted().save(folder)
+
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior and each vote moved the label of one item."""
         return self._fitted().explain(item)
@@ -200,6 +213,11 @@ class Aggregator:
     def labels_(self) -> NDArray[Any]:
         """Consensus label of every item, in the user's classes, [N]."""
         return self._fitted().labels
+
+    @property
+    def items_(self) -> NDArray[Any]:
+        """The items, in the order of `labels_` and `posterior_`, [N]."""
+        return self._fitted().votes.items
 
     @property
     def classes_(self) -> NDArray[Any]:

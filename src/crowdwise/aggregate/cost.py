@@ -7,7 +7,7 @@ import warnings
 
 from crowdwise.errors import CostWarning, InputError
 
-__all__ = ["announce"]
+__all__ = ["announce", "check_tables"]
 
 # Vectorised float operations per second that plain numpy reaches on one ordinary core.
 _PER_SECOND = 5e8
@@ -33,6 +33,17 @@ def announce(method: str, *, operations: float, memory: float, advice: str) -> N
     if seconds > _SLOW_SECONDS:
         warnings.warn(
             f"{method} will take about {seconds / 60:.0f} minutes on these votes; {advice}", CostWarning, stacklevel=4
+        )
+
+
+def check_tables(n_annotators: int, n_classes: int, n_votes: int) -> None:
+    """Refuse votes whose confusion matrices cannot fit into memory: free text taken for labels, as a rule."""
+    # A fit holds the matrices, their counts and their logs at once; reports need them for every method.
+    memory = 4.0 * 8 * n_annotators * n_classes**2
+    if memory > _memory():
+        raise InputError(
+            f"{n_classes:,} different labels on {n_votes:,} votes: confusion matrices of {n_annotators:,} annotators "
+            f"would need about {memory / 1e9:.0f} GB of memory; is the label column the right one? (name it with label=... or --label)"
         )
 
 

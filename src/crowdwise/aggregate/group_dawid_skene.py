@@ -36,7 +36,7 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import own_share_smoothing
+from crowdwise.annotators.confusion import row_smoothing
 from crowdwise.annotators.groups import GroupConfusion
 from crowdwise.engines.alternate import Fit
 
@@ -69,7 +69,7 @@ class GroupDawidSkene(IterativeAggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         votes, n_classes = problem.votes, problem.votes.n_classes
-        pseudo = own_share_smoothing(votes, 1 / n_classes if self.smoothing is None else self.smoothing)
+        pseudo = row_smoothing(votes, 1 / n_classes if self.smoothing is None else self.smoothing)
         if problem.history is not None:
             pseudo = pseudo + problem.history
         # A Dirichlet(alpha) prior adds alpha - 1 pseudo-counts to a MAP step.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.problem import Problem
-from crowdwise.annotators.confusion import Confusion, own_share_smoothing
+from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.engines.alternate import alternate
 from crowdwise.engines.dependence import group_codes, residual_agreement
 from crowdwise.errors import SettingError
@@ -30,7 +30,7 @@ def groups_of(problem: Problem, groups: Any, level: float) -> NDArray[np.int64]:
     if groups == "auto":
         if votes.n_classes < 2:
             return np.full(votes.n_annotators, -1)
-        pseudo = own_share_smoothing(votes, 1 / votes.n_classes)
+        pseudo = row_smoothing(votes, 1 / votes.n_classes)
         if problem.history is not None:
             pseudo = pseudo + problem.history
         # Always from vote shares: an updated fit must find the groups that a fit to all votes finds.

@@ -28,7 +28,7 @@ from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotators.accuracy import OneAccuracy
-from crowdwise.annotators.confusion import Confusion, own_share_smoothing
+from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.annotators.protocol import sum_by_annotator
 from crowdwise.engines.alternate import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
@@ -167,7 +167,7 @@ class ConfusionMoments(MomentAggregator):
 
     def _empty(self, problem: Problem) -> Confusion:
         votes = problem.votes
-        pseudo = own_share_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
+        pseudo = row_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
         if problem.history is not None:
             pseudo = pseudo + problem.history
         return Confusion.start(pseudo, votes.n_annotators)

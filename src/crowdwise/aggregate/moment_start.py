@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.confusion import Confusion, own_share_smoothing
+from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.annotators.protocol import infer_by_table
 from crowdwise.engines.alternate import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence
@@ -47,7 +47,7 @@ def moment_starts(problem: Problem) -> list[Floats]:
         # Where meetings are too few, a method starts from vote shares like the first candidate.
         warnings.simplefilter("ignore", DataWarning)
         starts += [method._fit(problem).posterior for method in (CNMF(polish=0), SpectralDS(polish=0), PGD(polish=0))]
-    pseudo = own_share_smoothing(votes, 1 / votes.n_classes)
+    pseudo = row_smoothing(votes, 1 / votes.n_classes)
     if problem.history is not None:
         pseudo = pseudo + problem.history
     empty = Confusion.start(pseudo, votes.n_annotators)

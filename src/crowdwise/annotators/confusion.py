@@ -20,24 +20,24 @@ from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored, 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
 
-__all__ = ["Confusion", "DirichletConfusion", "own_share_smoothing"]
+__all__ = ["Confusion", "DirichletConfusion", "row_smoothing"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
-def own_share_smoothing(votes: Annotations, smoothing: float) -> Floats:
-    """Pseudo-counts that pull every row towards the annotator's own label shares, [A, L, 1].
+def row_smoothing(votes: Annotations, smoothing: float) -> Floats:
+    """Pseudo-votes for every confusion row, ``smoothing`` per class, [A, L, K].
 
-    Uniform smoothing would make an annotator who always answers the same look informative: rows
-    of frequent classes, with more counts, would be smoothed less. Towards the own shares, all
-    rows of such an annotator are equal and the votes carry no evidence, as they should.
+    They follow the annotator's own label shares, in which the right label of a row weighs K + 1 times
+    as much. Own shares, because pseudo-votes spread evenly would make an annotator who always answers
+    the same look informative: rows of frequent classes would be smoothed less. The right label, because
+    on thin data a class could otherwise take in items that nobody voted it for.
     """
     n_classes = votes.n_classes
     used = segment_sum(votes.row, votes.weight, votes.n_annotators * n_classes)
     used = used.reshape(votes.n_annotators, n_classes) + max(smoothing, 1e-12)
-    shares = used / used.sum(axis=1, keepdims=True)
-    return np.asarray(smoothing * n_classes * shares)[:, :, None]
+    return np.asarray(smoothing * n_classes * _normalised(used[:, :, None] * (1 + n_classes * np.eye(n_classes))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import DropSpammers, FalseDiscovery, Json, MethodOptions, Output, Quiet, ReadOptions, VotesPath
+from crowdwise.cli.options import (
+    DropSpammers,
+    FalseDiscovery,
+    Json,
+    MethodOptions,
+    Output,
+    Quiet,
+    ReadOptions,
+    SpreadsheetSafe,
+    VotesPath,
+)
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -49,6 +59,7 @@ def run(
     ] = None,
     drop_spammers: DropSpammers = False,
     fdr: FalseDiscovery = 0.05,
+    spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -90,15 +101,15 @@ def run(
         result.save(save)
         wrote(save, quiet)
     if matrices is not None and confusion is not None:
-        write(matrices, confusion, "row", quiet)
+        write(matrices, confusion, "row", quiet, spreadsheet_safe)
     if people is not None and annotators is not None:
-        write(people, annotators, "annotator", quiet)
+        write(people, annotators, "annotator", quiet, spreadsheet_safe)
     if as_json:
         _print_json(result, output, quiet, dropped)
     elif output is None and sys.stdout.isatty():
         emit(items.select("item", "label", "confidence", "n_votes", "note"), None, "item", limit=10)
     else:
-        emit(items, output, "item", quiet=quiet)
+        emit(items, output, "item", quiet=quiet, safe=spreadsheet_safe)
     if not quiet:
         tell(result)
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdwise.cli.options import DropSpammers, FalseDiscovery, Json, MethodOptions, Output, Quiet, ReadOptions, VotesOrSaved
+from crowdwise.cli.options import (
+    DropSpammers,
+    FalseDiscovery,
+    Json,
+    MethodOptions,
+    Output,
+    Quiet,
+    ReadOptions,
+    SpreadsheetSafe,
+    VotesOrSaved,
+)
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -37,13 +47,15 @@ def run(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw the confusion matrices (.png .pdf .svg); needs matplotlib."),
     ] = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Rank the annotators: accuracy with its interval, information in bits, worst confusion, and flags with reasons.
 
     Flags are spammer, copier (agrees too much with somebody), colluder, group (shares errors with
-    others), drift (changes along --time) and unknown (too few votes to tell from chance).
+    others), drift (changes along --time), worse than chance, no better than chance, always the same
+    label, and unknown (too few votes to tell from chance).
     """
     from crowdwise.cli.inputs import read_times, result_of
     from crowdwise.cli.outputs import check_outputs, emit, print_json
@@ -72,7 +84,7 @@ def run(
         emit(for_terminal(table), None, "annotator", limit=200)
         _print_reasons(table)
     elif not as_json or output is not None:
-        emit(table, output, "annotator", limit=200, quiet=quiet)
+        emit(table, output, "annotator", limit=200, quiet=quiet, safe=spreadsheet_safe)
     if as_json:
         print_json(table.to_dicts())
     if not quiet:

@@ -55,6 +55,6 @@ def run(
     if table["error"].null_count() == table.height:
         table = table.drop("error")
     if not as_json or output is not None:
-        emit(table, output, "method", quiet=quiet)
+        emit(table, output, "method", limit=100, quiet=quiet)
     if as_json:
         print_json(table.to_dicts())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from crowdwise.cli.options import FLAG, Quiet, ReadOptions, VotesPath
+from crowdwise.cli.options import Quiet, ReadOptions, SpreadsheetSafe, VotesPath
 from crowdwise.errors import SettingError, did_you_mean
 
 EXAMPLES = (
@@ -23,9 +23,7 @@ def run(
     to: Annotated[
         str, typer.Option("--to", metavar="FORMAT", help="tidy (by suffix), wide, answers, label-studio, prodigy, toloka ...")
     ] = "tidy",
-    spreadsheet_safe: Annotated[
-        bool, typer.Option("--spreadsheet-safe", metavar=FLAG, help="Disarm cells that a spreadsheet would run as formulas.")
-    ] = False,
+    spreadsheet_safe: SpreadsheetSafe = False,
     quiet: Quiet = False,
 ) -> None:
     """Read votes in any known format and write them in another, whole or not at all."""

@@ -40,6 +40,9 @@ Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="FILE", help="Write here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV."),
 ]
+SpreadsheetSafe = Annotated[
+    bool, typer.Option("--spreadsheet-safe", metavar=FLAG, help="Disarm cells that a spreadsheet would run as formulas.")
+]
 Json = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print JSON on stdout.")]
 DropSpammers = Annotated[
     bool, typer.Option("--drop-spammers", metavar=FLAG, help="Fit again without the votes of spammers, who are listed.")

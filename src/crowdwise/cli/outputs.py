@@ -71,11 +71,11 @@ def _check_page(path: Path) -> None:
         raise InputError(f"{path}: a page ends in .html")
 
 
-def write(frame: pl.DataFrame, path: Path, what: str, quiet: bool = False) -> None:
+def write(frame: pl.DataFrame, path: Path, what: str, quiet: bool = False, safe: bool = False) -> None:
     """Write a table whole and say so."""
     from crowdwise.io import write_table
 
-    write_table(frame, path)
+    write_table(frame, path, spreadsheet_safe=safe)
     if not quiet:
         say(f"wrote {path}: {count(frame.height, what)}")
 
@@ -86,12 +86,14 @@ def wrote(path: Path, quiet: bool = False) -> None:
         say(f"wrote {path}")
 
 
-def emit(frame: pl.DataFrame, path: Path | None, what: str, *, limit: int = 20, quiet: bool = False) -> None:
+def emit(
+    frame: pl.DataFrame, path: Path | None, what: str, *, limit: int = 20, quiet: bool = False, safe: bool = False
+) -> None:
     """Send a table to its file, to a pipe as CSV, or the first rows of it to a terminal."""
     from crowdwise.cli.display import print_table
 
     if path is not None and not to_stdout(path):
-        write(frame, path, what, quiet)
+        write(frame, path, what, quiet, safe)
     elif to_stdout(path) or not sys.stdout.isatty():
         print_csv(frame)
     else:

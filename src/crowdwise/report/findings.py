@@ -11,7 +11,7 @@ from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.metrics import score
 from crowdwise.report.markup import counted, percent, table, text, whole
-from crowdwise.report.standing import UNJUDGED, Crowd
+from crowdwise.robust.standing import UNJUDGED, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.report.doubt import Doubt

@@ -21,7 +21,7 @@ from crowdwise.report.findings import findings, truth_table
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture
 from crowdwise.report.sheet import STYLE
-from crowdwise.report.standing import STANDINGS, Crowd, crowd_of
+from crowdwise.robust.standing import STANDINGS, Crowd, crowd_of
 
 if TYPE_CHECKING:
     from crowdwise.result import Result

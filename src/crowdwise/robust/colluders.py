@@ -95,8 +95,8 @@ def score(
     flag = (np.nan_to_num(q_value, nan=1.0) <= fdr) & ~given
     mean = np.where(partners > 0, total / np.maximum(partners, 1), np.nan)
     notes = () if honest.sum() > rank else (
-        f"needs more than K^2 = {rank} honest annotators who met each other and has at most {int(honest.sum())}; "
-        "nobody was tested (look at pairs instead: copiers)",
+        f"colluders were not tested: that needs more than K^2 = {rank} honest annotators who met each other, and there "
+        f"are at most {int(honest.sum())}; pairs who agree too much are flagged as copiers",
     )  # fmt: skip
     reason = [f"agreements with others are {m / scale:.1f} times farther off than chance" if f else ""
               for f, m in zip(flag, mean, strict=True)]  # fmt: skip

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.robust import capacity, colluders, copiers, drift, groups, spammers
+from crowdwise.robust.standing import ONE_LABEL, STANDINGS, Crowd, crowd_of
 
 if TYPE_CHECKING:
     from crowdwise.result import Result
@@ -73,8 +74,14 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         for a in found.codes.tolist():
             flags[a].append(name)
             reasons[a].append(str(found.frame["reason"][a]))
+    crowd = crowd_of(result)
+    for a in crowd.unreliable.tolist():
+        standing = STANDINGS[crowd.standing[a]]
+        if standing.paint == "bad" and "spammer" not in flags[a]:
+            flags[a].append(standing.name)
+            reasons[a].append(_standing_reason(result, crowd, a))
     for a, state in enumerate(verdict.to_list()):
-        if state == "unknown" and "spammer" not in flags[a]:
+        if state == "unknown" and not flags[a]:
             flags[a].append("unknown")
             reasons[a].append("too few votes to tell from chance")
     table = own.select("annotator", "n_votes", "accuracy").with_columns(
@@ -87,6 +94,12 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         reasons=pl.Series(["; ".join(texts) for texts in reasons], dtype=pl.String),
     )
     return table.sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+
+
+def _standing_reason(result: Result, crowd: Crowd, a: int) -> str:
+    if crowd.standing[a] == ONE_LABEL:
+        return f"{crowd.top_share[a]:.0%} of the votes are {result.votes.classes[crowd.top_label[a]]}"
+    return f"right {crowd.accuracy[a]:.0%} of the time, where the same labels given blindly would be {crowd.chance[a]:.0%}"
 
 
 def with_dropped(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
@@ -122,6 +135,6 @@ def _worst_confusions(result: Result) -> list[str | None]:
     worst = joint.reshape(len(joint), -1).argmax(axis=1)
     rate = result.confusion.reshape(len(joint), -1)[np.arange(len(joint)), worst]
     return [
-        f"calls {names[w // n_classes]} {names[w % n_classes]} ({share:.0%} of the time)" if n else None
+        f"{names[w // n_classes]} -> {names[w % n_classes]} ({share:.0%} of the time)" if n else None
         for w, share, n in zip(worst.tolist(), rate.tolist(), result.votes.votes_per_annotator.tolist(), strict=True)
     ]

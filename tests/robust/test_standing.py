@@ -5,7 +5,7 @@ import numpy as np
 from crowdwise import datasets
 from crowdwise.aggregate.registry import make
 from crowdwise.annotations import Annotations
-from crowdwise.report.standing import STANDINGS, crowd_of
+from crowdwise.robust.standing import STANDINGS, crowd_of
 
 
 def names(votes: Annotations, method: str = "dawid-skene") -> dict[str, str]:

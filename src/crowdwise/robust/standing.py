@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from crowdwise.result import Result
 
-__all__ = ["ABOVE", "CHANCE", "STANDINGS", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
+__all__ = ["ABOVE", "CHANCE", "ONE_LABEL", "STANDINGS", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
 
 Floats = NDArray[np.float64]
 
