@@ -53,13 +53,13 @@ def starts(seeds: int) -> str:
     for seed in range(seeds):
         drawn = crowd(seed)
         got = []
-        for options in ({"init": "votes"}, {"init": "moments"}, {"init": "moments", "restarts": 4}):
+        for options in ({"init": "votes"}, {"init": "moments"}):
             model = crowdwise.make("dawid-skene", **options).fit(drawn.votes)
             got += [accuracy(model.posterior_, drawn.truth), model.trace_[-1]]
         majority = accuracy(crowdwise.make("majority").fit(drawn.votes).posterior_, drawn.truth)
         rows.append([majority, *got])
         print(seed, drawn.votes, " ".join(f"{value:.4f}" for value in rows[-1]), flush=True)
-    majority, votes, votes_bound, moments, moments_bound, all_four, all_bound = np.array(rows).T
+    majority, votes, votes_bound, moments, moments_bound = np.array(rows).T
     rng = np.random.default_rng(0)
 
     def interval(difference):
@@ -88,7 +88,6 @@ def starts(seeds: int) -> str:
         table(header, [
             ["vote shares", f"{100 * votes.mean():.2f}", "", "", ""],
             line('`init="moments"`', moments, moments_bound),
-            line('`init="moments", restarts=4`', all_four, all_bound),
         ]),
     ])  # fmt: skip
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crowdwise.annotations import Annotations
 from crowdwise.encode import Where
-from crowdwise.errors import InputError
+from crowdwise.errors import DataWarning, InputError
 from tests.strategies import edges, small_votes
 
 COLUMNS = {"item": ["q", "p", "q", "r"], "annotator": ["b", "a", "a", "b"], "label": ["yes", "no", "no", "yes"]}
@@ -193,6 +193,7 @@ def test_mixed_types_become_text():
     assert votes.classes.tolist() == ["1", "3", "two"]
 
 
+@pytest.mark.filterwarnings("ignore:.*counts as a class")
 @pytest.mark.parametrize(
     ("label", "missing", "classes"),
     [
@@ -534,3 +535,11 @@ def test_importing_annotations_is_light():
     modules = "crowdwise, crowdwise.annotations, crowdwise.agreement, crowdwise.metrics, crowdwise.simulate, crowdwise.datasets"
     code = f"import sys, {modules}; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("word", ["NaN", "n/a", "NULL", "None"])
+def test_a_class_that_looks_missing_is_pointed_out(word: str) -> None:
+    with pytest.warns(DataWarning, match=f"'{word}' counts as a class; .*--missing {word}"):
+        votes = Annotations.from_arrays([1, 1], ["x", "y"], ["cat", word])
+    assert votes.n_classes == 2
+    assert Annotations.from_arrays([1, 1], ["x", "y"], ["cat", word], missing=[word]).n_missing == 1

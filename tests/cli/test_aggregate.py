@@ -20,7 +20,8 @@ def test_labels_go_to_stdout_and_the_account_to_stderr(run: Run) -> None:
     assert frame["label"].to_list() == ["cat", "dog", "cat", "dog"]
     assert "12 votes on 4 items by 3 annotators, 2 classes" in result.stderr
     assert "dawid-skene: converged" in result.stderr
-    assert "least reliable annotators: z" in result.stderr
+    # Four votes are too few to accuse anybody.
+    assert "least reliable" not in result.stderr
 
 
 def test_agreement_in_the_account_is_the_share_of_agreeing_pairs(run: Run) -> None:

@@ -43,7 +43,7 @@ def check_tables(n_annotators: int, n_classes: int, n_votes: int) -> None:
     if memory > _memory():
         raise InputError(
             f"{n_classes:,} different labels on {n_votes:,} votes: confusion matrices of {n_annotators:,} annotators "
-            f"would need about {memory / 1e9:.0f} GB of memory; is the label column the right one? (name it with label=... or --label)"
+            f"would need about {memory / 1e9:.0f} GB of memory; is this the label column? (name it: label=... or --label)"
         )
 
 

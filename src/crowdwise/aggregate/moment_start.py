@@ -1,12 +1,13 @@
 """``init="moments"``: a start of EM and variational Bayes that does not need a trustworthy majority.
 
-Four candidates run a short race: `cnmf` (pairs, full confusion matrices), `spectral-ds` (third moments),
-`pgd` (one accuracy per annotator, for thin designs) and vote shares. From the posterior of each a few
-Dawid-Skene EM steps are run, and the highest bound wins; ``restarts=2`` goes on from the two best, and
-``restarts=4`` from all four, so that it never ends below the bound of the vote's start. Classes are
-named by the head count of `crowdwise.engines.permutation`: the bound does not change when classes are
-renamed, so EM cannot mend a start in which consistent adversaries named them. Gold labels, a history of
-annotators or given class shares name classes themselves; the head count is left out then.
+Four starts: `cnmf` (pairs, full confusion matrices), `spectral-ds` (third moments), `pgd` (one accuracy
+per annotator, for thin designs) and vote shares. From the posterior of each a few Dawid-Skene EM steps
+are run; the method then goes on from all four and keeps the highest bound, so that it never ends below
+the bound of the vote's start. ``restarts`` above four adds random starts.
+
+Classes are named by the head count of `crowdwise.engines.permutation`: the bound does not change when
+classes are renamed, so EM cannot mend a start in which consistent adversaries named them. Gold labels, a
+history of annotators or given class shares name classes themselves; the head count is left out then.
 """
 
 from __future__ import annotations

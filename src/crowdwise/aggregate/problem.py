@@ -69,7 +69,7 @@ def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]
     if isinstance(init, str) and init == "moments":
         from crowdwise.aggregate.moment_start import moment_starts
 
-        starts = moment_starts(problem)[:restarts]
+        starts = moment_starts(problem)
         return [*starts, *(_random_start(problem, shares) for _ in range(restarts - len(starts)))]
     if isinstance(init, str):
         first = _named_start(problem, init, shares)

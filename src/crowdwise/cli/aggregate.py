@@ -55,7 +55,7 @@ def run(
     ] = None,
     warm_from: Annotated[
         Path | None,
-        typer.Option("--warm-from", metavar="DIR", help="Add these votes to a saved model's and go on from its fit."),
+        typer.Option("--warm-from", metavar="DIR", help="Add these votes to those of a saved model and fit them together."),
     ] = None,
     drop_spammers: DropSpammers = False,
     fdr: FalseDiscovery = 0.05,
