@@ -198,7 +198,9 @@ class Result:
         n_classes = self.votes.n_classes
         if n_classes < 2:
             return [None] * self.votes.n_annotators
-        joint = self.confusion * self.class_prior[None, :, None]
+        # From the counts: a model with one accuracy for all errors cannot say which one is common.
+        observed = self.concentration / self.concentration.sum(axis=2, keepdims=True)
+        joint = observed * self.class_prior[None, :, None]
         off = joint * (1 - np.eye(n_classes))
         worst = off.reshape(len(off), -1).argmax(axis=1)
         names = self.votes.classes

@@ -95,15 +95,19 @@ def emit(
     if path is not None and not to_stdout(path):
         write(frame, path, what, quiet, safe)
     elif to_stdout(path) or not sys.stdout.isatty():
-        print_csv(frame)
+        print_csv(frame, safe)
     else:
         print_table(frame, limit=limit)
         if frame.height > limit:
             print(f"... and {count(frame.height - limit, what)} more; write all with -o FILE")
 
 
-def print_csv(frame: pl.DataFrame) -> None:
+def print_csv(frame: pl.DataFrame, safe: bool = False) -> None:
     """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
+    if safe:
+        from crowdwise.io.writer import disarmed
+
+        frame = disarmed(frame)
     for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
         _write_stdout(part.write_csv(include_header=index == 0).encode())
 

@@ -131,10 +131,12 @@ def _worst_confusions(result: Result) -> list[str | None]:
     n_classes, names = result.votes.n_classes, result.votes.classes
     if n_classes < 2:
         return [None] * result.votes.n_annotators
-    joint = result.confusion * result.class_prior[None, :, None] * (1 - np.eye(n_classes))
+    # From the counts: a model with one accuracy for all errors cannot say which one is common.
+    observed = result.concentration / result.concentration.sum(axis=2, keepdims=True)
+    joint = observed * result.class_prior[None, :, None] * (1 - np.eye(n_classes))
     worst = joint.reshape(len(joint), -1).argmax(axis=1)
-    rate = result.confusion.reshape(len(joint), -1)[np.arange(len(joint)), worst]
+    rate = observed.reshape(len(joint), -1)[np.arange(len(joint)), worst]
     return [
-        f"{names[w // n_classes]} -> {names[w % n_classes]} ({share:.0%} of the time)" if n else None
+        f"{names[w // n_classes]} -> {names[w % n_classes]} ({share:.0%})" if n else None
         for w, share, n in zip(worst.tolist(), rate.tolist(), result.votes.votes_per_annotator.tolist(), strict=True)
     ]
