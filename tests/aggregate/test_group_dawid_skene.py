@@ -97,7 +97,7 @@ def test_explanations_of_groups_add_up() -> None:
 
 def test_without_groups_it_is_dawid_skene() -> None:
     votes, _ = crowd(0, 60, diagonal_crowd(6, 3, 0.75))
-    plain = make("dawid-skene").fit(votes)
+    plain = make("dawid-skene", tol=1e-5, max_iter=200).fit(votes)
     for groups in ("auto", {}, {0: "alone", 1: "too"}):
         np.testing.assert_allclose(fit(votes, groups=groups).posterior_, plain.posterior_, atol=1e-8)
 

@@ -20,9 +20,9 @@ from crowdwise.annotators.spammer import Spammer
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))
 
-# Their first division into subtypes or communities follows the order of the names, so that a few rounds differ
+# Their first division into subtypes, communities or clusters follows the order of the names, so that a few rounds differ
 # under other names; where the votes are clear they end at the same labels (below).
-SEEDED = ("ebcc", "cbcc")
+SEEDED = ("ebcc", "cbcc", "worker-cluster")
 examples = settings(max_examples=max(settings.default.max_examples // 10, 10), suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -121,10 +121,10 @@ class KOS(Aggregator):
             sums = segment_sum(cell, weight * y[of_vote], n_items * n_classes)
             matches = segment_sum(of_vote, weight * sums[cell], n_pairs) - square_p * y
             others = sums.reshape(n_items, n_classes).sum(axis=1)[pairs.item] - total_p * y
-            told = signed(matches, total_p * others)
+            told = _rounded(signed(matches, total_p * others), np.abs(sums))
             told = np.where(known >= 0, signed(right_p, total_p), told / _rms(told))
             total = segment_sum(pairs.annotator, told, votes.n_annotators) + earlier
-            y = total[pairs.annotator] - told
+            y = _rounded(total[pairs.annotator] - told, np.abs(told))
             size = _rms(y)
             y, total = y / size, total / size
         # Where nothing is known, annotators must be better than chance on average; an unlucky start on a small graph
@@ -150,6 +150,11 @@ class KOS(Aggregator):
         prior = prior.update(posterior[segment_sum(votes.item, weight, votes.n_items) > 0])
         part.infer(votes, prior.log_prob(), problem.known, posterior)
         return Fit(posterior, prior, part, trace={}, n_iter=self.rounds, converged=True)
+
+
+def _rounded(values: Floats, terms: Floats) -> Floats:
+    """Set to zero what is left of terms that cancel: rescaling would blow rounding up to a message."""
+    return np.where(np.abs(values) > 1e-10 * terms.max(initial=0.0), values, 0.0)
 
 
 def _rms(values: Floats) -> float:

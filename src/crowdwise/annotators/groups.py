@@ -83,13 +83,12 @@ class GroupConfusion:
         n_classes = votes.n_classes
         seen_pc = np.zeros_like(lambda_pc)
         counts_jkc = np.zeros_like(self.xi_jkc)
-        for k in range(n_classes):
-            joint_pc = self.xi_jkc[layout.group, k] * lambda_pc
-            mu = joint_pc.sum(axis=1, keepdims=True)
-            joint_pc *= q_pk[:, k, None] / np.where(mu > 0, mu, 1.0)
-            seen_pc += joint_pc
-            cell = layout.group[:, None] * n_classes + np.arange(n_classes)
-            counts_jkc[:, k] = segment_sum(cell.ravel(), joint_pc.ravel(), counts_jkc[:, k].size).reshape(-1, n_classes)
+        for j, rows in enumerate(self._rows_of_groups(layout.group)):
+            xi_kc, lambda_rc = self.xi_jkc[j], lambda_pc[rows]
+            mu = lambda_rc @ xi_kc.T
+            share_rk = q_pk[rows] / np.where(mu > 0, mu, 1.0)
+            seen_pc[rows] = lambda_rc * (share_rk @ xi_kc)
+            counts_jkc[j] = xi_kc * (share_rk.T @ lambda_rc)
         weight = kernels.NO_WEIGHT if votes.weight is None else votes.weight[layout.order]
         counts = kernels.confusion_counts(layout.ptr, votes.row[layout.order], weight, seen_pc, votes.n_annotators * n_classes)
         counts_alc = counts.reshape(votes.n_annotators, n_classes, n_classes)
@@ -162,6 +161,11 @@ class GroupConfusion:
         ptr = np.append(start, len(key))
         return _Layout(order, ptr, found // len(self.xi_jkc), found % len(self.xi_jkc))
 
+    def _rows_of_groups(self, group_p: Integers) -> list[Integers]:
+        """Positions of the pairs of every group, so that a group's sums are matrix products."""
+        order = np.argsort(group_p, kind="stable")
+        return np.split(order, np.searchsorted(group_p[order], np.arange(1, len(self.xi_jkc))))
+
     def _log_lambda(self, votes: Annotations, layout: _Layout) -> Floats:
         """Log-probability of the votes of every pair given what its group saw, [P, C]."""
         if len(layout.item) == 0:
@@ -174,8 +178,8 @@ class GroupConfusion:
         top = log_lambda_pc.max(axis=1, keepdims=True, initial=-np.inf)
         scaled = np.exp(log_lambda_pc - top)
         log_mu = np.empty_like(log_lambda_pc)
-        for k in range(log_lambda_pc.shape[1]):
-            log_mu[:, k] = log_floored(np.einsum("pc,pc->p", self.xi_jkc[group_p, k], scaled))
+        for xi_kc, rows in zip(self.xi_jkc, self._rows_of_groups(group_p), strict=True):
+            log_mu[rows] = log_floored(scaled[rows] @ xi_kc.T)
         log_mu += top
         alone = group_p == self.n_groups
         log_mu[alone] = log_lambda_pc[alone]
