@@ -130,7 +130,7 @@ class KOS(Aggregator):
         # Where nothing is known, annotators must be better than chance on average; an unlucky start on a small graph
         # can turn all signs at once.
         anchored = bool((known >= 0).any() or earlier.any())
-        turn = -1.0 if y.sum() < 0 and not anchored else 1.0
+        turn = -1.0 if y.sum() < -1e-9 * len(y) and not anchored else 1.0
         return turn * y, turn * total
 
     def _read(self, problem: Problem, part: SignedVotes) -> Fit:
