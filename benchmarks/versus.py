@@ -23,8 +23,8 @@ from time import perf_counter, sleep
 import numpy as np
 from page import provenance, put, table
 
-LIMIT = 180.0
-TURNS = 3
+LIMIT = 120.0
+TURNS = 2
 
 # method -> (crowd-kit class, extra settings of crowd-kit, iterations to time)
 PAIRS = {
