@@ -136,14 +136,19 @@ def draw(errors: dict[str, list[float]]) -> None:
     turn = f'transform="rotate(-90 15 {height / 2:.0f})" text-anchor="middle"'
     parts.append(f'<text x="15" y="{height / 2:.0f}" {turn}>error of confusion rows</text>')
     moment = [name for name in errors if METHODS[name].family == "moments"]
-    place = -np.inf
-    for name in sorted(errors, key=lambda one: errors[one][-1], reverse=True):
+    order = sorted(errors, key=lambda one: errors[one][-1], reverse=True)
+    # Names beside the ends of their curves, 13 apart, pushed down from above and up from below.
+    places = [float(y(errors[name][-1])) for name in order]
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + 13)
+    for i in range(len(places)):
+        places[-1 - i] = min(places[-1 - i], height - bottom - 13 * i)
+    for name, place in zip(order, places, strict=True):
         colour = colours[moment.index(name) % len(colours)] if name in moment else "#bbb"
         points = " ".join(f"{a:.1f},{y(value):.1f}" for a, value in zip(x, errors[name], strict=True))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{2 if name in moment else 1}"/>')
-        place = max(place + 13, y(errors[name][-1]))
         parts.append(
-            f'<text x="{x[-1] + 8:.0f}" y="{place + 4:.0f}" fill="{colour if name in moment else "#777"}">{name}</text>'
+            f'<text x="{x[-1] + 24:.0f}" y="{place + 4:.0f}" fill="{colour if name in moment else "#777"}">{name}</text>'
         )
     PICTURE.write_text("\n".join([*parts, "</svg>\n"]))
 

@@ -15,6 +15,7 @@ NUMBERS = "item,annotator,label\n0,0,3\n0,1,0\n1,0,0\n2,1,1\n"
 NAMES = {
     "tidy": "v.parquet", "wide": "v.csv", "answers": "v.txt", "label-studio": "v.json", "prodigy": "v.jsonl", "toloka": "v.tsv",
     "mturk": "v.csv", "appen": "v.csv", "zooniverse": "v.csv", "argilla": "v.json", "peerannot": "v.json",
+    "labelbox": "v.ndjson", "sagemaker": "v.jsonl", "doccano": "users",
 }  # fmt: skip
 
 
@@ -24,7 +25,9 @@ def test_round_trips_give_equal_votes(tmp_path: Path, to: str, text: str) -> Non
     votes = convert(write(tmp_path / "in.csv", text), tmp_path / NAMES[to], to=to)
     given = {"format": "wide"} if to == "wide" else {}
     again = read(tmp_path / NAMES[to], **given)
-    assert triples(again) == triples(votes)
+    # doccano keeps annotators as names of files, which are text.
+    expected = [(item, str(who), label) for item, who, label in triples(votes)] if to == "doccano" else triples(votes)
+    assert triples(again) == expected
     assert again.classes.tolist() == votes.classes.tolist()
     back = convert(tmp_path / NAMES[to], tmp_path / "back.csv", **given)
     assert triples(read(tmp_path / "back.csv")) == triples(back)
@@ -43,6 +46,16 @@ def test_gold_survives_where_there_is_a_place_for_it(tmp_path: Path, to: str) ->
     votes = read(tmp_path / NAMES[to])
     assert gold(votes) == {"a": "dog"}
     assert votes.classes.tolist() == ["cat", "cow", "dog"]
+
+
+def test_a_doccano_folder_is_new_and_whole(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.csv", "item,annotator,label\na,x,cat\na,../y,dog\n")
+    with pytest.raises(InputError, match=r"'\.\./y' cannot be the name of a file"):
+        convert(source, tmp_path / "users", to="doccano")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv"]
+    (tmp_path / "users").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        convert(write(tmp_path / "in.csv", TEXT), tmp_path / "users", to="doccano")
 
 
 def test_answers_files_hold_class_numbers(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ __all__ = ["convert"]
 _SUFFIX_OF = {
     "answers": (".txt",), "label-studio": (".json",), "prodigy": (".jsonl",), "argilla": (".json",), "peerannot": (".json",),
     "toloka": (".tsv",), "mturk": (".csv",), "appen": (".csv",), "zooniverse": (".csv",), "wide": (".csv", ".tsv"),
+    "labelbox": (".ndjson", ".jsonl"), "sagemaker": (".jsonl", ".manifest"),
 }  # fmt: skip
 _KEEPS_GOLD = ("tidy", "toloka", "appen", "label-studio", "zooniverse")
-_KEEPS_ITEMS = ("wide", "answers", "label-studio", "argilla", "peerannot")
+_KEEPS_ITEMS = ("wide", "answers", "label-studio", "argilla", "peerannot", "labelbox")
 
 
 def convert(
@@ -52,7 +53,7 @@ def convert(
         raise InputError(f"cannot convert to {to!r}{did_you_mean(to, list(DESTINATIONS))}; known are {', '.join(DESTINATIONS)}")
     if to in _SUFFIX_OF and not fspath(destination).lower().removesuffix(".gz").endswith(_SUFFIX_OF[to]):
         raise InputError(f"{fspath(destination)}: {to} files end in {' or '.join(_SUFFIX_OF[to])}; rename the destination")
-    if to not in _SUFFIX_OF:
+    if to == "tidy":
         table_suffix(destination)
     votes = source if isinstance(source, Annotations) else read(source, **read_options)
     _warn_of_losses(votes, to)

@@ -16,6 +16,7 @@ import polars as pl
 from crowdwise.annotations import Annotations
 from crowdwise.encode import series_of
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.io.lines import by_item, write_doccano, write_labelbox, write_sagemaker
 from crowdwise.io.source import AnyPath
 from crowdwise.io.writer import open_replacing, write_json, write_table
 
@@ -96,7 +97,7 @@ def _label_studio(votes: Annotations, path: AnyPath, safe: bool) -> None:
         return annotator if isinstance(annotator, int) else {"email": annotator}
 
     tasks = []
-    for item, gold, given in _by_item(votes):
+    for item, gold, given in by_item(votes):
         annotations = [
             {"completed_by": person(a), "was_cancelled": False, "ground_truth": False, "result": result(x)} for a, x in given
         ]
@@ -118,15 +119,15 @@ def _prodigy(votes: Annotations, path: AnyPath, safe: bool) -> None:
             "answer": "accept",
             "_annotator_id": annotator,
         }
-        for item, _, given in _by_item(votes)
+        for item, _, given in by_item(votes)
         for annotator, label in given
     )
     write_json(lines, path, lines=True)
 
 
 def _zooniverse(votes: Annotations, path: AnyPath, safe: bool) -> None:
-    gold = [(item, "gold", label, "true") for item, label, _ in _by_item(votes) if label is not None]
-    rows = [(item, annotator, label, "") for item, _, given in _by_item(votes) for annotator, label in given] + gold
+    gold = [(item, "gold", label, "true") for item, label, _ in by_item(votes) if label is not None]
+    rows = [(item, annotator, label, "") for item, _, given in by_item(votes) for annotator, label in given] + gold
     task = pl.struct(pl.lit("T0").alias("task"), pl.col("label").alias("value"))
     frame = pl.DataFrame({"label": series_of([row[2] for row in rows])}).select(
         pl.concat_str(pl.lit("["), task.struct.json_encode(), pl.lit("]"))
@@ -142,7 +143,7 @@ def _argilla(votes: Annotations, path: AnyPath, safe: bool) -> None:
     write_json(
         [
             {"id": item, "fields": {"item": str(item)}, "responses": {"label": [{"user_id": a, "value": x} for a, x in given]}}
-            for item, _, given in _by_item(votes)
+            for item, _, given in by_item(votes)
         ],
         path,
     )
@@ -150,7 +151,7 @@ def _argilla(votes: Annotations, path: AnyPath, safe: bool) -> None:
 
 def _peerannot(votes: Annotations, path: AnyPath, safe: bool) -> None:
     _check_repeats(votes)
-    write_json({str(item): {str(annotator): label for annotator, label in given} for item, _, given in _by_item(votes)}, path)
+    write_json({str(item): {str(annotator): label for annotator, label in given} for item, _, given in by_item(votes)}, path)
 
 
 def _check_cells(votes: Annotations, path: AnyPath) -> None:
@@ -173,18 +174,6 @@ def _check_repeats(votes: Annotations) -> None:
         )
 
 
-def _by_item(votes: Annotations) -> list[tuple[Any, Any, list[tuple[Any, Any]]]]:
-    """List every item with its gold label or None and its (annotator, label) pairs, as Python values."""
-    annotators, labels = votes.annotators.tolist(), votes.classes.tolist()
-    pairs = [(annotators[a], labels[k]) for a, k in zip(votes.annotator.tolist(), votes.label.tolist(), strict=True)]
-    gold = [-1] * votes.n_items if votes.gold is None else votes.gold.tolist()
-    starts = votes.item_ptr.tolist()
-    return [
-        (item, labels[gold[n]] if gold[n] >= 0 else None, pairs[starts[n] : starts[n + 1]])
-        for n, item in enumerate(votes.items.tolist())
-    ]
-
-
 DESTINATIONS: dict[str, tuple[str, Writer]] = {
     "tidy": ("a row per vote, in the format of the suffix; a column gold where known", _tidy),
     "wide": ("a row per item, a column per annotator", _wide),
@@ -201,6 +190,9 @@ DESTINATIONS: dict[str, tuple[str, Writer]] = {
         {"_golden": "false", "_tainted": "false"})),
     "zooniverse": ("Zooniverse classification CSV", _zooniverse),
     "argilla": ("Argilla records as JSON", _argilla),
+    "labelbox": ("Labelbox export v2 NDJSON", write_labelbox),
+    "sagemaker": ("SageMaker Ground Truth manifest with the answers of all workers", write_sagemaker),
+    "doccano": ("doccano: a new folder with a JSONL file per user", write_doccano),
     "peerannot": ("peerannot answers.json", _peerannot),
 }  # fmt: skip
 """Name, description and writer of every format that `convert` writes."""

@@ -54,4 +54,6 @@ def _answers(label: Record) -> dict[str, Any]:
 
 
 def _option(answer: Any) -> Any:
-    return answer.get("name") or answer.get("value") if isinstance(answer, dict) else answer
+    if not isinstance(answer, dict):
+        return answer
+    return answer.get("name") if answer.get("name") not in (None, "") else answer.get("value")
