@@ -11,6 +11,7 @@ from crowdwise.kernels import logistic
 from crowdwise.kernels import votes as kernels
 
 NONE_KNOWN = np.empty(0, np.int16)
+EACH_VOTE = np.empty(0, np.int32)
 PATHS = ["numpy", "compiled", "threads-1", "threads-2", "threads-3"]
 
 
@@ -73,10 +74,10 @@ class Case:
         )
         return posterior, evidence, change
 
-    def infer_voted(self) -> tuple[np.ndarray, float, float]:
+    def infer_voted(self, entry: np.ndarray = EACH_VOTE) -> tuple[np.ndarray, float, float]:
         posterior = self.before.copy()
         evidence, change = kernels.infer_voted(
-            self.item_ptr, self.label, self.base, self.bonus, self.log_prior, self.known, posterior
+            self.item_ptr, self.label, entry, self.weight, self.base, self.bonus, self.log_prior, self.known, posterior
         )
         return posterior, evidence, change
 
@@ -133,14 +134,19 @@ def test_posterior_evidence_and_change_equal_a_naive_loop(path: str, n_classes: 
     assert change == pytest.approx(expected_change, abs=1e-12)
 
 
-@pytest.mark.parametrize("variant", ["plain", "gold", "a prior per item"])
+@pytest.mark.parametrize("looked_up", [False, True], ids=["per vote", "per entry"])
+@pytest.mark.parametrize("variant", ["plain", "weights", "gold", "a prior per item"])
 @pytest.mark.parametrize("n_classes", [1, 2, 7, 100])
-def test_voted_inference_equals_a_naive_loop(path: str, n_classes: int, variant: str) -> None:
+def test_voted_inference_equals_a_naive_loop(path: str, n_classes: int, variant: str, looked_up: bool) -> None:
     case = Case(n_classes, seed=n_classes, **VARIANTS[variant])
-    posterior, evidence, change = case.infer_voted()
-    expected, expected_evidence, expected_change = naive(
-        case, lambda e, k: float(case.base[e]) + (float(case.bonus[e]) if case.label[e] == k else 0.0)
-    )
+    place = case.row % 5 if looked_up else np.arange(len(case.row))
+    posterior, evidence, change = case.infer_voted(place.astype(np.int32) if looked_up else EACH_VOTE)
+
+    def score(e: int, k: int) -> float:
+        weight = float(case.weight[e]) if len(case.weight) else 1.0
+        return weight * (float(case.base[place[e]]) + (float(case.bonus[place[e]]) if case.label[e] == k else 0.0))
+
+    expected, expected_evidence, expected_change = naive(case, score)
     np.testing.assert_allclose(posterior, expected, rtol=0, atol=1e-12)
     assert evidence == pytest.approx(expected_evidence, rel=1e-12, abs=1e-12)
     assert change == pytest.approx(expected_change, abs=1e-12)
@@ -155,6 +161,17 @@ def test_counts_equal_a_naive_loop(path: str, n_classes: int, weights: bool) -> 
         for e in range(case.item_ptr[n], case.item_ptr[n + 1]):
             expected[case.row[e]] += case.before[n] * (case.weight[e] if weights else 1.0)
     np.testing.assert_allclose(case.count(), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_voted_sums_equal_a_naive_loop(path: str, weights: bool) -> None:
+    case = Case(7, seed=1, weights=weights)
+    expected = np.zeros(case.n_rows)
+    for n in range(len(case.item_ptr) - 1):
+        for e in range(case.item_ptr[n], case.item_ptr[n + 1]):
+            expected[case.row[e]] += case.before[n, case.label[e]] * (case.weight[e] if weights else 1.0)
+    found = kernels.voted_sums(case.item_ptr, case.label, case.row, case.weight, case.before, case.n_rows)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_every_path_repeats_itself_to_the_bit(path: str) -> None:

@@ -57,7 +57,7 @@ class OneAccuracy:
 
     def update(self, votes: Annotations, posterior: Floats) -> OneAccuracy:
         """w_a = (expected right answers + pseudo-count) / (answers + pseudo-counts)."""
-        right = sum_by_annotator(votes, voted_mass(votes, posterior))
+        right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)
         total = sum_by_annotator(votes, np.ones(votes.n_votes))
         population = _accuracy(right.sum() + 1.0, max(total.sum() - right.sum(), 0.0) + 1.0)
         accuracy = _accuracy(right + self.right, np.maximum(total - right, 0.0) + self.wrong)
@@ -66,7 +66,7 @@ class OneAccuracy:
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step."""
         miss, gain = self._evidence()
-        return infer_by_votes(votes, miss[votes.annotator], gain[votes.annotator], log_prior, known, posterior)
+        return infer_by_votes(votes, miss, gain, log_prior, known, posterior, votes.annotator)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """log P(vote | class), [len(index), K]."""

@@ -58,7 +58,7 @@ class BetaAccuracy:
             # With one class every vote is right, whatever w says.
             return self
         if self.prior_acr.shape[1] == 1:
-            right = sum_by_annotator(votes, voted_mass(votes, posterior))[:, None]
+            right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)[:, None]
             total = sum_by_annotator(votes, np.ones(votes.n_votes))[:, None]
         else:
             counts = counts_of(votes, posterior)

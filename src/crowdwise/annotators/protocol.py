@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 Self = TypeVar("Self", bound="AnnotatorModel")
 
+_EACH_VOTE: Integers = np.empty(0, np.int32)
+
 
 class AnnotatorModel(Protocol):
     """The parts of a method that know annotators.
@@ -77,12 +79,19 @@ def infer_by_table(
 
 
 def infer_by_votes(
-    votes: Annotations, base_e: Floats, bonus_e: Floats, log_prior: Floats, known: Integers, posterior: Floats
+    votes: Annotations,
+    base: Floats,
+    bonus: Floats,
+    log_prior: Floats,
+    known: Integers,
+    posterior: Floats,
+    entry: Integers = _EACH_VOTE,
 ) -> tuple[float, float]:
-    """Inference for models in which a vote speaks only for the class it names: O(E), no factor K."""
-    if votes.weight is not None:
-        base_e, bonus_e = base_e * votes.weight, bonus_e * votes.weight
-    return kernels.infer_voted(votes.item_ptr, votes.label, base_e, bonus_e, log_prior, known, posterior)
+    """Inference for models in which a vote speaks only for the class it names: O(E), no factor K.
+
+    `base` and `bonus` hold one number per vote, or per what `entry` points every vote at (its annotator, its row).
+    """
+    return kernels.infer_voted(votes.item_ptr, votes.label, entry, weight_of(votes), base, bonus, log_prior, known, posterior)
 
 
 def voted_log_lik(votes: Annotations, index: Integers, base_e: Floats, bonus_e: Floats) -> Floats:
@@ -105,9 +114,9 @@ def counts_of(votes: Annotations, posterior: Floats) -> Floats:
     return counts.reshape(n_annotators, n_classes, posterior.shape[1])
 
 
-def voted_mass(votes: Annotations, posterior: Floats) -> Floats:
-    """Posterior probability of the class that each vote names, [E]."""
-    return np.asarray(posterior[votes.item, votes.label])
+def voted_mass(votes: Annotations, posterior: Floats, entry: Integers, size: int) -> Floats:
+    """Weighted sum of the posterior of the class voted, over the votes of each annotator or row, [size]."""
+    return kernels.voted_sums(votes.item_ptr, votes.label, entry, weight_of(votes), posterior, size)
 
 
 def sum_by_annotator(votes: Annotations, values_e: Floats) -> Floats:

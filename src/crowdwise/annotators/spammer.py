@@ -51,13 +51,13 @@ class Spammer:
         exp(E log theta) / (exp(E log theta) + exp(E log (1 - theta) + E log xi_l)); otherwise never.
         """
         log_honest, log_spam = self._log_terms()
-        row = votes.row
-        trusted = voted_mass(votes, posterior) * np.exp(log_honest - np.logaddexp(log_honest, log_spam)).ravel()[row]
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
         n_annotators, n_classes = self.habit_al.shape
-        honest = segment_sum(votes.annotator, trusted * weight, n_annotators)
-        habit = segment_sum(row, (1 - trusted) * weight, n_annotators * n_classes)
-        habit = habit.reshape(n_annotators, n_classes)
+        size = n_annotators * n_classes
+        # Honesty given a right vote depends on (annotator, label) only, so votes can be summed by row first.
+        voted = voted_mass(votes, posterior, votes.row, size).reshape(n_annotators, n_classes)
+        trusted = voted * np.exp(log_honest - np.logaddexp(log_honest, log_spam))
+        given = segment_sum(votes.row, votes.weight, size).reshape(n_annotators, n_classes)
+        honest, habit = trusted.sum(axis=1), np.maximum(given - trusted, 0.0)
         return replace(
             self,
             honest_a=self.honest0 + np.column_stack([honest, habit.sum(axis=1)]),
@@ -67,7 +67,7 @@ class Spammer:
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step over labels and honesty together."""
         base, bonus = self._evidence()
-        return infer_by_votes(votes, base[votes.row], bonus[votes.row], log_prior, known, posterior)
+        return infer_by_votes(votes, base, bonus, log_prior, known, posterior, votes.row)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """Evidence of each vote, [len(index), K]."""

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ability_terms", "add_counts", "easiness_terms", "infer_logs", "infer_products", "infer_voted"]
+__all__ = ["ability_terms", "add_counts", "add_voted", "easiness_terms", "infer_logs", "infer_products", "infer_voted"]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
@@ -130,13 +130,18 @@ def infer_voted(
     stop: int,
     item_ptr: Integers,
     label: Integers,
+    entry: Integers,
+    weight: Floats,
     base: Floats,
     bonus: Floats,
     log_prior: Floats,
     known: Integers,
     posterior: Floats,
 ) -> tuple[float, float]:
-    """Posterior where a vote adds `base` to every class and `bonus` to the class it names: O(votes)."""
+    """Posterior where a vote adds `base` to every class and `bonus` to the class it names: O(votes).
+
+    Both are looked up at the vote's `entry` (an annotator, say), or at the vote itself where `entry` is empty.
+    """
     n_classes = posterior.shape[1]
     per_item = 1 if log_prior.shape[0] > 1 else 0
     scores = np.empty(n_classes)
@@ -145,8 +150,10 @@ def infer_voted(
         for k in range(n_classes):
             scores[k] = log_prior[n * per_item, k]
         for e in range(item_ptr[n], item_ptr[n + 1]):
-            evidence += base[e]
-            scores[label[e]] += bonus[e]
+            w = weight[e] if len(weight) else 1.0
+            i = entry[e] if len(entry) else e
+            evidence += w * base[i]
+            scores[label[e]] += w * bonus[i]
         log_total, moved = _store(scores, known[n] if len(known) else -1, posterior[n])
         evidence += log_total
         change = max(change, moved)
@@ -165,6 +172,24 @@ def add_counts(
             w = weight[e] if len(weight) else 1.0
             for k in range(n_classes):
                 counts[r, k] += w * posterior[n, k]
+
+
+@compiled
+def add_voted(
+    start: int,
+    stop: int,
+    item_ptr: Integers,
+    label: Integers,
+    entry: Integers,
+    weight: Floats,
+    posterior: Floats,
+    sums: Floats,
+) -> None:
+    """Add the posterior of the class that each vote names to the vote's entry of `sums`."""
+    for n in range(start, stop):
+        for e in range(item_ptr[n], item_ptr[n + 1]):
+            w = weight[e] if len(weight) else 1.0
+            sums[entry[e]] += w * posterior[n, label[e]]
 
 
 @compiled

@@ -37,6 +37,7 @@ __all__ = [
     "item_of_votes",
     "n_threads",
     "vote_shares",
+    "voted_sums",
 ]
 
 Floats = NDArray[np.float64]
@@ -84,18 +85,48 @@ def infer_table(
 
 
 def infer_voted(
-    item_ptr: Integers, label: Integers, base: Floats, bonus: Floats, log_prior: Floats, known: Integers, posterior: Floats
+    item_ptr: Integers,
+    label: Integers,
+    entry: Integers,
+    weight: Floats,
+    base: Floats,
+    bonus: Floats,
+    log_prior: Floats,
+    known: Integers,
+    posterior: Floats,
 ) -> tuple[float, float]:
-    """Like `infer_table` for models in which a vote adds `base` to all classes and `bonus` to its own: O(E)."""
+    """Like `infer_table` for models in which a vote adds `base` to all classes and `bonus` to its own: O(E).
+
+    Both are looked up at the vote's `entry` (an annotator, say), or at the vote itself where `entry` is empty.
+    """
     if len(label) < COMPILED_FROM:
         n_items, n_classes = posterior.shape
+        if len(entry):
+            base, bonus = base[entry], bonus[entry]
+        if len(weight):
+            base, bonus = base * weight, bonus * weight
         cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
         scores = segment_sum(cell, bonus, n_items * n_classes).reshape(n_items, n_classes) + log_prior
         log_evidence, change = softmax_into(scores, known, posterior)
         return log_evidence + float(base.sum()), change
     from crowdwise.kernels import loops
 
-    return _combine(item_ptr, loops.infer_voted, item_ptr, label, base, bonus, log_prior, known, posterior)
+    return _combine(item_ptr, loops.infer_voted, item_ptr, label, entry, weight, base, bonus, log_prior, known, posterior)
+
+
+def voted_sums(item_ptr: Integers, label: Integers, entry: Integers, weight: Floats, posterior: Floats, size: int) -> Floats:
+    """Sum over the votes of each entry of the posterior of the class voted, [size]."""
+    if len(label) < COMPILED_FROM:
+        mass = posterior[item_of_votes(item_ptr), label]
+        return segment_sum(entry, mass * weight if len(weight) else mass, size)
+    from crowdwise.kernels import loops
+
+    def add(start: int, stop: int) -> Floats:
+        sums = np.zeros(size)
+        loops.add_voted(start, stop, item_ptr, label, entry, weight, posterior, sums)
+        return sums
+
+    return np.asarray(sum(in_ranges(item_ptr, add)))
 
 
 def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterior: Floats, n_rows: int) -> Floats:
