@@ -12,7 +12,8 @@ from tests.aggregate.helpers import crowd, diagonal_crowd, quiet
 
 import crowdwise
 import crowdwise.io
-from crowdwise.aggregate.registry import make
+from crowdwise.aggregate.problem import MOMENT_STARTS
+from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.annotations import Annotations
 from crowdwise.engines.composite import composite_em
 from crowdwise.engines.moments import Cooccurrence, others_table
@@ -261,3 +262,19 @@ def test_real_sets(dataset: str, shared_data: Path) -> None:
                 continue
             got = accuracy(make(name).fit(votes).posterior_, truth)
             assert got >= floor["one-coin" if name in ONE_COIN else "majority"] - 0.02, name
+
+
+@pytest.mark.parametrize("name", MOMENT_STARTS)
+def test_every_moment_method_can_start_another(name: str) -> None:
+    votes, truth = crowd(5, 400, diagonal_crowd(8, 2 if name == "eigen" else 3, 0.75))
+    for method in ("dawid-skene", "bayes-gc"):
+        started = make(method, init=name).fit(votes)
+        # Where nothing is in doubt, all starts lead to the same place.
+        plain = make(method).fit(votes)
+        assert started.converged_
+        np.testing.assert_allclose(started.posterior_, plain.posterior_, atol=1e-2)
+        assert np.mean(started.result_.codes == truth) > 0.9
+
+
+def test_the_registry_and_the_list_of_starts_agree() -> None:
+    assert set(MOMENT_STARTS) == {name for name, method in METHODS.items() if method.family == "moments"}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.problem import Problem, carried_posterior, positions, start_posteriors
+from crowdwise.aggregate.problem import MOMENT_STARTS, Problem, carried_posterior, positions, start_posteriors
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.annotations import Annotations
 from crowdwise.encode import translate
@@ -287,8 +287,9 @@ class IterativeAggregator(Aggregator):
     )
     init: Any = setting(
         "votes",
-        'Start: vote shares ("votes"), majority labels ("hard-votes"), "random", "one-coin", "moments", or a posterior [N, K].',
-        choices=("votes", "hard-votes", "random", "one-coin", "moments"),
+        'Start: vote shares ("votes"), majority labels ("hard-votes"), "random", "one-coin", "moments" (the best of several), '
+        "a moment method by its name, or a posterior [N, K].",
+        choices=("votes", "hard-votes", "random", "one-coin", "moments", *MOMENT_STARTS),
         free=True,
     )
     restarts: int = setting(

@@ -18,9 +18,12 @@ from crowdwise.kernels.votes import vote_shares
 from crowdwise.priors.marginals import Marginals
 from crowdwise.result import Result
 
-__all__ = ["Problem", "carried_posterior", "positions", "start_posteriors"]
+__all__ = ["MOMENT_STARTS", "Problem", "carried_posterior", "positions", "start_posteriors"]
 
 Floats = NDArray[np.float64]
+
+# Moment methods whose estimate, without its EM steps, may start another method (registry names).
+MOMENT_STARTS = ("spectral-ds", "tensor-admm", "multi-spa", "cnmf", "sym-nmf", "eigen", "pgd", "m-msr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +98,10 @@ def _named_start(problem: Problem, init: str, shares: Floats) -> Floats:
         uniform = np.full(problem.votes.n_classes, 1 / problem.votes.n_classes)
         given = uniform if problem.class_prior is None else problem.class_prior
         return OneCoin()._fit(replace(problem, class_prior=given, progress=None)).posterior
+    if init in MOMENT_STARTS:
+        from crowdwise.aggregate.registry import make
+
+        return make(init, polish=0)._fit(replace(problem, progress=None)).posterior
     return shares
 
 
