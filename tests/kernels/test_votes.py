@@ -163,6 +163,16 @@ def test_counts_equal_a_naive_loop(path: str, n_classes: int, weights: bool) -> 
     np.testing.assert_allclose(case.count(), expected, rtol=1e-12, atol=1e-12)
 
 
+def test_no_votes_are_no_evidence(path: str) -> None:
+    posterior, none = np.zeros((2, 3)), np.empty(0)
+    evidence, _ = kernels.infer_voted(
+        np.zeros(3, np.int64), np.empty(0, np.int16), EACH_VOTE, none, np.ones(4), np.ones(4),
+        np.log([[0.5, 0.3, 0.2]]), NONE_KNOWN, posterior,
+    )  # fmt: skip
+    assert evidence == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(posterior, [[0.5, 0.3, 0.2]] * 2)
+
+
 @pytest.mark.parametrize("weights", [False, True])
 def test_voted_sums_equal_a_naive_loop(path: str, weights: bool) -> None:
     case = Case(7, seed=1, weights=weights)

@@ -101,7 +101,8 @@ def infer_voted(
     """
     if len(label) < COMPILED_FROM:
         n_items, n_classes = posterior.shape
-        if len(entry):
+        # Without any vote, an empty `entry` still means that nothing is looked up.
+        if len(entry) or len(label) == 0:
             base, bonus = base[entry], bonus[entry]
         if len(weight):
             base, bonus = base * weight, bonus * weight
