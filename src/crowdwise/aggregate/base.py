@@ -84,8 +84,8 @@ class Aggregator:
         """Fold in new votes (new items, annotators and classes too): the fit to all votes together.
 
         Large fits go on from the present posterior. Small ones take milliseconds and start where a
-        fit starts: on thin data the bound has several optima, and going on from an earlier one ended
-        in another than the fit to all votes in more than half of sixty crowds of 600 votes.
+        fit starts: on thin data the bound has several optima, and going on from an earlier one
+        often ends in another than the fit to all votes does.
         """
         check_settings(self)
         earlier = self._fitted()

@@ -9,10 +9,9 @@ Notes
 -----
 Defaults are the paper's, whose tasks are binary: alpha0 = 1.1, 5 on the diagonal, 2 beside it. With
 more classes the 2 is spread over the K - 1 wrong answers, so that the prior expects the same accuracy
-(5 / 7) for any K; 2 for each would expect 2.5 % at K = 100 and loses 0.8 points on average over twelve
-real sets. `off_diagonal` overrides it. Confusion matrices are reported as posterior means;
-`result_.concentration` holds the Dirichlet parameters and `result_.confusion_sd` their standard
-deviations. Cost per iteration: O(E K).
+(5 / 7) for any K; 2 for each would expect 2.5 % at K = 100. `off_diagonal` overrides it. Confusion
+matrices are reported as posterior means; `result_.concentration` holds the Dirichlet parameters and
+`result_.confusion_sd` their standard deviations. Cost per iteration: O(E K).
 
 References
 ----------

@@ -9,7 +9,7 @@ A MAP estimate under Beta(1 + right, 1 + wrong); the defaults 2 and 1 make it th
 under Beta(2, 1), so that nobody is infallible after one right answer. One number per annotator suits
 annotators with few votes; where classes are confused in one direction more than in the other it can
 lose to majority vote. Class shares default to uniform: learned ones and symmetric annotators feed
-each other (on a set of bird photographs this cost 14 points). Cost per iteration: O(E), no factor K.
+each other. Cost per iteration: O(E), no factor K.
 """
 
 from __future__ import annotations
