@@ -10,6 +10,7 @@ __all__ = [
     "CrowdwiseError",
     "CrowdwiseWarning",
     "DataWarning",
+    "DivergedError",
     "InputError",
     "MissingExtraError",
     "NotFittedError",
@@ -36,6 +37,10 @@ class NotFittedError(CrowdwiseError, ValueError, AttributeError):
 
 class MissingExtraError(CrowdwiseError, ImportError):
     """An optional dependency is absent; the message names the extra to install."""
+
+
+class DivergedError(CrowdwiseError, ArithmeticError):
+    """Training left the finite numbers; the message says what to change."""
 
 
 class CrowdwiseWarning(UserWarning):

@@ -1,0 +1,107 @@
+"""The votes of a minibatch, cut from an edge list that is permuted once per epoch.
+
+One epoch orders the items at random and lays their votes out in the same order, in a handful of
+vector operations; every batch is then a slice of these arrays. Memory grows with the votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["Batch", "VoteList"]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Items of a step and their votes, as codes.
+
+    Attributes
+    ----------
+    rows : [B]
+        Positions of the items among all items.
+    position : [E_b]
+        For every vote, which of the B rows it is on; ascending.
+    entry : [E_b]
+        ``annotator * K + label`` of every vote: a row of a table [A * L, ...].
+    vote : [E_b]
+        Positions of the votes in the edge list.
+    weight : [E_b]
+        Weight of every vote, times the weight of its item.
+    item_weight : [B]
+        Weight of every item (class weights for imbalance; ones without).
+    n_classes : int
+        K.
+    epoch : int
+        Epochs finished before this one.
+    features : [B, D] or None
+        What the network's last linear layer read, for heads that ask for it.
+    """
+
+    rows: Tensor
+    position: Tensor
+    entry: Tensor
+    vote: Tensor
+    weight: Tensor
+    item_weight: Tensor
+    n_classes: int
+    epoch: int = 0
+    features: Tensor | None = None
+
+    @property
+    def annotator(self) -> Tensor:
+        """Annotator of every vote, [E_b]."""
+        return torch.div(self.entry, self.n_classes, rounding_mode="floor")
+
+    @property
+    def label(self) -> Tensor:
+        """Label of every vote, [E_b]."""
+        return self.entry % self.n_classes
+
+    def sum_by_item(self, values: Tensor) -> Tensor:
+        """Sum one row per vote over the votes of each item, [B, ...]."""
+        return values.new_zeros((len(self.rows), *values.shape[1:])).index_add_(0, self.position, values)
+
+
+class VoteList:
+    """The edge list of `Annotations` as tensors."""
+
+    def __init__(self, votes: Annotations, dtype: torch.dtype, device: torch.device, item_weight: Any = None) -> None:
+        def tensor(values: Any, kind: torch.dtype) -> Tensor:
+            return torch.tensor(np.asarray(values), dtype=kind, device=device)
+
+        self.n_classes = votes.n_classes
+        self.n_items = votes.n_items
+        self.start = tensor(votes.item_ptr[:-1], torch.int64)
+        self.count = tensor(np.diff(votes.item_ptr), torch.int64)
+        self.entry = tensor(votes.row, torch.int64)
+        self.item_weight = tensor(np.ones(votes.n_items) if item_weight is None else item_weight, dtype)
+        weight = None if votes.weight is None else tensor(votes.weight, dtype)
+        self.weight = weight
+
+    def batches(self, order: Tensor, size: int, epoch: int = 0) -> Iterator[Batch]:
+        """Cut the items of `order` into batches of `size`, each with its votes."""
+        count = self.count[order]
+        stop = count.cumsum(0)
+        n_votes = int(stop[-1]) if len(order) else 0
+        each = torch.arange(n_votes, device=order.device)
+        vote = each + torch.repeat_interleave(self.start[order] - (stop - count), count, output_size=n_votes)
+        place = torch.repeat_interleave(torch.arange(len(order), device=order.device), count, output_size=n_votes)
+        entry = self.entry[vote]
+        item_weight = self.item_weight[order]
+        weight = item_weight[place] if self.weight is None else self.weight[vote] * item_weight[place]
+        edge = [0, *stop[torch.arange(size, len(order) + size, size, device=order.device).clamp_(max=len(order)) - 1].tolist()]
+        for number, first in enumerate(range(0, len(order), size)):
+            items = slice(first, first + size)
+            own = slice(edge[number], edge[number + 1])
+            yield Batch(
+                order[items], place[own] - first, entry[own], vote[own], weight[own], item_weight[items], self.n_classes, epoch
+            )

@@ -1,0 +1,83 @@
+"""Networks where the user brings none: sized from the data, standardising their input themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from crowdwise.engines.gradient.rows import Rows
+
+__all__ = ["NETWORKS", "build_network", "default_spec"]
+
+NETWORKS = ("auto", "linear", "mlp", "cnn")
+# Rows from which the mean and spread of the features are estimated.
+_SAMPLE = 20_000
+
+
+class Standardise(nn.Module):
+    """Subtract the mean and divide by the spread of the training features; constants become zero."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(width))
+
+    mean: Tensor
+    scale: Tensor
+
+    def fit(self, rows: Tensor) -> None:
+        """Take mean and spread (over all but the channel axis) from a sample of rows."""
+        axes = [0, *range(2, rows.ndim)]
+        rows = rows.double()
+        spread = rows.std(axes, correction=0)
+        self.mean.copy_(rows.mean(axes))
+        # A constant column carries nothing; its spread is rounding noise.
+        constant = spread <= 1e-12 * rows.abs().amax(axes).clamp(min=1)
+        self.scale.copy_(torch.where(constant, torch.ones_like(spread), spread))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """[B, D] or [B, C, H, W]."""
+        shape = (1, -1, *([1] * (rows.ndim - 2)))
+        return (rows.to(self.mean.dtype) - self.mean.reshape(shape)) / self.scale.reshape(shape)
+
+
+def default_spec(kind: str, rows: Rows, n_classes: int, dropout: float | None) -> dict[str, Any]:
+    """Plain values from which `build_network` makes a network for these rows: what a saved model keeps."""
+    if kind == "auto":
+        kind = "cnn" if len(rows.shape) == 3 else "mlp"
+    # A power of two near the root of the number of rows: enough to fit, too little to memorise at once.
+    width = 2 ** min(9, max(6, round(math.log2(max(len(rows), 2)) / 2)))
+    return {"kind": kind, "shape": list(rows.shape), "n_classes": n_classes, "width": width, "dropout": dropout}
+
+
+def build_network(spec: dict[str, Any], rows: Rows | None = None) -> nn.Module:
+    """Make the network of a `default_spec`; `rows` fit its standardisation (a saved model brings its own)."""
+    kind, shape, n_classes, width = spec["kind"], spec["shape"], spec["n_classes"], spec["width"]
+    standardise = Standardise(shape[0] if kind == "cnn" else math.prod(shape))
+    if rows is not None and len(rows):
+        sample = rows.take(torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE)))
+        standardise.fit(sample if kind == "cnn" else sample.flatten(1))
+    if kind == "cnn":
+        dropout = 0.25 if spec["dropout"] is None else spec["dropout"]
+        return nn.Sequential(standardise, *_convolutions(shape, dropout), nn.LazyLinear(n_classes))
+    head: list[nn.Module] = [nn.Flatten(), standardise]
+    n_inputs = math.prod(shape)
+    if kind == "linear":
+        return nn.Sequential(*head, nn.Linear(n_inputs, n_classes))
+    dropout = 0.5 if spec["dropout"] is None else spec["dropout"]
+    return nn.Sequential(*head, nn.Linear(n_inputs, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, n_classes))
+
+
+def _convolutions(shape: list[int], dropout: float) -> list[nn.Module]:
+    """Two or three blocks of 3x3 convolutions that halve the image, then pooling to 4 x 4."""
+    layers: list[nn.Module] = []
+    channels, size = shape[0], min(shape[1:])
+    for width in (32, 64, 128):
+        if size < 4:
+            break
+        layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]
+        channels, size = width, size // 2
+    return [*layers, nn.AdaptiveAvgPool2d(4 if size >= 4 else 1), nn.Flatten(), nn.Dropout(dropout)]

@@ -1,0 +1,145 @@
+"""Where the rows of a batch come from: tensors, arrays, memory-mapped or sparse ones, and torch datasets.
+
+A source answers `take(index)` with the rows at these positions as one tensor, so a minibatch is one
+slice and no Python runs per row (datasets without `__getitems__` excepted).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from crowdwise.errors import InputError
+
+__all__ = ["Rows", "rows_of"]
+
+# Rows of a memory-mapped array that stay neighbours when an epoch is shuffled: whole pages are read, not single rows.
+_RUN = 64
+
+
+class Rows(Protocol):
+    """A source of rows."""
+
+    run: int  # neighbours that an epoch keeps together
+    shape: tuple[int, ...]  # of one row
+
+    def __len__(self) -> int: ...
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        """Rows at these positions, as the network takes them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _TensorRows:
+    tensor: torch.Tensor
+    dtype: torch.dtype
+    run: int = 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return _shaped(self.tensor[:1], self.dtype).shape[1:]
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        return _shaped(self.tensor.index_select(0, index.to(self.tensor.device)), self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _ArrayRows:
+    """A memory-mapped array: only the rows asked for are ever read."""
+
+    array: NDArray[Any]
+    dtype: torch.dtype
+    run: int = _RUN
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.take(torch.zeros(1, dtype=torch.int64)).shape[1:]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        return _shaped(torch.from_numpy(np.asarray(self.array[index.cpu().numpy()])), self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _SparseRows:
+    """A scipy matrix in CSR form; a batch of it is dense."""
+
+    matrix: Any
+    dtype: torch.dtype
+    run: int = 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (int(self.matrix.shape[1]),)
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(self.matrix[index.cpu().numpy()].toarray()).to(self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _DatasetRows:
+    """A torch dataset; the first element of each sample is the row."""
+
+    dataset: Any
+    dtype: torch.dtype
+    run: int = 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.take(torch.zeros(1, dtype=torch.int64)).shape[1:]
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        wanted = index.tolist()
+        many = getattr(self.dataset, "__getitems__", None)
+        samples = many(wanted) if many is not None else [self.dataset[i] for i in wanted]
+        rows = [sample[0] if isinstance(sample, tuple | list) else sample for sample in samples]
+        stacked = torch.utils.data.default_collate(rows)
+        return stacked.to(self.dtype) if stacked.is_floating_point() else stacked
+
+
+def rows_of(features: Any, dtype: torch.dtype) -> Rows:
+    """Wrap features in a source of rows.
+
+    Floats become `dtype`; uint8 images are scaled to [0, 1] and turned to channels first; wider
+    integers stay as they are, for networks that embed tokens.
+    """
+    if isinstance(features, torch.utils.data.TensorDataset):
+        features = features.tensors[0]
+    if isinstance(features, torch.Tensor):
+        return _TensorRows(features.detach(), dtype)
+    if hasattr(features, "tocsr"):
+        return _SparseRows(features.tocsr(), dtype)
+    if isinstance(features, np.ndarray):
+        mapped = isinstance(features, np.memmap) or isinstance(features.base, np.memmap)
+        if mapped:
+            return _ArrayRows(features, dtype)
+        plain = np.ascontiguousarray(features)
+        return _TensorRows(torch.from_numpy(plain if plain.flags.writeable else plain.copy()), dtype)
+    if hasattr(features, "__getitem__") and hasattr(features, "__len__"):
+        return _DatasetRows(features, dtype)
+    raise InputError(f"features must be an array, a sparse matrix, a tensor or a torch Dataset; got {type(features).__name__}")
+
+
+def _shaped(rows: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if rows.dtype == torch.uint8:
+        if rows.ndim == 3:
+            rows = rows[:, None]
+        elif rows.ndim == 4 and rows.shape[3] in (1, 3, 4):
+            rows = rows.permute(0, 3, 1, 2)
+        return rows.to(dtype) / 255
+    return rows.to(dtype) if rows.is_floating_point() else rows

@@ -1,0 +1,303 @@
+"""Engine 2: train a network and a head on votes, end to end.
+
+One loop for every network of the project: pre-batched slices, Adam or any optimiser, early stopping on
+held-out votes (no true labels needed), clipping, mixed precision, checkpoints that resume to the same
+bits, and data parallelism. Every epoch draws its randomness from (seed, epoch).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from crowdwise.engines.gradient import checkpoint as files
+from crowdwise.engines.gradient.batch import Batch, VoteList
+from crowdwise.engines.gradient.head import Head
+from crowdwise.engines.gradient.optimisers import make_optimiser, make_scheduler
+from crowdwise.engines.gradient.parallel import Group
+from crowdwise.engines.gradient.rows import Rows
+from crowdwise.errors import DivergedError
+
+__all__ = ["History", "Plan", "Trainer", "seeded"]
+
+Progress = Callable[[int, float, float], None]
+
+# Rows per step where no gradient is needed.
+_EVALUATED = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How to train.
+
+    Attributes
+    ----------
+    optimiser, scheduler
+        See `crowdwise.engines.gradient.optimisers`.
+    clip : float or None
+        Largest norm of the gradient.
+    patience : int
+        Epochs without a better held-out score after which training stops.
+    earliest : int
+        Epochs that are never judged: warm-ups.
+    mixed : bool
+        Run the network in bfloat16 where it is safe.
+    checkpoint : Path or None
+        File to resume from and to write after an epoch.
+    fingerprint : str
+        Says which data and settings a checkpoint belongs to.
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    head_learning_rate: float
+    weight_decay: float
+    optimiser: Any
+    scheduler: Any
+    clip: float | None
+    patience: int
+    earliest: int
+    seed: int
+    device: torch.device
+    mixed: bool = False
+    checkpoint: Path | None = None
+    fingerprint: str = ""
+
+
+@dataclass
+class History:
+    """What happened: loss per epoch, minus the mean log-probability of a held-out vote, and the epoch kept."""
+
+    loss: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+    best: int = 0
+    stopped_early: bool = False
+
+
+class Trainer:
+    """A network, a head, their data and a plan.
+
+    Parameters
+    ----------
+    rows, votes
+        The items and their votes, in the same order.
+    train, held_out : index tensors
+        Items to train on, and items whose votes only judge.
+    known : [N] or None
+        Class codes of items with gold labels, -1 elsewhere; they are learned like certain labels.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        head: Head,
+        rows: Rows,
+        votes: VoteList,
+        plan: Plan,
+        *,
+        train: Tensor,
+        held_out: Tensor,
+        known: Tensor | None = None,
+    ) -> None:
+        self.network, self.head, self.rows, self.votes, self.plan = network, head, rows, votes, plan
+        self.train, self.held_out, self.known = train, held_out, known
+        self.group = Group()
+        self.history = History()
+        self.tap = FeatureTap(network) if head.reads_features else None
+        self.group.same_start(network)
+        groups = [{"params": list(network.parameters()), "lr": plan.learning_rate, "weight_decay": plan.weight_decay}]
+        own = [p for p in head.parameters() if p.requires_grad]
+        if own:
+            groups.append({"params": own, "lr": plan.head_learning_rate, "weight_decay": 0.0})
+        self.optimiser = make_optimiser(plan.optimiser, groups)
+        steps = -(-len(train) // plan.batch_size) * plan.epochs
+        self.scheduler = make_scheduler(plan.scheduler, self.optimiser, max(steps, 1))
+        self._best: dict[str, Tensor] = {}
+
+    # -- the loop ------------------------------------------------------------------------------
+
+    def run(self, progress: Progress | None = None) -> History:
+        """Train, from the checkpoint if there is one; leave the best weights in the network and the head."""
+        plan, history = self.plan, self.history
+        self._resume()
+        for epoch in range(len(history.loss), plan.epochs):
+            if history.stopped_early:
+                break
+            with seeded(plan.seed, epoch, self.group.rank, plan.device):
+                self.head.begin_epoch(epoch, self.log_prob)
+                history.loss.append(self._epoch(epoch))
+            if len(self.held_out):
+                history.held_out.append(self._judge())
+            self._keep_best(epoch)
+            history.stopped_early = len(self.held_out) > 0 and epoch - history.best >= plan.patience and epoch >= plan.earliest
+            self._write_checkpoint()
+            if progress is not None:
+                progress(epoch + 1, -history.loss[-1], history.held_out[-1] if history.held_out else float("nan"))
+        if self._best:
+            self.network.load_state_dict(files.under(self._best, "network."))
+            self.head.load_state_dict(files.under(self._best, "head."))
+        self.network.eval()
+        return history
+
+    def _epoch(self, epoch: int) -> float:
+        plan = self.plan
+        self.network.train()
+        total = torch.zeros((), dtype=torch.float64, device=plan.device)
+        n_batches = 0
+        for batch in self.votes.batches(self._order(epoch), plan.batch_size, epoch):
+            loss = self._loss(batch)
+            self.optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.group.sum_gradients(self.network.parameters())
+            if plan.clip is not None:
+                nn.utils.clip_grad_norm_([*self.network.parameters(), *self.head.parameters()], plan.clip)
+            self.optimiser.step()
+            if self.scheduler is not None:
+                self.scheduler.step()
+            total += loss.detach()
+            n_batches += 1
+        mean = float(total) / max(n_batches, 1)
+        if not torch.isfinite(total):
+            raise DivergedError(
+                f"the loss became {mean} in epoch {epoch + 1}: lower learning_rate, set clip=1.0, or standardise the features"
+            )
+        return mean
+
+    def _order(self, epoch: int) -> Tensor:
+        """Items of an epoch in random order; neighbours stay together where rows lie on disk."""
+        generator = torch.Generator().manual_seed(_mixed_seed(self.plan.seed, epoch))
+        run = self.rows.run
+        if run == 1:
+            order = torch.randperm(len(self.train), generator=generator)
+        else:
+            n_runs = -(-len(self.train) // run)
+            order = (torch.randperm(n_runs, generator=generator)[:, None] * run + torch.arange(run)).reshape(-1)
+            order = order[order < len(self.train)]
+        return self.train[order.to(self.train.device)]
+
+    def _loss(self, batch: Batch) -> Tensor:
+        logits, batch = self._forward(batch)
+        loss = self.head.loss(logits, batch)
+        if self.known is not None:
+            known = self.known[batch.rows]
+            some = known >= 0
+            if bool(some.any()):
+                loss = loss + torch.nn.functional.cross_entropy(logits[some], known[some], reduction="sum") / len(known)
+        return loss
+
+    def _forward(self, batch: Batch) -> tuple[Tensor, Batch]:
+        """Logits of the batch, [B, K], and the batch with features where the head reads them."""
+        own = self.group.share(batch.rows)
+        logits = self.group.gather(self._logits(own), len(batch.rows))
+        if self.tap is not None:
+            batch = replace(batch, features=self.group.gather(self.tap.features, len(batch.rows)))
+        return logits, batch
+
+    def _logits(self, index: Tensor) -> Tensor:
+        rows = self.rows.take(index).to(self.plan.device)
+        with torch.autocast(self.plan.device.type, torch.bfloat16, enabled=self.plan.mixed):
+            logits: Tensor = self.network(rows)
+        return logits.float() if self.plan.mixed else logits
+
+    # -- judging -------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def log_prob(self, index: Tensor | None = None) -> Tensor:
+        """Log class probabilities of all items (or those at `index`), [N, K], without dropout."""
+        index = torch.arange(len(self.rows), device=self.plan.device) if index is None else index
+        training = self.network.training
+        self.network.eval()
+        parts = [self._logits(part).log_softmax(1) for part in index.split(_EVALUATED)]
+        self.network.train(training)
+        return torch.cat(parts) if parts else torch.zeros(0, self.votes.n_classes, device=self.plan.device)
+
+    @torch.no_grad()
+    def _judge(self) -> float:
+        """Minus the mean log-probability of a held-out vote."""
+        self.network.eval()
+        total, mass = 0.0, 0.0
+        for batch in self.votes.batches(self.held_out, _EVALUATED):
+            logits, filled = self._forward(batch)
+            total -= float((self.head.vote_log_prob(logits, filled) * batch.weight).sum())
+            mass += float(batch.weight.sum())
+        return total / max(mass, 1e-12)
+
+    def _keep_best(self, epoch: int) -> None:
+        history = self.history
+        if not history.held_out or epoch < self.plan.earliest:
+            history.best = epoch
+            return
+        judged = history.held_out[self.plan.earliest :]
+        if history.held_out[-1] <= min(judged):
+            history.best = epoch
+            self._best = copy.deepcopy(files.named(self.network, "network.") | files.named(self.head, "head."))
+
+    # -- checkpoints ---------------------------------------------------------------------------
+
+    def _write_checkpoint(self) -> None:
+        if self.plan.checkpoint is None or self.group.rank:
+            return
+        optimiser = self.optimiser.state_dict()
+        tensors, plain = files.split_state(optimiser["state"], "optimiser.")
+        tensors |= files.named(self.network, "network.") | files.named(self.head, "head.")
+        tensors |= {f"best.{name}": value for name, value in self._best.items()}
+        plain = {
+            "history": vars(self.history),
+            "optimiser": plain,
+            "groups": optimiser["param_groups"],
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+        }
+        files.write(self.plan.checkpoint, files.Checkpoint(self.plan.fingerprint, tensors, plain))
+
+    def _resume(self) -> None:
+        if self.plan.checkpoint is None:
+            return
+        saved = files.read(self.plan.checkpoint, self.plan.fingerprint)
+        if saved is None:
+            return
+        self.network.load_state_dict(files.under(saved.tensors, "network."))
+        self.head.load_state_dict(files.under(saved.tensors, "head."))
+        self._best = files.under(saved.tensors, "best.")
+        state = files.join_state(files.under(saved.tensors, "optimiser."), {}, "")
+        for key, value in saved.plain["optimiser"].items():
+            index, _, name = key.removeprefix("optimiser.").partition(".")
+            state.setdefault(int(index), {})[name] = value
+        self.optimiser.load_state_dict({"state": state, "param_groups": saved.plain["groups"]})
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(saved.plain["scheduler"])
+        self.history = History(**saved.plain["history"])
+
+
+class FeatureTap:
+    """Remembers what the last linear layer of a network read: the features that it computes itself."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.features: Tensor
+        last = [module for module in network.modules() if isinstance(module, nn.Linear)][-1]
+        self.width = last.in_features
+        last.register_forward_pre_hook(self._keep)
+
+    def _keep(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        self.features = inputs[0]
+
+
+@contextmanager
+def seeded(seed: int, epoch: int, rank: int, device: torch.device) -> Iterator[None]:
+    """Draw torch's global randomness (dropout, initialisation) from here, and leave the user's untouched."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(_mixed_seed(seed, epoch) + rank)
+        yield
+
+
+def _mixed_seed(seed: int, epoch: int) -> int:
+    """A seed of its own for every epoch (-1: the initialisation)."""
+    return (seed * 1_000_003 + epoch + 1) % (2**63 - 2**20)

@@ -1,0 +1,1 @@
+"""Feature-based methods: classifiers trained straight on the votes."""

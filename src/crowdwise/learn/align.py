@@ -1,0 +1,106 @@
+"""Bring features and votes together: row n of the features is item n of the votes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.aggregate.base import as_annotations
+from crowdwise.aggregate.problem import positions
+from crowdwise.annotations import Annotations
+from crowdwise.encode import series_of, tidy, vocabulary_array
+from crowdwise.errors import InputError
+
+__all__ = ["aligned_votes", "n_rows_of", "votes_of_labels"]
+
+# Name of the annotator whose votes are a plain `y`.
+ONLY_ANNOTATOR = "y"
+
+
+def n_rows_of(features: Any) -> int:
+    """Number of rows of an array, sparse matrix, frame, tensor or dataset."""
+    shape = getattr(features, "shape", None)
+    return int(shape[0]) if shape else len(features)
+
+
+def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
+    """Votes whose item n is row n of the features.
+
+    Parameters
+    ----------
+    y
+        Annotations, a long frame, a matrix [N, A] in the order of the rows, or one label per row.
+    items : sequence or None
+        Ids of the rows; None where the rows are in the order of the votes' items.
+    gold
+        Known labels, as `Annotations.with_gold` takes them.
+    """
+    n_rows = n_rows_of(features)
+    plain = not isinstance(y, Annotations) and not hasattr(y, "columns") and not isinstance(y, dict) and _n_axes(y) < 2
+    votes = votes_of_labels(y) if plain else as_annotations(y)
+    if items is not None:
+        votes = _by_id(votes, items, n_rows)
+    elif votes.n_items != n_rows:
+        what = "labels" if plain else "items with votes"
+        hint = "" if plain else "; say which row is which item with items=... (ids of the rows, in their order)"
+        raise InputError(f"X has {n_rows:,} rows but there are {votes.n_items:,} {what}{hint}")
+    if gold is not None:
+        votes = votes.with_gold(gold)
+    if votes.n_classes < 2:
+        only = f"the class {votes.classes[0]!r} only" if votes.n_classes else "no class"
+        raise InputError(f"a classifier needs at least two classes, and the votes have {only}; name them all with classes=...")
+    if votes.n_votes == 0 and (votes.gold is None or (votes.gold < 0).all()):
+        raise InputError("there is no vote to learn from")
+    return votes
+
+
+def votes_of_labels(y: Any) -> Annotations:
+    """One label per row as the votes of one annotator."""
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import column_or_1d
+
+    labels = column_or_1d(y, warn=True)
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    return Annotations(
+        item_ptr=np.arange(len(labels) + 1),
+        annotator=np.zeros(len(labels), np.int32),
+        label=codes.astype(np.int16),
+        items=np.arange(len(labels)),
+        annotators=np.array([ONLY_ANNOTATOR], dtype=object),
+        classes=classes,
+    )
+
+
+def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
+    """Spread votes over rows with these ids; rows without votes become items without votes."""
+    ids = vocabulary_array(tidy(series_of(np.asarray(items))))
+    if len(ids) != n_rows:
+        raise InputError(f"X has {n_rows:,} rows but items has {len(ids):,} ids")
+    where = positions(votes.items, ids)
+    lost = np.flatnonzero((where < 0) & (votes.votes_per_item > 0))
+    if len(lost):
+        some = ", ".join(str(votes.items[n]) for n in lost[:3])
+        raise InputError(f"{len(lost):,} of {votes.n_items:,} items have votes but no row of features, such as {some}")
+    first: NDArray[np.int64] = positions(ids, ids)
+    if (first != np.arange(len(ids))).any():
+        raise InputError(f"the id {ids[int(np.flatnonzero(first != np.arange(len(ids)))[0])]!r} stands for two rows of features")
+    where_row = np.full(n_rows, votes.n_items)
+    kept = where >= 0
+    where_row[where[kept]] = np.flatnonzero(kept)
+    padded = replace(
+        votes,
+        item_ptr=np.append(votes.item_ptr, votes.item_ptr[-1]),
+        items=np.arange(votes.n_items + 1),
+        gold=None if votes.gold is None else np.append(votes.gold, np.int16(-1)),
+    )
+    return replace(padded._take_items(where_row), items=ids)
+
+
+def _n_axes(y: Any) -> int:
+    if isinstance(y, list | tuple):
+        return 2 if len(y) and isinstance(y[0], list | tuple | np.ndarray) else 1
+    return int(getattr(y, "ndim", 1)) if getattr(y, "shape", (0, 1))[-1:] != (1,) else 1

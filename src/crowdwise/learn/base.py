@@ -1,0 +1,239 @@
+"""The shell of every feature-based method: a scikit-learn classifier that also knows its annotators.
+
+A method supplies `_learn`, which returns a `Learned`: something with class probabilities for new rows,
+and the fitted annotator model. The shell validates, aligns features and votes, infers the labels of the
+training items from both, and keeps one `Result`, so reports, detectors and policies work on it as on any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from crowdwise.aggregate.base import as_annotations
+from crowdwise.aggregate.cost import check_tables
+from crowdwise.aggregate.problem import positions
+from crowdwise.aggregate.settings import check_settings
+from crowdwise.annotations import Annotations
+from crowdwise.errors import InputError, NotFittedError
+from crowdwise.kernels.numerics import best_class
+from crowdwise.learn.align import aligned_votes, n_rows_of
+from crowdwise.learn.features import checked_features
+from crowdwise.metrics import accuracy
+from crowdwise.priors.rows import RowPrior
+from crowdwise.result import Result
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from typing_extensions import Self
+
+    from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.engines.alternate import Progress
+    from crowdwise.explain import Explanation
+
+__all__ = ["CrowdClassifier", "Learned", "Model"]
+
+Floats = NDArray[np.float64]
+
+
+class Model(Protocol):
+    """A fitted classifier: class probabilities of rows, and (for `save`) its arrays and plain values."""
+
+    def log_prob(self, features: Any) -> Floats:
+        """Log class probabilities, [N, K]."""
+        ...
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and plain values from which the model can be rebuilt."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a method returns.
+
+    `item_scores` holds one number per item where the method has one to show (outlier scores, say).
+    """
+
+    model: Model
+    annotators: AnnotatorModel
+    trace: dict[str, Floats]
+    n_iter: int
+    converged: bool
+    log_prior: Floats | None = None
+
+
+class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the feature-based methods."""
+
+    name: ClassVar[str]
+    _accepts_images: ClassVar[bool] = False
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        raise NotImplementedError
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None) -> Self:
+        """Fit to features and votes.
+
+        Parameters
+        ----------
+        X : [N, ...]
+            One row per item: an array or data frame, a scipy sparse matrix, a memory-mapped array, and for
+            networks also images, tensors and torch datasets.
+        y : Annotations, frame, matrix or labels
+            The votes; a plain sequence of N labels is one annotator.
+        items : sequence, optional
+            Ids of the rows of X. Without it, rows are in the order of the votes' items.
+        gold : mapping, frame or sequence, optional
+            Known labels of some items.
+        progress : callable, optional
+            Called after every epoch or iteration with (number, objective, change or held-out score).
+        """
+        check_settings(self)
+        features = checked_features(self, X, fitting=True, images=self._accepts_images)
+        votes = aligned_votes(features, y, items, gold)
+        check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
+        done = self._learn(features, votes, progress)
+        self.model_ = done.model
+        self.classes_ = votes.classes
+        log_prior = done.model.log_prob(features) if done.log_prior is None else done.log_prior
+        posterior = np.empty((votes.n_items, votes.n_classes))
+        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+        done.annotators.infer(votes, log_prior, known, posterior)
+        self.result_ = Result(
+            method=self.name,
+            settings=self.get_params(deep=False),
+            seed=getattr(self, "random_state", None),
+            votes=votes,
+            posterior=posterior,
+            prior=RowPrior(log_prior),
+            annotators=done.annotators,
+            history=None,
+            trace=done.trace,
+            n_iter=done.n_iter,
+            converged=done.converged,
+        )
+        return self
+
+    # -- using a fit ---------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any, votes: Any = None) -> Floats:
+        """Class probabilities of new rows, [N, K]; with votes on them, the posterior given both.
+
+        Row n of X is item n of `votes`. Annotators never seen in the fit get the population's model.
+        """
+        result = self._fitted()
+        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        log_prob = self.model_.log_prob(features)
+        if votes is None:
+            return np.exp(log_prob)
+        votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
+        if votes.n_items != len(log_prob):
+            raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
+        who = positions(votes.annotators, result.votes.annotators)
+        posterior = np.empty((votes.n_items, votes.n_classes))
+        model = result.annotators.aligned(who, np.full(votes.n_items, -1))
+        model.infer(votes, log_prob, np.empty(0, np.int16), posterior)
+        return posterior
+
+    def predict(self, X: Any, votes: Any = None) -> NDArray[Any]:
+        """Labels of new rows, [N]; with votes on them, from both."""
+        proba = self.predict_proba(X, votes)
+        return np.asarray(self.classes_[best_class(proba, self._fitted().class_prior)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy for one label per row; for votes, the mean log-probability of a vote, which needs no truth.
+
+        So cross-validation on votes alone works: ``GridSearchCV(..., cv=KFold(5)).fit(X, votes)``.
+        """
+        if not isinstance(y, Annotations) and np.ndim(y) < 2 and not hasattr(y, "columns"):
+            return float(super().score(X, y, sample_weight))
+        result = self._fitted()
+        votes = as_annotations(y).with_classes(result.votes.classes.tolist())
+        if votes.n_items != n_rows_of(X):
+            raise InputError(f"X has {n_rows_of(X):,} rows but there are {votes.n_items:,} items with votes")
+        log_prob = np.log(np.maximum(self.predict_proba(X), 1e-300))
+        model = result.annotators.aligned(positions(votes.annotators, result.votes.annotators), np.full(votes.n_items, -1))
+        evidence, _ = model.infer(votes, log_prob, np.empty(0, np.int16), np.empty_like(log_prob))
+        mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        return evidence / mass if mass > 0 else 0.0
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
+        from crowdwise.learn.loading import save
+
+        save(self, folder)
+
+    def explain(self, item: Any) -> Explanation:
+        """Say how much the classifier and each vote moved the label of one training item."""
+        return self._fitted().explain(item)
+
+    def _fitted(self) -> Result:
+        if "result_" not in vars(self):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, votes) first")
+        result: Result = vars(self)["result_"]
+        return result
+
+    # -- views of the result -------------------------------------------------------------------
+
+    @property
+    def posterior_(self) -> Floats:
+        """Probability of every class for every training item, from features and votes, [N, K]."""
+        return self._fitted().posterior
+
+    @property
+    def labels_(self) -> NDArray[Any]:
+        """Label of every training item, [N]."""
+        return self._fitted().labels
+
+    @property
+    def items_(self) -> NDArray[Any]:
+        """The training items, in the order of `labels_`, [N]."""
+        return self._fitted().votes.items
+
+    @property
+    def confusion_(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
+        return self._fitted().confusion
+
+    @property
+    def prior_(self) -> Floats:
+        """Class shares that the classifier expects, [K]."""
+        return self._fitted().class_prior
+
+    @property
+    def trace_(self) -> Floats:
+        """The objective after every iteration or epoch."""
+        trace = self._fitted().trace
+        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations or epochs run."""
+        return self._fitted().n_iter
+
+    @property
+    def converged_(self) -> bool:
+        """Whether training stopped by its own rule rather than at the cap."""
+        return self._fitted().converged
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not f.default]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def label_accuracy(estimator: CrowdClassifier, truth: Any) -> float:
+    """Accuracy of the inferred labels of the training items against class codes (-1: unknown)."""
+    return accuracy(estimator.posterior_, truth)
