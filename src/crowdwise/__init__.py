@@ -45,8 +45,22 @@ _LAZY = {
     "SpectralDS": "crowdwise.aggregate.spectral_ds",
     "SymNMF": "crowdwise.aggregate.sym_nmf",
     "TensorADMM": "crowdwise.aggregate.tensor_admm",
-    "load": "crowdwise.aggregate.loading",
-    "make": "crowdwise.aggregate.registry",
+    "AggNet": "crowdwise.learn.aggnet",
+    "CCEM": "crowdwise.learn.ccem",
+    "COINNet": "crowdwise.learn.coinnet",
+    "CrowdLayerMW": "crowdwise.learn.crowd_layer",
+    "CrowdLayerVW": "crowdwise.learn.crowd_layer",
+    "CrowdLayerVWB": "crowdwise.learn.crowd_layer",
+    "GeoCrowdNetF": "crowdwise.learn.geocrowdnet",
+    "GeoCrowdNetW": "crowdwise.learn.geocrowdnet",
+    "InstanceConfusion": "crowdwise.learn.instance_confusion",
+    "MaxMIG": "crowdwise.learn.maxmig",
+    "Raykar": "crowdwise.learn.raykar",
+    "TraceReg": "crowdwise.learn.trace_reg",
+    "TwoStage": "crowdwise.learn.two_stage",
+    "Yan": "crowdwise.learn.yan",
+    "load": "crowdwise.learn.loading",
+    "make": "crowdwise.learn.registry",
     "read": "crowdwise.io",
 }
 
@@ -68,7 +82,6 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.group_dawid_skene import GroupDawidSkene as GroupDawidSkene
     from crowdwise.aggregate.group_vote import GroupVote as GroupVote
     from crowdwise.aggregate.kos import KOS as KOS
-    from crowdwise.aggregate.loading import load as load
     from crowdwise.aggregate.m_msr import MMSR as MMSR
     from crowdwise.aggregate.mace import MACE as MACE
     from crowdwise.aggregate.majority import MajorityVote as MajorityVote
@@ -78,7 +91,6 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.multi_spa import MultiSPA as MultiSPA
     from crowdwise.aggregate.one_coin import OneCoin as OneCoin
     from crowdwise.aggregate.pgd import PGD as PGD
-    from crowdwise.aggregate.registry import make as make
     from crowdwise.aggregate.spectral_ds import SpectralDS as SpectralDS
     from crowdwise.aggregate.sym_nmf import SymNMF as SymNMF
     from crowdwise.aggregate.tensor_admm import TensorADMM as TensorADMM
@@ -87,6 +99,22 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from crowdwise.annotations import Annotations as Annotations
     from crowdwise.io import read as read
+    from crowdwise.learn.aggnet import AggNet as AggNet
+    from crowdwise.learn.ccem import CCEM as CCEM
+    from crowdwise.learn.coinnet import COINNet as COINNet
+    from crowdwise.learn.crowd_layer import CrowdLayerMW as CrowdLayerMW
+    from crowdwise.learn.crowd_layer import CrowdLayerVW as CrowdLayerVW
+    from crowdwise.learn.crowd_layer import CrowdLayerVWB as CrowdLayerVWB
+    from crowdwise.learn.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
+    from crowdwise.learn.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
+    from crowdwise.learn.instance_confusion import InstanceConfusion as InstanceConfusion
+    from crowdwise.learn.maxmig import MaxMIG as MaxMIG
+    from crowdwise.learn.raykar import Raykar as Raykar
+    from crowdwise.learn.trace_reg import TraceReg as TraceReg
+    from crowdwise.learn.two_stage import TwoStage as TwoStage
+    from crowdwise.learn.yan import Yan as Yan
+    from crowdwise.learn.loading import load as load
+    from crowdwise.learn.registry import make as make
     from crowdwise.result import Result as Result
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.errors import SettingError, did_you_mean
+from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import Aggregator
@@ -26,10 +26,15 @@ class Method:
     reference: str
 
     @property
-    def cls(self) -> type[Aggregator]:
+    def cls(self) -> type[Any]:
         """The estimator class."""
         module, _, name = self.path.partition(":")
-        found: type[Aggregator] = getattr(import_module(f"crowdwise.aggregate.{module}"), name)
+        try:
+            found: type[Any] = getattr(import_module(module), name)
+        except ModuleNotFoundError as problem:
+            if problem.name is None or problem.name.startswith("crowdwise"):
+                raise
+            raise MissingExtraError(f"{self.name} needs {problem.name}: pip install 'crowdwise[torch]'") from problem
         return found
 
     def suits(self, n_classes: int) -> bool:
@@ -40,11 +45,11 @@ class Method:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("majority", "majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore"),
-        Method("wawa", "wawa:Wawa", "vote weighted by agreement with the majority", "vote", "votes", "Appen; crowd-kit"),
+        Method("majority", "crowdwise.aggregate.majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore"),
+        Method("wawa", "crowdwise.aggregate.wawa:Wawa", "vote weighted by agreement with the majority", "vote", "votes", "Appen; crowd-kit"),
         Method(
             "zbs",
-            "zero_based_skill:ZeroBasedSkill",
+            "crowdwise.aggregate.zero_based_skill:ZeroBasedSkill",
             "vote weighted by skill, adjusted step by step",
             "vote",
             "votes",
@@ -52,26 +57,26 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "dawid-skene",
-            "dawid_skene:DawidSkene",
+            "crowdwise.aggregate.dawid_skene:DawidSkene",
             "confusion matrix per annotator, EM",
             "EM",
             "votes",
             "Dawid and Skene (1979)",
         ),
-        Method("one-coin", "one_coin:OneCoin", "one accuracy per annotator, EM", "EM", "votes", "after Dawid and Skene (1979)"),
+        Method("one-coin", "crowdwise.aggregate.one_coin:OneCoin", "one accuracy per annotator, EM", "EM", "votes", "after Dawid and Skene (1979)"),
         Method(
             "confusion-vector",
-            "confusion_vector:ConfusionVector",
+            "crowdwise.aggregate.confusion_vector:ConfusionVector",
             "one accuracy per annotator and class, EM",
             "EM",
             "votes",
             "after Dawid and Skene (1979)",
         ),
-        Method("glad", "glad:GLAD", "ability of annotators, difficulty of items", "EM", "votes", "Whitehill et al. (2009)"),
-        Method("mace", "mace:MACE", "honest at times, spamming at others", "variational", "votes", "Hovy et al. (2013)"),
+        Method("glad", "crowdwise.aggregate.glad:GLAD", "ability of annotators, difficulty of items", "EM", "votes", "Whitehill et al. (2009)"),
+        Method("mace", "crowdwise.aggregate.mace:MACE", "honest at times, spamming at others", "variational", "votes", "Hovy et al. (2013)"),
         Method(
             "bayes-gc",
-            "bayes_gc:BayesGC",
+            "crowdwise.aggregate.bayes_gc:BayesGC",
             "Dawid-Skene with Dirichlet posteriors",
             "variational",
             "votes",
@@ -79,18 +84,18 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "group-dawid-skene",
-            "group_dawid_skene:GroupDawidSkene",
+            "crowdwise.aggregate.group_dawid_skene:GroupDawidSkene",
             "Dawid-Skene for annotators who share errors",
             "EM",
             "votes",
             "Jaffe et al. (2016); Traganitis and Giannakis (2022)",
         ),
         Method(
-            "group-vote", "group_vote:GroupVote", "one voice per group of annotators", "vote", "votes", "ICASSP 2025 tutorial"
+            "group-vote", "crowdwise.aggregate.group_vote:GroupVote", "one voice per group of annotators", "vote", "votes", "ICASSP 2025 tutorial"
         ),
         Method(
             "belief-propagation",
-            "belief_propagation:BeliefPropagation",
+            "crowdwise.aggregate.belief_propagation:BeliefPropagation",
             "messages between items and annotators, any annotator prior",
             "messages",
             "votes",
@@ -98,16 +103,16 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "mean-field",
-            "mean_field:MeanField",
+            "crowdwise.aggregate.mean_field:MeanField",
             "variational, any annotator prior, fixed class prior",
             "variational",
             "votes",
             "Liu, Peng and Ihler (2012)",
         ),
-        Method("kos", "kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"),
+        Method("kos", "crowdwise.aggregate.kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"),
         Method(
             "ebcc",
-            "ebcc:EBCC",
+            "crowdwise.aggregate.ebcc:EBCC",
             "subtypes of classes, on which annotators err together",
             "variational",
             "votes",
@@ -115,7 +120,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "spectral-ds",
-            "spectral_ds:SpectralDS",
+            "crowdwise.aggregate.spectral_ds:SpectralDS",
             "confusion matrices by third moments of three groups, then EM",
             "moments",
             "votes",
@@ -123,7 +128,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "tensor-admm",
-            "tensor_admm:TensorADMM",
+            "crowdwise.aggregate.tensor_admm:TensorADMM",
             "confusion matrices by coupled tensors of pairs and triples",
             "moments",
             "votes",
@@ -131,7 +136,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "multi-spa",
-            "multi_spa:MultiSPA",
+            "crowdwise.aggregate.multi_spa:MultiSPA",
             "confusion rows as corners of pairwise co-occurrences",
             "moments",
             "votes",
@@ -139,7 +144,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "cnmf",
-            "cnmf:CNMF",
+            "crowdwise.aggregate.cnmf:CNMF",
             "coupled factorisation of pairwise co-occurrences",
             "moments",
             "votes",
@@ -147,7 +152,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "sym-nmf",
-            "sym_nmf:SymNMF",
+            "crowdwise.aggregate.sym_nmf:SymNMF",
             "symmetric factorisation of completed co-occurrences",
             "moments",
             "votes",
@@ -155,16 +160,16 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "eigen",
-            "eigen:Eigen",
+            "crowdwise.aggregate.eigen:Eigen",
             "spectral meta-learner: covariances of votes, two classes",
             "moments",
             "votes of two classes",
             "Parisi et al. (2014); Jaffe et al. (2015)",
         ),
-        Method("pgd", "pgd:PGD", "one accuracy per annotator from agreement of pairs", "moments", "votes", "Ma et al. (2018)"),
+        Method("pgd", "crowdwise.aggregate.pgd:PGD", "one accuracy per annotator from agreement of pairs", "moments", "votes", "Ma et al. (2018)"),
         Method(
             "m-msr",
-            "m_msr:MMSR",
+            "crowdwise.aggregate.m_msr:MMSR",
             "the same, robust to a colluding minority",
             "moments",
             "votes",
@@ -172,16 +177,16 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "minimax-entropy",
-            "minimax_entropy:MinimaxEntropy",
+            "crowdwise.aggregate.minimax_entropy:MinimaxEntropy",
             "confusions of annotators and of items, maximum entropy",
             "EM",
             "votes",
             "Zhou et al. (2012, 2014)",
         ),
-        Method("m3v", "max_margin:MaxMarginVote", "weights that separate the classes", "vote", "votes", "Tian and Zhu (2015)"),
+        Method("m3v", "crowdwise.aggregate.max_margin:MaxMarginVote", "weights that separate the classes", "vote", "votes", "Tian and Zhu (2015)"),
         Method(
             "cbcc",
-            "community_bcc:CommunityBCC",
+            "crowdwise.aggregate.community_bcc:CommunityBCC",
             "communities of annotators with similar confusion",
             "variational",
             "votes",
@@ -189,7 +194,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "worker-cluster",
-            "worker_cluster:WorkerCluster",
+            "crowdwise.aggregate.worker_cluster:WorkerCluster",
             "clusters of annotators with one confusion matrix",
             "variational",
             "votes",
@@ -209,4 +214,5 @@ def make(name: str, **settings: Any) -> Aggregator:
     """
     if name not in METHODS:
         raise SettingError(f"no method {name!r}{did_you_mean(name, list(METHODS))} (there are {', '.join(METHODS)})")
-    return METHODS[name].cls().set_params(**settings)
+    made: Aggregator = METHODS[name].cls().set_params(**settings)
+    return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["NetworkModel", "NeuralClassifier", "Start"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 # Entries of X up to which float64 input is trained in float64: too few for the speed to matter.
 _SMALL = 1_000_000
@@ -99,6 +101,7 @@ class NeuralClassifier(CrowdClassifier):
     warmup: int = setting(5, "First epochs, trained on the labels of the start.", low=0, whole=True)
     validation: float = setting(0.1, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
     patience: int = setting(20, "Epochs without a better held-out score before training stops.", low=1, whole=True)
+    refit: bool = setting(True, "After early stopping, train anew on all items for the number of epochs it found best.")
     class_weight: Any = setting(None, 'None, "balanced", or class -> weight: weights items for imbalance.', free=True)
     precision: str = setting(
         "auto", "float32, float64, mixed (bfloat16 network), or auto.", choices=("auto", "float32", "float64", "mixed")
@@ -114,56 +117,66 @@ class NeuralClassifier(CrowdClassifier):
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         device, dtype, mixed = _device(self.device), self._dtype(features), self.precision == "mixed"
+        _check_checkpoint(self.checkpoint)
         seed = _seed(self.random_state)
         rows = rows_of(features, dtype)
         posterior = start_posterior(votes, self.init)
         start = self._start(votes, posterior, dtype)
-        with seeded(seed, -1, 0, device):
-            network, spec = self._network(rows, votes.n_classes, dtype)
-            _check_output(network, rows, votes.n_classes)
-            head = self._head(votes, start)
+        votes_of_items = VoteList(votes, dtype, device, self._item_weight(votes, posterior))
+        known = None if votes.gold is None else torch.as_tensor(votes.gold.astype(np.int64), device=device)
+        fingerprint = "" if self.checkpoint is None else self._fingerprint(rows, votes)
+
+        def run(train: Integers, held_out: Integers, epochs: int, stage: str) -> tuple[Trainer, dict[str, Any] | None]:
+            with seeded(seed, -1, 0, device):
+                network, spec = self._network(rows, votes.n_classes, dtype)
+                _check_output(network, rows, votes.n_classes)
+                head = self._head(_without(votes, held_out), start)
+            warm = 0 if start.identity else self.warmup
+            plan = Plan(
+                epochs=epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                head_learning_rate=self.head_learning_rate,
+                weight_decay=self.weight_decay,
+                optimiser=self.optimizer,
+                scheduler=self.scheduler,
+                clip=self.clip,
+                patience=self.patience,
+                earliest=min(warm, epochs - 1),
+                seed=seed,
+                device=device,
+                mixed=mixed,
+                checkpoint=None if self.checkpoint is None else Path(f"{self.checkpoint}{stage}"),
+                fingerprint=fingerprint + stage,
+            )
+            trainer = Trainer(
+                network.to(device),
+                (WarmStart(head, start.posterior, warm) if warm else head).to(device),
+                rows,
+                votes_of_items,
+                plan,
+                train=torch.as_tensor(train, device=device),
+                held_out=torch.as_tensor(held_out, device=device),
+                known=known,
+            )
+            trainer.run(progress)
+            return trainer, spec
+
         train, held_out = self._split(votes, seed)
-        judged_only = np.zeros(votes.n_items, bool)
-        judged_only[held_out] = True
-        warm = 0 if start.identity else self.warmup
-        if warm:
-            head = WarmStart(head, start.posterior, warm)
-        plan = Plan(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            head_learning_rate=self.head_learning_rate,
-            weight_decay=self.weight_decay,
-            optimiser=self.optimizer,
-            scheduler=self.scheduler,
-            clip=self.clip,
-            patience=self.patience,
-            earliest=min(warm + 1, self.epochs - 1),
-            seed=seed,
-            device=device,
-            mixed=mixed,
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-            fingerprint=self._fingerprint(rows, votes) if self.checkpoint is not None else "",
-        )
-        trainer = Trainer(
-            network.to(device),
-            head.to(device),
-            rows,
-            VoteList(votes, dtype, device, self._item_weight(votes, posterior)),
-            plan,
-            train=torch.as_tensor(train, device=device),
-            held_out=torch.as_tensor(held_out, device=device),
-            known=None if votes.gold is None else torch.as_tensor(votes.gold.astype(np.int64), device=device),
-        )
-        history = trainer.run(progress)
+        trainer, spec = run(train, held_out, self.epochs, "")
+        history = trainer.history
+        if self.refit and len(held_out):
+            trainer, spec = run(np.sort(np.concatenate([train, held_out])), held_out[:0], history.best + 1, ".refit")
         self.history_ = {"loss": history.loss, "held_out": history.held_out, "best_epoch": history.best + 1}
-        self.network_, self.head_ = network, head.head if isinstance(head, WarmStart) else head
-        if plan.checkpoint is not None:
-            plan.checkpoint.unlink(missing_ok=True)
+        self.network_ = trainer.network
+        self.head_ = trainer.head.head if isinstance(trainer.head, WarmStart) else trainer.head
+        if self.checkpoint is not None:
+            for stage in ("", ".refit"):
+                Path(f"{self.checkpoint}{stage}").unlink(missing_ok=True)
         with torch.no_grad():
             confusion = self.head_.confusion().double().cpu().numpy()
         return Learned(
-            model=NetworkModel(network, spec, dtype, device, mixed),
+            model=NetworkModel(trainer.network, spec, dtype, device, mixed),
             annotators=point_confusion(confusion, votes),
             trace={"votes": -np.asarray(history.loss)},
             n_iter=len(history.loss),
@@ -287,6 +300,15 @@ def start_confusion(votes: Annotations, posterior: Floats) -> Floats:
     return np.asarray(shrunk / shrunk.sum(axis=2, keepdims=True))
 
 
+def _without(votes: Annotations, items: NDArray[np.int64]) -> Annotations:
+    """The same items, with no votes on these: heads that count votes must not see those that judge them."""
+    if not len(items):
+        return votes
+    judged = np.zeros(votes.n_items, bool)
+    judged[items] = True
+    return votes._take_votes(~judged[votes.item])
+
+
 def _check_output(network: nn.Module, rows: Rows, n_classes: int) -> None:
     """Try two rows before any training: the network must give one logit per class."""
     network.eval()
@@ -307,6 +329,15 @@ def _materialised(network: nn.Module, rows: Rows) -> nn.Module:
         with torch.no_grad():
             network(rows.take(torch.arange(min(2, len(rows)))).float())
     return network
+
+
+def _check_checkpoint(path: Any) -> None:
+    """A checkpoint that cannot be written must be known before an hour of training."""
+    if path is None:
+        return
+    folder = Path(path).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"checkpoint: cannot write into {folder}; make the folder, or name another file")
 
 
 def _device(name: str) -> torch.device:

@@ -15,6 +15,9 @@ from crowdwise.engines.gradient.batch import Batch
 
 __all__ = ["Head", "mean_of_votes"]
 
+# The smallest probability of a vote, so that a held-out one that was never seen costs much, not everything.
+_FLOOR = 1e-30
+
 
 class Head(nn.Module):
     """Base of the heads; a new one supplies `loss`, `vote_log_prob` and `confusion`."""
@@ -27,8 +30,13 @@ class Head(nn.Module):
         return mean_of_votes(-self.vote_log_prob(logits, batch), batch)
 
     def vote_log_prob(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Log-probability of every vote before seeing the others on its item, [E_b]; judges held-out votes."""
+        """Log-probability of every vote on its own, [E_b]."""
         raise NotImplementedError
+
+    def evidence(self, batch: Batch) -> Tensor:
+        """Log-probability of every vote for each true class, [E_b, K]; judges held-out votes."""
+        table = self.confusion().transpose(1, 2).reshape(-1, batch.n_classes)
+        return table.index_select(0, batch.entry).clamp(min=_FLOOR).log()
 
     def confusion(self) -> Tensor:
         """P(observed | true) of every annotator, [A, K, L]; rows sum to one."""

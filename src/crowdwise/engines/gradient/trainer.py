@@ -74,7 +74,7 @@ class Plan:
 
 @dataclass
 class History:
-    """What happened: loss per epoch, minus the mean log-probability of a held-out vote, and the epoch kept."""
+    """What happened: loss per epoch, minus the log-likelihood per held-out vote, and the epoch kept."""
 
     loss: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
@@ -221,12 +221,17 @@ class Trainer:
 
     @torch.no_grad()
     def _judge(self) -> float:
-        """Minus the mean log-probability of a held-out vote."""
+        """Minus the log-likelihood of the held-out votes, per vote.
+
+        The votes of an item are taken together: on their own they hardly tell a vague classifier with
+        precise annotators from a precise one with vague annotators; their coincidences do.
+        """
         self.network.eval()
         total, mass = 0.0, 0.0
         for batch in self.votes.batches(self.held_out, _EVALUATED):
             logits, filled = self._forward(batch)
-            total -= float((self.head.vote_log_prob(logits, filled) * batch.weight).sum())
+            evidence = batch.sum_by_item(self.head.evidence(filled) * batch.weight[:, None])
+            total -= float((logits.log_softmax(1) * batch.item_weight[:, None] + evidence).logsumexp(1).sum())
             mass += float(batch.weight.sum())
         return total / max(mass, 1e-12)
 

@@ -1,0 +1,37 @@
+"""AggNet: a network and confusion matrices by EM (Albarqouni et al. 2016).
+
+    E: q_n proportional to f(x_n) prod_e R_{a_e}[., y_e]       before every epoch
+    M: R_a from expected counts plus pseudo-votes; one epoch of the network on q
+
+The published code leaves q unnormalised (so items weigh by their evidence), counts R from the network's
+predictions and omits the prior from its normaliser; here each is as the derivation says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crowdwise.aggregate.settings import setting
+from crowdwise.annotations import Annotations
+from crowdwise.annotators.confusion import Confusion, row_smoothing
+from crowdwise.heads.alternating import AlternatingHead
+from crowdwise.learn.neural import NeuralClassifier, Start
+
+__all__ = ["AggNet"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AggNet(NeuralClassifier):
+    """Network x confusion matrices by EM."""
+
+    smoothing: float | None = setting(
+        None, "Pseudo-votes per class in every confusion row; by default 1/K, one per row.", low=0, optional=True
+    )
+
+    name: ClassVar[str] = "aggnet"
+
+    def _head(self, votes: Annotations, start: Start) -> AlternatingHead:
+        smoothing = 1 / votes.n_classes if self.smoothing is None else self.smoothing
+        model = Confusion.start(row_smoothing(votes, smoothing), votes.n_annotators)
+        return AlternatingHead(votes, model, start.posterior)

@@ -1,0 +1,165 @@
+"""Every method by name: the label-only ones of `aggregate` and the classifiers of this package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.aggregate.registry import METHODS, Method
+from crowdwise.aggregate.registry import make as make_aggregator
+from crowdwise.errors import SettingError, did_you_mean
+
+if TYPE_CHECKING:
+    from crowdwise.learn.base import CrowdClassifier
+
+__all__ = ["ALL_METHODS", "CLASSIFIERS", "make", "make_classifier"]
+
+_TABLE, _NETWORK = "votes and a table of features", "votes and features or images (extra: torch)"
+
+
+def _line(name: str, path: str, summary: str, family: str, needs: str, reference: str) -> Method:
+    return Method(name, f"crowdwise.learn.{path}", summary, family, needs, reference)
+
+
+CLASSIFIERS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        _line(
+            "two-stage",
+            "two_stage:TwoStage",
+            "aggregate the votes, then train any classifier on soft labels",
+            "two stages",
+            _TABLE,
+            "folklore",
+        ),
+        _line(
+            "raykar",
+            "raykar:Raykar",
+            "logistic regression and a confusion matrix per annotator, EM",
+            "EM with features",
+            _TABLE,
+            "Raykar et al. (2010)",
+        ),
+        _line(
+            "yan",
+            "yan:Yan",
+            "logistic regression; reliability that depends on the item, EM",
+            "EM with features",
+            _TABLE,
+            "Yan et al. (2010)",
+        ),
+        _line(
+            "aggnet",
+            "aggnet:AggNet",
+            "network and confusion matrices, EM",
+            "EM with features",
+            _NETWORK,
+            "Albarqouni et al. (2016)",
+        ),
+        _line(
+            "crowd-layer-mw",
+            "crowd_layer:CrowdLayerMW",
+            "network and a matrix per annotator on its output",
+            "end to end",
+            _NETWORK,
+            "Rodrigues and Pereira (2018)",
+        ),
+        _line(
+            "crowd-layer-vw",
+            "crowd_layer:CrowdLayerVW",
+            "the same with a weight per class",
+            "end to end",
+            _NETWORK,
+            "Rodrigues and Pereira (2018)",
+        ),
+        _line(
+            "crowd-layer-vwb",
+            "crowd_layer:CrowdLayerVWB",
+            "the same with a weight and a bias per class",
+            "end to end",
+            _NETWORK,
+            "Rodrigues and Pereira (2018)",
+        ),
+        _line(
+            "ccem",
+            "ccem:CCEM",
+            "network and confusion matrices, coupled cross-entropy",
+            "end to end",
+            _NETWORK,
+            "Ibrahim, Nguyen and Fu (2023)",
+        ),
+        _line(
+            "trace-reg",
+            "trace_reg:TraceReg",
+            "ccem with the smallest trace",
+            "end to end",
+            _NETWORK,
+            "Tanno et al. (2019)",
+        ),
+        _line(
+            "geocrowdnet-f",
+            "geocrowdnet:GeoCrowdNetF",
+            "ccem with the largest volume of predictions",
+            "end to end",
+            _NETWORK,
+            "Ibrahim, Nguyen and Fu (2023)",
+        ),
+        _line(
+            "geocrowdnet-w",
+            "geocrowdnet:GeoCrowdNetW",
+            "ccem with the largest volume of confusion matrices",
+            "end to end",
+            _NETWORK,
+            "Ibrahim, Nguyen and Fu (2023)",
+        ),
+        _line(
+            "maxmig",
+            "maxmig:MaxMIG",
+            "network and crowd that tell most about each other",
+            "end to end",
+            _NETWORK,
+            "Cao et al. (2019)",
+        ),
+        _line(
+            "coinnet",
+            "coinnet:COINNet",
+            "confusion matrices plus sparse outlier items",
+            "end to end",
+            _NETWORK,
+            "Nguyen, Ibrahim and Fu (2024)",
+        ),
+        _line(
+            "instance-confusion",
+            "instance_confusion:InstanceConfusion",
+            "confusion matrices that depend on the item, small trace",
+            "end to end",
+            _NETWORK,
+            "Zhang et al. (2020)",
+        ),
+    )
+}
+
+ALL_METHODS: dict[str, Method] = METHODS | CLASSIFIERS
+
+
+def make(name: str, **settings: Any) -> Any:
+    """Build any registered method by name with these settings.
+
+    Examples
+    --------
+    >>> make("dawid-skene", tol=1e-8)
+    DawidSkene(tol=1e-08)
+    """
+    if name not in ALL_METHODS:
+        raise SettingError(f"no method {name!r}{did_you_mean(name, list(ALL_METHODS))} (there are {', '.join(ALL_METHODS)})")
+    return make_aggregator(name, **settings) if name in METHODS else make_classifier(name, **settings)
+
+
+def make_classifier(name: str, **settings: Any) -> CrowdClassifier:
+    """Build a classifier by name with these settings; a label-only method is refused with the verb that takes it."""
+    if name in METHODS:
+        raise SettingError(f"{name} takes votes alone: use it with `aggregate`, or as aggregator=... of two-stage")
+    if name not in CLASSIFIERS:
+        raise SettingError(f"no classifier {name!r}{did_you_mean(name, list(CLASSIFIERS))} (there are {', '.join(CLASSIFIERS)})")
+    cls: Any = CLASSIFIERS[name].cls
+    made: CrowdClassifier = cls().set_params(**settings)
+    return made
