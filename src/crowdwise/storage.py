@@ -1,6 +1,7 @@
 """Save and load a `Result`: one zip of arrays and JSON, replaced whole or not at all.
 
 ``FOLDER/result.zip`` holds ``meta.json``, one ``.npy`` per array and one Arrow file per vocabulary.
+What belongs to the result (a trained classifier) lies in the same file as members of its own.
 Nothing is pickled: opening a saved result never runs code from it.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,15 +37,16 @@ from crowdwise.annotators.spammer import Spammer
 from crowdwise.annotators.subtypes import SubtypeConfusion
 from crowdwise.annotators.weights import VoteWeights
 from crowdwise.encode import series_of, vocabulary_array
-from crowdwise.errors import InputError
+from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
 from crowdwise.priors.marginals import DirichletMarginals, Marginals
+from crowdwise.priors.rows import RowPrior
 from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["FILE_NAME", "load", "save"]
+__all__ = ["FILE_NAME", "check_folder", "load", "load_with_extra", "npy_bytes", "npy_of", "save"]
 
 FILE_NAME = "result.zip"
 _VERSION = 1
@@ -55,6 +58,7 @@ _PARTS: dict[str, Any] = {
     for part in (
         Marginals,
         DirichletMarginals,
+        RowPrior,
         Confusion,
         DirichletConfusion,
         OneAccuracy,
@@ -77,17 +81,48 @@ _PARTS: dict[str, Any] = {
 }
 
 
-def save(result: Result, folder: str | PathLike[str]) -> None:
-    """Write `result` into `folder`, which is made if needed; an older save there is replaced in one step."""
+class _Unsavable(Exception):
+    """A setting that JSON cannot hold and that only the user's own code can make again."""
+
+
+def check_folder(folder: str | PathLike[str]) -> None:
+    """Refuse a folder that `save` could not write into, before hours of work; nothing is left behind."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise SettingError(f"{folder} is a file; name a folder")
+    if (folder / FILE_NAME).is_dir():
+        raise SettingError(f"{folder / FILE_NAME} is a folder; name another folder to save into")
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    try:
+        if not above.is_dir():
+            raise NotADirectoryError(f"{above} is a file")
+        TemporaryFile(dir=above).close()
+    except OSError as problem:
+        raise SettingError(f"cannot save into {folder} ({problem.strerror or problem}); name another folder") from None
+
+
+def save(result: Result, folder: str | PathLike[str], extra: Mapping[str, bytes] | None = None) -> None:
+    """Write `result` into `folder`, which is made if needed; an older save there is replaced in one step.
+
+    Parameters
+    ----------
+    extra : mapping, optional
+        Members that lie beside the result in the same file, by name: see `load_with_extra`. Settings that are
+        functions, modules or estimators are left out; ``meta.json`` notes what they were.
+    """
     arrays: dict[str, Any] = {"posterior": result.posterior, "history": result.history}
     arrays |= {f"trace/{name}": values for name, values in result.trace.items()}
     votes = result.votes
     for name in ("item_ptr", "annotator", "label", "weight", "gold"):
         arrays[f"votes/{name}"] = getattr(votes, name)
+    extra = extra or {}
+    settings, left_out = _plain_settings(result.settings)
     meta: dict[str, Any] = {
         "crowdwise": _VERSION,
         "method": result.method,
-        "settings": {name: _plain_mapping(value) for name, value in result.settings.items()},
+        "settings": settings,
+        "settings_left_out": left_out,
+        "extra": list(extra),
         "seed": result.seed,
         "n_iter": result.n_iter,
         "converged": result.converged,
@@ -113,6 +148,8 @@ def save(result: Result, folder: str | PathLike[str]) -> None:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        for name, content in extra.items():
+            archive.writestr(name, content)
         for name in _VOCABULARIES:
             buffer = BytesIO()
             pl.DataFrame({name: series_of(getattr(votes, name))}).write_ipc(buffer)
@@ -121,23 +158,40 @@ def save(result: Result, folder: str | PathLike[str]) -> None:
 
 def load(folder: str | PathLike[str]) -> Result:
     """Read a result that `save` wrote."""
+    return load_with_extra(folder)[0]
+
+
+def load_with_extra(folder: str | PathLike[str]) -> tuple[Result, dict[str, bytes]]:
+    """Read a result and the members beside it, all of the same save."""
     path = Path(folder) / FILE_NAME
     if not path.is_file():
         raise InputError(f"{folder}: no saved result here (expected {FILE_NAME}); make one with --save or result.save(...)")
     try:
         with zipfile.ZipFile(path) as archive:
-            return _read(archive)
+            result, meta = _read(archive)
+            return result, {name: archive.read(name) for name in meta.get("extra", [])}
     except Exception as problem:  # whatever a damaged or foreign file does to the readers below is its fault, not theirs
         raise InputError(f"{path}: not a result that this version of crowdwise can read ({problem})") from problem
 
 
-def _read(archive: zipfile.ZipFile) -> Result:
+def npy_bytes(array: Any) -> bytes:
+    """An array as the content of a ``.npy`` file."""
+    buffer = BytesIO()
+    # Not by `ascontiguousarray`, which gives an array without axes one.
+    np.lib.format.write_array(buffer, np.asarray(array, order="C"), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def npy_of(content: bytes) -> Any:
+    """The array of a ``.npy`` file's content; one of objects is refused unopened."""
+    return np.lib.format.read_array(BytesIO(content), allow_pickle=False)
+
+
+def _read(archive: zipfile.ZipFile) -> tuple[Result, dict[str, Any]]:
     meta = json.loads(archive.read("meta.json"))
     if meta["crowdwise"] != _VERSION:
         raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}")
-    arrays = {
-        name: np.lib.format.read_array(BytesIO(archive.read(f"{name}.npy")), allow_pickle=False) for name in meta["arrays"]
-    }
+    arrays = {name: npy_of(archive.read(f"{name}.npy")) for name in meta["arrays"]}
     vocabularies = {name: vocabulary_array(pl.read_ipc(BytesIO(archive.read(f"{name}.arrow")))[name]) for name in _VOCABULARIES}
     votes = Annotations(
         **{name: arrays.get(f"votes/{name}") for name in ("item_ptr", "annotator", "label", "weight", "gold")},  # type: ignore[arg-type]
@@ -149,7 +203,9 @@ def _read(archive: zipfile.ZipFile) -> Result:
     for role in ("prior", "annotators"):
         own = {name.removeprefix(f"{role}/"): array for name, array in arrays.items() if name.startswith(f"{role}/")}
         parts[role] = _PARTS[meta[role]["class"]](**own, **meta[role]["plain"])
-    return Result(
+    if isinstance(parts["prior"], RowPrior) and parts["prior"].log_nk.shape != arrays["posterior"].shape:
+        raise ValueError("its arrays contradict each other")
+    result = Result(
         method=meta["method"],
         settings={name: _restored_mapping(value) for name, value in meta["settings"].items()},
         seed=meta["seed"],
@@ -161,6 +217,7 @@ def _read(archive: zipfile.ZipFile) -> Result:
         converged=meta["converged"],
         **parts,
     )
+    return result, meta
 
 
 def _check_codes(votes: Annotations, posterior: Any) -> None:
@@ -185,6 +242,18 @@ def _within(codes: Any, low: int, stop: int) -> bool:
     return bool(((codes >= low) & (codes < stop)).all())
 
 
+def _plain_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Settings that JSON can hold, and what the others were."""
+    plain, left_out = {}, {}
+    for name, value in settings.items():
+        try:
+            json.dumps(_plain_mapping(value), default=_jsonable)
+            plain[name] = _plain_mapping(value)
+        except _Unsavable:
+            left_out[name] = repr(value)
+    return plain, left_out
+
+
 def _plain_mapping(value: Any) -> Any:
     """JSON turns the keys of an object into text; class shares are keyed by integers and booleans too."""
     return {_PAIRS: [[key, share] for key, share in value.items()]} if isinstance(value, Mapping) else value
@@ -195,7 +264,11 @@ def _restored_mapping(value: Any) -> Any:
 
 
 def _jsonable(value: Any) -> Any:
-    """Settings may hold numpy numbers and arrays; JSON gets their plain form."""
-    if isinstance(value, np.ndarray | np.generic):
+    """Settings may hold numpy numbers, arrays, tensors and paths; JSON gets their plain form."""
+    if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    if callable(value) or hasattr(value, "get_params"):
+        raise _Unsavable
     raise TypeError(f"a setting of type {type(value).__name__} cannot be saved")

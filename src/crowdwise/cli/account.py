@@ -9,9 +9,10 @@ from crowdwise.cli.text import count, number, one_line, say
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.learn.base import CrowdClassifier
     from crowdwise.result import Result
 
-__all__ = ["facts", "rank_annotators", "tell"]
+__all__ = ["facts", "rank_annotators", "tell", "training"]
 
 
 def rank_annotators(result: Result) -> pl.DataFrame:
@@ -38,8 +39,24 @@ def facts(result: Result) -> dict[str, Any]:
     }
 
 
-def tell(result: Result) -> None:
-    """Print the account on stderr."""
+def training(estimator: CrowdClassifier) -> dict[str, Any]:
+    """How the training of a network went; empty for classifiers without one.
+
+    The held-out score is the mean log-probability of a vote that was not trained on, at the best epoch.
+    """
+    history = getattr(estimator, "history_", None)
+    if not history:
+        return {}
+    best, held_out = history["best_epoch"], history["held_out"]
+    return {
+        "n_epochs": len(history["loss"]),
+        "best_epoch": best,
+        "held_out_score": -held_out[best - 1] if held_out else None,
+    }
+
+
+def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
+    """Print the account on stderr; of a classifier with how its training went."""
     from crowdwise.agreement import pairwise_agreement
 
     votes = result.votes
@@ -50,11 +67,20 @@ def tell(result: Result) -> None:
         say(f"dropped {count(votes.n_missing, 'missing label')}")
     without = int((votes.votes_per_item == 0).sum())
     if without:
-        say(f"{count(without, 'item')} without votes: labelled by the class shares alone")
+        by = "the class shares" if estimator is None else "their features"
+        say(f"{count(without, 'item')} without votes: labelled by {by} alone")
     if votes.gold is not None:
         say(f"{count(int((votes.gold >= 0).sum()), 'known label')} kept fixed")
-    state = "converged" if result.converged else "NOT converged"
-    say(f"{result.method}: {state} after {count(result.n_iter, 'iteration')}" if result.trace else f"{result.method}: done")
+    run = training(estimator) if estimator is not None else {}
+    if run:
+        score = run["held_out_score"]
+        judged = "" if score is None else f", held-out score {number(score)} (mean log-probability of a vote)"
+        say(f"{result.method}: {count(run['n_epochs'], 'epoch')}, best {run['best_epoch']}{judged}")
+    elif result.trace:
+        state = "converged" if result.converged else "NOT converged"
+        say(f"{result.method}: {state} after {count(result.n_iter, 'iteration')}")
+    else:
+        say(f"{result.method}: done")
     doubtful = _unreliable(result)
     if doubtful:
         say(f"least reliable annotators: {', '.join(doubtful)}")

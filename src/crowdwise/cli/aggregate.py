@@ -22,6 +22,7 @@ from crowdwise.cli.options import (
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
+    from crowdwise.aggregate.base import Aggregator
     from crowdwise.result import Result
 
 EXAMPLES = (
@@ -116,13 +117,16 @@ def run(
 
 def _update(folder: Path, votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> Result:
     """Fold votes into a saved model."""
-    from crowdwise.aggregate.loading import load
+    from crowdwise.aggregate.registry import METHODS
     from crowdwise.cli.inputs import read_gold, read_votes, settings_of
     from crowdwise.cli.progress import iterations
+    from crowdwise.learn.loading import load
 
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")
-    estimator = load(folder)
+    estimator: Aggregator = load(folder)
+    if estimator.name not in METHODS:
+        raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot go on from it")
     estimator.set_params(**settings_of(method, list(estimator.get_params())))

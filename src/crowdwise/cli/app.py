@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from crowdwise import __version__
-from crowdwise.cli import aggregate, annotators, compare, convert, demo, explain, methods, simulate, summary
+from crowdwise.cli import aggregate, annotators, compare, convert, demo, explain, methods, predict, simulate, summary, train
 from crowdwise.cli.command import paragraphs, register
 from crowdwise.cli.options import FLAG
 
@@ -43,7 +43,7 @@ def _root(
 
 
 app.callback(help=paragraphs(_root))(_root)
-for module in (aggregate, annotators, explain, compare, summary, convert, simulate, methods, demo):
+for module in (aggregate, train, predict, annotators, explain, compare, summary, convert, simulate, methods, demo):
     register(app, module.run, name=module.__name__.rpartition(".")[2], examples=module.EXAMPLES)
 
 

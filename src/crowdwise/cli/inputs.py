@@ -9,26 +9,30 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.options import MethodOptions, ReadOptions
+from crowdwise.cli.options import FeatureOptions, MethodOptions, ReadOptions
 from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import Aggregator
     from crowdwise.annotations import Annotations
+    from crowdwise.io.features import Features
     from crowdwise.result import Result
 
 __all__ = [
     "STDIN",
     "build",
+    "check_rows",
     "fit",
     "is_saved",
     "parse_list",
     "parse_settings",
+    "read_features",
     "read_gold",
     "read_history",
     "read_times",
     "read_votes",
     "result_of",
+    "seeded_settings",
     "settings_of",
 ]
 
@@ -104,12 +108,18 @@ def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def settings_of(options: MethodOptions, fields: list[str]) -> dict[str, Any]:
-    """Settings from --set, --seed and --class-prior; a seed is nothing to methods that draw no numbers."""
-    settings = parse_settings(options.set)
-    if options.seed is not None and "random_state" in fields:
-        settings["random_state"] = options.seed
+    """Settings from --set, --seed and --class-prior."""
+    settings = seeded_settings(options.set, options.seed, fields)
     if options.class_prior is not None:
         settings["class_prior"] = _class_prior(options.class_prior)
+    return settings
+
+
+def seeded_settings(pairs: list[str] | None, seed: int | None, fields: list[str]) -> dict[str, Any]:
+    """Settings from --set and --seed; a seed is nothing to methods that draw no numbers."""
+    settings = parse_settings(pairs)
+    if seed is not None and "random_state" in fields:
+        settings["random_state"] = seed
     return settings
 
 
@@ -126,7 +136,12 @@ def build(options: MethodOptions) -> Aggregator:
     """Make the chosen method with its settings, checked before any file is read."""
     from crowdwise.aggregate.registry import make
     from crowdwise.aggregate.settings import check_settings
+    from crowdwise.learn.registry import CLASSIFIERS
 
+    if options.method in CLASSIFIERS:
+        raise SettingError(
+            f"{options.method} learns from features too: crowdwise train VOTES --features FILE --method {options.method}"
+        )
     estimator = make(options.method or DEFAULT_METHOD)
     estimator.set_params(**settings_of(options, list(estimator.get_params())))
     check_settings(estimator)
@@ -154,6 +169,51 @@ def result_of(path: str, read: ReadOptions, options: MethodOptions, quiet: bool 
     from crowdwise.result import Result
 
     return Result.load(path)
+
+
+def read_features(options: FeatureOptions, votes_item: str | None = None) -> Features:
+    """Read features; the votes' own name for the items' column serves where the file has it too."""
+    from crowdwise.io.features import names_in, read_features
+
+    item = options.features_item
+    if item is None and votes_item is not None and votes_item in names_in(options.features):
+        item = votes_item
+    return read_features(options.features, item=item, key=options.key)
+
+
+def check_rows(features: Features, votes: Annotations, quiet: bool) -> None:
+    """Refuse features and votes that do not line up, by id or else by length, and say when order decides."""
+    import warnings
+
+    import numpy as np
+
+    from crowdwise.cli.text import one_line, say
+    from crowdwise.encode import codes_of, series_of, tidy
+    from crowdwise.errors import DataWarning
+
+    name, n_rows = features.source, len(features)
+    if features.items is None:
+        if votes.n_items != n_rows:
+            raise InputError(
+                f"{name} has {n_rows:,} rows and no ids, and the votes are on {votes.n_items:,} items; "
+                "add the ids: an array 'items' beside the features in .npz, or a column 'item' in a table"
+            )
+        some = ", ".join(one_line(item) for item in votes.items[:3])
+        line = f"{name} has no ids: its rows are taken for the items of the votes in sorted order ({some}, ...)"
+        # Files are seldom in the alphabetical order of their ids; in the order of their numbers they often are.
+        if votes.items.dtype == object:
+            warnings.warn(f"{line}; add ids if they are in another", DataWarning, stacklevel=2)
+        elif not quiet:
+            say(line)
+        return
+    absent = (codes_of(tidy(series_of(votes.items)), tidy(series_of(features.items))) < 0) & (votes.votes_per_item > 0)
+    lost = np.flatnonzero(absent)
+    if len(lost):
+        example = votes.items[lost[0]]
+        raise InputError(
+            f"{name}: no row for {len(lost):,} of the {int((votes.votes_per_item > 0).sum()):,} items with votes, such as "
+            f"{example!r} (ids there are such as {features.items[0]!r}); add their rows, or drop their votes"
+        )
 
 
 def read_gold(path: Path | None, votes: Annotations | None) -> Any:

@@ -17,32 +17,37 @@ def run(
     as_json: Json = False,
 ) -> None:
     """List the methods; with a name, its settings for --set with their defaults."""
-    from crowdwise.aggregate.registry import METHODS, make
     from crowdwise.cli.display import print_rows
     from crowdwise.cli.outputs import print_json
+    from crowdwise.learn.registry import ALL_METHODS, make
 
     if name is not None:
         make(name)  # refuses an unknown name and suggests a known one
-    chosen = [method for method in METHODS if name in (None, method)]
+    chosen = [method for method in ALL_METHODS if name in (None, method)]
     if as_json:
         print_json([_document(method) for method in chosen])
     elif name is None:
         names = ["name", "family", "summary", "needs", "reference"]
-        print_rows(names, [[getattr(METHODS[method], column) for column in names] for method in chosen])
+        print_rows(names, [[getattr(ALL_METHODS[method], column) for column in names] for method in chosen])
     else:
-        method = METHODS[name]
+        method = ALL_METHODS[name]
         print(f"{method.name}: {method.summary} ({method.family}; needs {method.needs}). {method.reference}")
         settings = [[entry["name"], _shown(entry["default"]), entry["about"]] for entry in _document(name)["settings"]]
         print_rows(["setting", "default", "about"], settings)
 
 
 def _document(name: str) -> dict[str, Any]:
-    from crowdwise.aggregate.registry import METHODS
     from crowdwise.aggregate.settings import describe_settings
+    from crowdwise.errors import MissingExtraError
+    from crowdwise.learn.registry import ALL_METHODS
 
-    method = METHODS[name]
+    method = ALL_METHODS[name]
     facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
-    return facts | {"settings": describe_settings(method.cls)}
+    try:
+        return facts | {"settings": describe_settings(method.cls)}
+    except MissingExtraError:
+        # The list of all methods is no less true without torch; asked for by name, `make` has said what to install.
+        return facts | {"settings": None}
 
 
 def _shown(default: Any) -> str:

@@ -12,22 +12,28 @@ __all__ = [
     "FLAG",
     "DropSpammers",
     "FalseDiscovery",
+    "FeatureOptions",
     "Json",
     "MethodOptions",
     "Output",
     "Quiet",
     "ReadOptions",
+    "SpreadsheetSafe",
     "VotesOrSaved",
     "VotesPath",
 ]
 
-_READ, _METHOD = "Reading the votes", "Method"
+_READ, _METHOD, _FEATURES = "Reading the votes", "Method", "Reading the features"
 # A flag takes no value; typer would show it as <bool>.
 FLAG = ""
 
 
 def _read(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=_READ, **more)
+
+
+def _features(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=_FEATURES, **more)
 
 
 def _method(*names: str, **more: Any) -> Any:
@@ -104,3 +110,17 @@ class MethodOptions:
             help="Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a saved folder.",
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureOptions:
+    """Where the features are; the options of `crowdwise.io.features.read_features`."""
+
+    features: Annotated[
+        str, _features("--features", metavar="FILE", help="One row per item: .npz .npy .csv .tsv .parquet .arrow")
+    ]
+    features_item: Annotated[
+        str | None,
+        _features("--features-item", metavar="NAME", help="Column or array of the items' ids, if it is not found."),
+    ] = None
+    key: Annotated[str | None, _features("--key", metavar="NAME", help="Array of an .npz file that holds the features.")] = None

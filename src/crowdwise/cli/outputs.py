@@ -64,6 +64,8 @@ def _check_folder(path: Path, option: str) -> None:
         raise SettingError(f"{option}: the folder {str(path.parent)!r} does not exist; create it first")
     if path.is_dir():
         raise SettingError(f"{option}: {path} is a folder; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise SettingError(f"{option}: you may not write into the folder {str(path.parent)!r}; name another")
 
 
 def _check_page(path: Path) -> None:

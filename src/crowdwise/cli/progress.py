@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from crowdwise.aggregate.base import Aggregator
+    from crowdwise.learn.base import CrowdClassifier
 
-__all__ = ["iterations", "steps"]
+__all__ = ["epochs", "iterations", "steps"]
 
 
 @contextmanager
@@ -28,6 +29,25 @@ def iterations(estimator: Aggregator, quiet: bool) -> Iterator[Callable[[int, fl
         yield lambda iteration, bound, change: bar.update(
             task, completed=iteration, description=f"{estimator.name}: change {change:.1e}"
         )
+
+
+@contextmanager
+def epochs(estimator: CrowdClassifier, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
+    """Give the callback of a classifier's `fit`: epochs so far and the score of held-out votes, or how much still moves."""
+    with _bar(quiet) as bar:
+        if bar is None:
+            yield None
+            return
+        settings = estimator.get_params(deep=False)
+        network = "epochs" in settings
+        task = bar.add_task(estimator.name, total=settings.get("epochs", settings.get("max_iter")))
+
+        def show(number: int, objective: float, score: float) -> None:
+            # Held out is a loss per vote; without any, as in the last run on all items, it is not a number.
+            text = "training on all items" if score != score else f"held-out {-score:.4f}" if network else f"change {score:.1e}"
+            bar.update(task, completed=number, description=f"{estimator.name}: {text}")
+
+        yield show
 
 
 @contextmanager

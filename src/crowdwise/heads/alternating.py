@@ -48,10 +48,11 @@ class AlternatingHead(Head):
         super().__init__()
         self.votes = votes
         self.known: Any = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        self.annotators = annotators
+        self.annotators = annotators.update(votes, posterior.double().cpu().numpy())
         self.register_buffer("target", posterior.clone())
         n_classes = votes.n_classes
         self.register_buffer("table", posterior.new_full((votes.n_annotators, n_classes, n_classes), 1 / n_classes))
+        self._fill_table()
 
     def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
         """Annotators from the last labels, then new labels from the network and the annotators."""
@@ -59,6 +60,9 @@ class AlternatingHead(Head):
         self.annotators = self.annotators.update(self.votes, posterior)
         self.annotators.infer(self.votes, log_prob().double().cpu().numpy(), self.known, posterior)
         self.target.copy_(torch.from_numpy(posterior))
+        self._fill_table()
+
+    def _fill_table(self) -> None:
         confusion = self.annotators.confusion()
         if confusion is not None:
             self.table.copy_(torch.from_numpy(np.ascontiguousarray(confusion)))

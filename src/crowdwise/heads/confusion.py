@@ -62,8 +62,8 @@ class ConfusionHead(Head):
         log_f, log_r = logits.log_softmax(1), self.log_confusion()
         table = log_r.reshape(-1, batch.n_classes)
         if self.likelihood == "items":
-            evidence = batch.sum_by_item(table.index_select(0, batch.entry) * batch.weight[:, None])
-            total = -((log_f * batch.item_weight[:, None] + evidence).logsumexp(1)).sum() / batch.weight.sum().clamp(min=1e-12)
+            joint = batch.joint_log_prob(log_f, table.index_select(0, batch.entry))
+            total = -joint.sum() / batch.weight.sum().clamp(min=1e-12)
         else:
             total = mean_of_votes(-log_mixture(log_f, table, batch.position, batch.entry), batch)
         for penalty in self.penalties:

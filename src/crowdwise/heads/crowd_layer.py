@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from crowdwise.engines.gradient.batch import Batch
 from crowdwise.engines.gradient.head import Head
+from crowdwise.kernels.mixture import own_matrix_product
 
 __all__ = ["CrowdLayerHead"]
 
@@ -47,11 +48,10 @@ class CrowdLayerHead(Head):
         """Log-softmax of the annotator's layer at the vote, [E_b]."""
         annotator, label = batch.annotator, batch.label
         f = logits.softmax(1).index_select(0, batch.position)
-        weight = self.weight.index_select(0, annotator)
         if self.kind == "mw":
-            scores = torch.bmm(weight, f[:, :, None])[:, :, 0]
+            scores = own_matrix_product(f, self.weight, annotator)
         else:
-            scores = weight * f
+            scores = self.weight.index_select(0, annotator) * f
             if self.bias is not None:
                 scores = scores + self.bias.index_select(0, annotator)
         return -torch.nn.functional.cross_entropy(scores, label, reduction="none")

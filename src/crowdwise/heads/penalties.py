@@ -51,11 +51,11 @@ class PredictionVolume(_Ramp):
 
     def __call__(self, log_f: Tensor, log_confusion_alk: Tensor, batch: Batch) -> Tensor:
         """Scalar."""
-        f = log_f.exp()
+        f = _wide(log_f.exp())
         volume = _log_det(f.T @ f / len(f))
         if not self.balanced:
             volume = volume - f.mean(0).clamp(min=_RIDGE).log().sum()
-        return -self.at(batch.epoch) * volume
+        return -self.at(batch.epoch) * volume.to(log_f.dtype)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,13 @@ class ConfusionVolume(_Ramp):
 
     def __call__(self, log_f: Tensor, log_confusion_alk: Tensor, batch: Batch) -> Tensor:
         """Scalar."""
-        stacked = log_confusion_alk.exp().reshape(-1, batch.n_classes)
-        return -self.at(batch.epoch) * _log_det(stacked.T @ stacked)
+        stacked = _wide(log_confusion_alk.exp().reshape(-1, batch.n_classes))
+        return -self.at(batch.epoch) * _log_det(stacked.T @ stacked).to(log_f.dtype)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """In double precision, where the device has it: products of thousands of rows round by more than the ridge in single."""
+    return values if values.device.type == "mps" else values.double()
 
 
 def _log_det(gram: Tensor) -> Tensor:

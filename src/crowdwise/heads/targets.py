@@ -64,6 +64,10 @@ class WarmStart(Head):
         """The head's."""
         return self.head.vote_log_prob(logits, batch)
 
+    def evidence(self, batch: Batch) -> Tensor:
+        """The head's."""
+        return self.head.evidence(batch)
+
     def confusion(self) -> Tensor:
         """The head's."""
         return self.head.confusion()

@@ -11,10 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["log_mixture"]
+__all__ = ["log_mixture", "own_matrix_product"]
 
 # The smallest probability of a vote: below it float32 products of two probabilities become denormal.
 _FLOOR = 1e-30
+# Padded rows per vote up to which laying votes out by annotator is the faster way.
+_PADDING = 8
 
 
 class _LogMixture(torch.autograd.Function):
@@ -55,3 +57,30 @@ def log_mixture(log_f: Tensor, log_table: Tensor, position: Tensor, entry: Tenso
     """
     result: Tensor = _LogMixture.apply(log_f, log_table, position, entry)  # type: ignore[no-untyped-call]
     return result
+
+
+def own_matrix_product(values: Tensor, matrices: Tensor, owner: Tensor) -> Tensor:
+    """``matrices[owner[e]] @ values[e]`` of every vote, [E, L].
+
+    Votes are laid out by annotator and padded to the busiest one, so that each matrix is read once per batch
+    instead of once per vote; where a few annotators cast most votes, padding would cost more and rows are gathered.
+
+    Parameters
+    ----------
+    values : [E, K]
+    matrices : [A, L, K]
+    owner : [E]
+        Annotator of every vote.
+    """
+    count = torch.bincount(owner, minlength=len(matrices))
+    width = int(count.max()) if len(owner) else 0
+    if len(matrices) * width >= _PADDING * len(owner):
+        return torch.bmm(matrices.index_select(0, owner), values[:, :, None])[:, :, 0]
+    order = owner.argsort(stable=True)
+    sorted_owner = owner[order]
+    slot = torch.arange(len(owner), device=owner.device) - (count.cumsum(0) - count)[sorted_owner]
+    place = torch.empty_like(order)
+    place[order] = sorted_owner * width + slot
+    padded = values.new_zeros(len(matrices) * width, values.shape[1]).index_copy(0, place, values)
+    answers = torch.bmm(padded.view(len(matrices), width, -1), matrices.transpose(1, 2))
+    return answers.reshape(len(matrices) * width, -1).index_select(0, place)

@@ -14,9 +14,10 @@ from typing import ClassVar
 
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
-from crowdwise.annotators.confusion import Confusion, row_smoothing
+from crowdwise.annotators.confusion import Confusion
 from crowdwise.heads.alternating import AlternatingHead
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.learn.start import crowd_confusion
 
 __all__ = ["AggNet"]
 
@@ -25,13 +26,11 @@ __all__ = ["AggNet"]
 class AggNet(NeuralClassifier):
     """Network x confusion matrices by EM."""
 
-    smoothing: float | None = setting(
-        None, "Pseudo-votes per class in every confusion row; by default 1/K, one per row.", low=0, optional=True
-    )
+    smoothing: float = setting(1.0, "Pseudo-votes per class in every confusion row, spread as the crowd votes.", low=0)
 
     name: ClassVar[str] = "aggnet"
 
     def _head(self, votes: Annotations, start: Start) -> AlternatingHead:
-        smoothing = 1 / votes.n_classes if self.smoothing is None else self.smoothing
-        model = Confusion.start(row_smoothing(votes, smoothing), votes.n_annotators)
+        crowd_lk = crowd_confusion(votes, start.posterior.double().numpy()).T
+        model = Confusion.start(self.smoothing * votes.n_classes * crowd_lk[None], votes.n_annotators)
         return AlternatingHead(votes, model, start.posterior)

@@ -21,7 +21,6 @@ from torch import nn
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import Confusion
-from crowdwise.annotators.protocol import counts_of
 from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.head import Head
 from crowdwise.engines.gradient.networks import NETWORKS, build_network, default_spec
@@ -32,7 +31,7 @@ from crowdwise.errors import InputError, SettingError
 from crowdwise.heads.confusion import identity_confusion
 from crowdwise.heads.targets import WarmStart
 from crowdwise.learn.base import CrowdClassifier, Learned
-from crowdwise.learn.start import start_posterior
+from crowdwise.learn.start import start_confusion, start_posterior
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Progress
@@ -281,23 +280,6 @@ def point_confusion(confusion_akl: Floats, votes: Annotations) -> Confusion:
     share = votes.votes_per_annotator + 1e-9
     pooled = np.einsum("a,alk->lk", share / share.sum(), pi_alk)
     return Confusion(prior_alk=np.zeros((1, votes.n_classes, votes.n_classes)), pi_alk=pi_alk, pooled_lk=pooled)
-
-
-def start_confusion(votes: Annotations, posterior: Floats) -> Floats:
-    """Confusion matrices under a posterior, [A, K, L]: each row shrunk by K pseudo-votes towards the crowd's.
-
-    The crowd's own row is shrunk towards its accuracy, so a class that nobody saw starts near the truth.
-    """
-    n_classes = votes.n_classes
-    counts = counts_of(votes, posterior).transpose(0, 2, 1)
-    pooled = counts.sum(axis=0)
-    right = (np.trace(pooled) + 1) / (pooled.sum() + 2)
-    plain = np.full((n_classes, n_classes), (1 - right) / max(n_classes - 1, 1))
-    np.fill_diagonal(plain, right)
-    crowd = pooled + n_classes * plain
-    crowd /= crowd.sum(axis=1, keepdims=True)
-    shrunk = counts + n_classes * crowd
-    return np.asarray(shrunk / shrunk.sum(axis=2, keepdims=True))
 
 
 def _without(votes: Annotations, items: NDArray[np.int64]) -> Annotations:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.annotations import Annotations
-from crowdwise.annotators.protocol import weight_of
+from crowdwise.annotators.protocol import counts_of, weight_of
 from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_you_mean
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 
-__all__ = ["start_posterior"]
+__all__ = ["crowd_confusion", "start_confusion", "start_posterior"]
 
 Floats = NDArray[np.float64]
 
@@ -51,3 +51,23 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
     if posterior.shape != shape or not np.allclose(posterior.sum(axis=1), 1) or (posterior < 0).any():
         raise SettingError(f"init must be a method's name, 'identity', or a posterior of shape {shape} whose rows sum to one")
     return posterior
+
+
+def crowd_confusion(votes: Annotations, posterior: Floats) -> Floats:
+    """The confusion matrix of the crowd as one, [K, L], shrunk by K pseudo-votes per row towards its accuracy.
+
+    A class that nobody saw therefore starts near the truth.
+    """
+    n_classes = votes.n_classes
+    pooled = counts_of(votes, posterior).sum(axis=0).T
+    right = (np.trace(pooled) + 1) / (pooled.sum() + 2)
+    plain = np.full((n_classes, n_classes), (1 - right) / max(n_classes - 1, 1))
+    np.fill_diagonal(plain, right)
+    crowd = pooled + n_classes * plain
+    return np.asarray(crowd / crowd.sum(axis=1, keepdims=True))
+
+
+def start_confusion(votes: Annotations, posterior: Floats) -> Floats:
+    """Confusion matrices under a posterior, [A, K, L]: each row shrunk by K pseudo-votes towards the crowd's."""
+    shrunk = counts_of(votes, posterior).transpose(0, 2, 1) + votes.n_classes * crowd_confusion(votes, posterior)
+    return np.asarray(shrunk / shrunk.sum(axis=2, keepdims=True))

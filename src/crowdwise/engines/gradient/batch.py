@@ -70,6 +70,22 @@ class Batch:
         """Sum one row per vote over the votes of each item, [B, ...]."""
         return values.new_zeros((len(self.rows), *values.shape[1:])).index_add_(0, self.position, values)
 
+    def joint_log_prob(self, log_f: Tensor, evidence: Tensor) -> Tensor:
+        """Log-probability of all votes of each item, its label summed out, times the weight of the item, [B].
+
+        Parameters
+        ----------
+        log_f : [B, K]
+            Log class probabilities.
+        evidence : [E_b, K]
+            Log-probability of every vote for each class.
+        """
+        # The item's weight multiplies the logarithm of the sum; inside it, only the vote's own may stand.
+        own = self.weight / self.item_weight.clamp(min=1e-30).index_select(0, self.position)
+        joint = (log_f + self.sum_by_item(evidence * own[:, None])).logsumexp(1)
+        # Without votes the sum over labels is one: nothing to learn, not even from its rounding error.
+        return joint * torch.where(self.sum_by_item(self.weight) > 0, self.item_weight, 0)
+
 
 class VoteList:
     """The edge list of `Annotations` as tensors."""
@@ -88,7 +104,7 @@ class VoteList:
         self.weight = weight
 
     def batches(self, order: Tensor, size: int, epoch: int = 0) -> Iterator[Batch]:
-        """Cut the items of `order` into batches of `size`, each with its votes."""
+        """Cut the items of `order` into batches of `size`, each with its votes; a last item alone joins the batch before."""
         count = self.count[order]
         stop = count.cumsum(0)
         n_votes = int(stop[-1]) if len(order) else 0
@@ -98,9 +114,12 @@ class VoteList:
         entry = self.entry[vote]
         item_weight = self.item_weight[order]
         weight = item_weight[place] if self.weight is None else self.weight[vote] * item_weight[place]
-        edge = [0, *stop[torch.arange(size, len(order) + size, size, device=order.device).clamp_(max=len(order)) - 1].tolist()]
-        for number, first in enumerate(range(0, len(order), size)):
-            items = slice(first, first + size)
+        # Layers that normalise over the batch cannot train on a single row.
+        last = len(order) - (len(order) > size and len(order) % size == 1)
+        cut = [*range(0, last, size), len(order)] if len(order) else [0]
+        edge = [0, *stop[torch.tensor(cut[1:], dtype=torch.int64, device=order.device) - 1].tolist()]
+        for number, first in enumerate(cut[:-1]):
+            items = slice(first, cut[number + 1])
             own = slice(edge[number], edge[number + 1])
             yield Batch(
                 order[items], place[own] - first, entry[own], vote[own], weight[own], item_weight[items], self.n_classes, epoch

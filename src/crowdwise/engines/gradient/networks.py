@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ __all__ = ["NETWORKS", "build_network", "default_spec"]
 NETWORKS = ("auto", "linear", "mlp", "cnn")
 # Rows from which the mean and spread of the features are estimated.
 _SAMPLE = 20_000
+# Entries of that sample that are in memory at once: 20,000 large images would not fit.
+_CHUNK = 2**22
 
 
 class Standardise(nn.Module):
@@ -28,15 +31,25 @@ class Standardise(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def fit(self, rows: Tensor) -> None:
-        """Take mean and spread (over all but the channel axis) from a sample of rows."""
-        axes = [0, *range(2, rows.ndim)]
-        rows = rows.double()
-        spread = rows.std(axes, correction=0)
-        self.mean.copy_(rows.mean(axes))
+    def fit(self, parts: Iterable[Tensor]) -> None:
+        """Take mean and spread (over all but the channel axis) from a sample of rows, part by part.
+
+        Both are kept in double precision until the network gets its own: a date in seconds has ten digits.
+        """
+        mean, square, top = (torch.zeros(len(self.mean), dtype=torch.float64) for _ in range(3))
+        count = 0
+        for part in parts:
+            values = part.double().movedim(1, -1).reshape(-1, part.shape[1])
+            merged = count + len(values)
+            # Chan, Golub and LeVeque (1979): merging deviations keeps the digits that sums of squares lose.
+            off = values.mean(0) - mean
+            square += (values - values.mean(0)).square().sum(0) + off.square() * (count * len(values) / merged)
+            mean += off * (len(values) / merged)
+            top = torch.maximum(top, values.abs().amax(0))
+            count = merged
+        spread = (square / max(count, 1)).sqrt()
         # A constant column carries nothing; its spread is rounding noise.
-        constant = spread <= 1e-12 * rows.abs().amax(axes).clamp(min=1)
-        self.scale.copy_(torch.where(constant, torch.ones_like(spread), spread))
+        self.mean, self.scale = mean, torch.where(spread <= 1e-12 * top, torch.ones_like(spread), spread)
 
     def forward(self, rows: Tensor) -> Tensor:
         """[B, D] or [B, C, H, W]."""
@@ -54,15 +67,19 @@ def default_spec(kind: str, rows: Rows, n_classes: int, dropout: float | None) -
 
 
 def build_network(spec: dict[str, Any], rows: Rows | None = None) -> nn.Module:
-    """Make the network of a `default_spec`; `rows` fit its standardisation (a saved model brings its own)."""
+    """Make the network of a `default_spec`; `rows` fit its standardisation (a saved model brings its own).
+
+    Give it one precision with ``.to(dtype)`` before use.
+    """
     kind, shape, n_classes, width = spec["kind"], spec["shape"], spec["n_classes"], spec["width"]
     standardise = Standardise(shape[0] if kind == "cnn" else math.prod(shape))
     if rows is not None and len(rows):
-        sample = rows.take(torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE)))
-        standardise.fit(sample if kind == "cnn" else sample.flatten(1))
+        sample = torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE)).split(max(1, _CHUNK // max(math.prod(shape), 1)))
+        standardise.fit(rows.take(part) if kind == "cnn" else rows.take(part).flatten(1) for part in sample)
     if kind == "cnn":
         dropout = 0.25 if spec["dropout"] is None else spec["dropout"]
-        return nn.Sequential(standardise, *_convolutions(shape, dropout), nn.LazyLinear(n_classes))
+        layers, n_inputs = _convolutions(shape, dropout)
+        return nn.Sequential(standardise, *layers, nn.Linear(n_inputs, n_classes))
     head: list[nn.Module] = [nn.Flatten(), standardise]
     n_inputs = math.prod(shape)
     if kind == "linear":
@@ -71,8 +88,8 @@ def build_network(spec: dict[str, Any], rows: Rows | None = None) -> nn.Module:
     return nn.Sequential(*head, nn.Linear(n_inputs, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, n_classes))
 
 
-def _convolutions(shape: list[int], dropout: float) -> list[nn.Module]:
-    """Two or three blocks of 3x3 convolutions that halve the image, then pooling to 4 x 4."""
+def _convolutions(shape: list[int], dropout: float) -> tuple[list[nn.Module], int]:
+    """Up to three blocks of 3x3 convolutions that halve the image, then pooling to 4 x 4; and the number of outputs."""
     layers: list[nn.Module] = []
     channels, size = shape[0], min(shape[1:])
     for width in (32, 64, 128):
@@ -80,4 +97,5 @@ def _convolutions(shape: list[int], dropout: float) -> list[nn.Module]:
             break
         layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]
         channels, size = width, size // 2
-    return [*layers, nn.AdaptiveAvgPool2d(4 if size >= 4 else 1), nn.Flatten(), nn.Dropout(dropout)]
+    side = 4 if size >= 4 else 1
+    return [*layers, nn.AdaptiveAvgPool2d(side), nn.Flatten(), nn.Dropout(dropout)], channels * side**2

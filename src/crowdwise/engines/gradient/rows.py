@@ -52,7 +52,7 @@ class _TensorRows:
 
 @dataclass(frozen=True, eq=False)
 class _ArrayRows:
-    """A memory-mapped array: only the rows asked for are ever read."""
+    """A memory-mapped or read-only array: only the rows asked for are ever read."""
 
     array: NDArray[Any]
     dtype: torch.dtype
@@ -109,7 +109,9 @@ class _DatasetRows:
         samples = many(wanted) if many is not None else [self.dataset[i] for i in wanted]
         rows = [sample[0] if isinstance(sample, tuple | list) else sample for sample in samples]
         stacked = torch.utils.data.default_collate(rows)
-        return stacked.to(self.dtype) if stacked.is_floating_point() else stacked
+        if not isinstance(stacked, torch.Tensor) or stacked.ndim < 2:
+            raise InputError(f"a sample of the dataset must be (or begin with) a tensor or array; got {type(rows[0]).__name__}")
+        return _shaped(stacked, self.dtype)
 
 
 def rows_of(features: Any, dtype: torch.dtype) -> Rows:
@@ -125,14 +127,24 @@ def rows_of(features: Any, dtype: torch.dtype) -> Rows:
     if hasattr(features, "tocsr"):
         return _SparseRows(features.tocsr(), dtype)
     if isinstance(features, np.ndarray):
-        mapped = isinstance(features, np.memmap) or isinstance(features.base, np.memmap)
-        if mapped:
+        if _is_mapped(features):
             return _ArrayRows(features, dtype)
-        plain = np.ascontiguousarray(features)
-        return _TensorRows(torch.from_numpy(plain if plain.flags.writeable else plain.copy()), dtype)
+        if not features.flags.writeable:
+            # Torch has no read-only tensors, and a copy could be as large as what is left of the memory.
+            return _ArrayRows(features, dtype, run=1)
+        return _TensorRows(torch.from_numpy(np.ascontiguousarray(features)), dtype)
     if hasattr(features, "__getitem__") and hasattr(features, "__len__"):
         return _DatasetRows(features, dtype)
     raise InputError(f"features must be an array, a sparse matrix, a tensor or a torch Dataset; got {type(features).__name__}")
+
+
+def _is_mapped(array: Any) -> bool:
+    """Whether the numbers lie in a file, also behind views of views."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
 
 
 def _shaped(rows: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

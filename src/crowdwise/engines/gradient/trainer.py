@@ -230,8 +230,7 @@ class Trainer:
         total, mass = 0.0, 0.0
         for batch in self.votes.batches(self.held_out, _EVALUATED):
             logits, filled = self._forward(batch)
-            evidence = batch.sum_by_item(self.head.evidence(filled) * batch.weight[:, None])
-            total -= float((logits.log_softmax(1) * batch.item_weight[:, None] + evidence).logsumexp(1).sum())
+            total -= float(batch.joint_log_prob(logits.log_softmax(1), self.head.evidence(filled)).sum())
             mass += float(batch.weight.sum())
         return total / max(mass, 1e-12)
 

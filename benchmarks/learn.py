@@ -1,0 +1,126 @@
+"""Every classifier on every set with features: accuracy on new items, recovered labels, NLL, ECE, collapsed runs.
+
+    python benchmarks/learn.py [SET ...]        (labelme: ten seeds; larger sets fewer, see SEEDS)
+
+No method sees a true label, except the row "gold". "chosen" is the method whose five-fold cross-validated
+likelihood of held-out votes is best: what a user without any truth would pick.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from time import perf_counter
+
+import numpy as np
+from feature_sets import SETS, FeatureSet
+from page import provenance, put, table
+
+import crowdwise
+from crowdwise.learn.registry import CLASSIFIERS
+from crowdwise.metrics import accuracy, ece, log_loss
+
+SEEDS = {"labelme": 10, "rte": 5, "sentence_polarity": 5, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 2, "cifar10n_images": 2}
+# Networks on images take minutes here: the ones that differ most in kind.
+ON_IMAGES = ["gold", "two-stage majority", "aggnet", "crowd-layer-mw", "ccem", "geocrowdnet-f"]
+EPOCHS_ON_IMAGES = 15
+# A run collapsed if it is this far below two stages with majority vote.
+COLLAPSE = 0.10
+
+
+def entries(images: bool) -> list[str]:
+    if images:
+        return ON_IMAGES
+    return ["gold", "two-stage majority", *CLASSIFIERS]
+
+
+def build(entry: str, seed: int, images: bool):
+    settings = {"random_state": seed}
+    if images:
+        settings |= {"epochs": EPOCHS_ON_IMAGES, "refit": False, "patience": 5}
+    if entry in ("gold", "two-stage majority", "two-stage"):
+        aggregator = "dawid-skene" if entry == "two-stage" else "majority"
+        return crowdwise.make("two-stage", aggregator=aggregator, classifier="network", **settings)
+    return crowdwise.make(entry, **settings)
+
+
+def run(entry: str, data: FeatureSet, seed: int, images: bool) -> dict[str, float]:
+    model = build(entry, seed, images)
+    rows, votes = data.X, data.votes
+    if entry == "gold":
+        known = np.flatnonzero(data.truth >= 0)
+        rows, votes = data.X[known], data.votes.classes[data.truth[known]]
+    started = perf_counter()
+    model.fit(rows, votes)
+    seconds = perf_counter() - started
+    proba = model.predict_proba(data.X_test)
+    return {
+        "test": accuracy(proba, data.truth_test),
+        "labels": float("nan") if entry == "gold" else accuracy(model.posterior_, data.truth),
+        "nll": log_loss(proba, data.truth_test),
+        "ece": ece(proba, data.truth_test),
+        "seconds": seconds,
+    }
+
+
+def chosen(data: FeatureSet, seed: int) -> str:
+    """The classifier with the best cross-validated likelihood of held-out votes."""
+    folds = np.random.default_rng(seed).permutation(len(data.X)) % 5
+    scores = {}
+    for name in CLASSIFIERS:
+        total = 0.0
+        for fold in range(5):
+            inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            model = build(name, seed, False).fit(data.X[inside], data.votes[inside])
+            total += model.score(data.X[outside], data.votes[outside]) * data.votes[outside].n_votes
+        scores[name] = total / data.votes.n_votes
+    print({name: round(score, 4) for name, score in scores.items()}, flush=True)
+    return max(scores, key=scores.get)
+
+
+def interval(values: list[float], scale: float, digits: int) -> str:
+    """Mean, and the half width of its 95% interval over seeds (Student's t)."""
+    from scipy.stats import t
+
+    values = scale * np.asarray(values)
+    if np.isnan(values).any():
+        return "-"
+    if len(values) < 2:
+        return f"{values[0]:.{digits}f}"
+    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.{digits}f} ±{half:.{digits}f}"
+
+
+def main() -> None:
+    for name in sys.argv[1:] or SETS:
+        images = name.endswith("_images")
+        results: dict[str, list[dict[str, float]]] = {entry: [] for entry in entries(images)}
+        for seed in range(SEEDS[name]):
+            data = SETS[name](seed)
+            for entry in results:
+                results[entry].append(run(entry, data, seed, images))
+                print(name, seed, entry, {k: round(v, 4) for k, v in results[entry][-1].items()}, flush=True)
+        base = np.mean([r["test"] for r in results["two-stage majority"]])
+        rows = []
+        for entry, runs in results.items():
+            collapsed = sum(r["test"] < base - COLLAPSE for r in runs)
+            cells = [interval([r[key] for r in runs], scale, digits) for key, scale, digits in
+                     (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))]  # fmt: skip
+            rows.append([entry, *cells, f"{collapsed} of {len(runs)}", f"{np.mean([r['seconds'] for r in runs]):.1f}"])
+        if name == "labelme":
+            picks = [chosen(SETS[name](seed), seed) for seed in range(3)]
+            winner = max(set(picks), key=picks.count)
+            rows.append([f"*chosen without gold: {winner}* ({picks.count(winner)} of 3 seeds)", *rows[list(results).index(winner)][1:]])
+        votes = data.votes
+        shape = "x".join(map(str, data.X.shape[1:]))
+        about = (
+            f"\n**{name}**: {votes.n_items:,} training items ({shape}), {votes.n_annotators:,} annotators, {votes.n_votes:,} votes, "
+            f"K={votes.n_classes}; {len(data.truth_test):,} test items; {SEEDS[name]} seeds; mean ± half width of the 95% interval over seeds.\n"
+        )
+        head = ["method", "test accuracy", "recovered labels", "test NLL", "test ECE", "collapsed", "seconds"]
+        put(f"learn {name}", provenance(f"python benchmarks/learn.py {name}") + about + "\n" + table(head, rows))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
+    main()

@@ -1,0 +1,187 @@
+"""``crowdwise train``: a classifier from features and votes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crowdwise.cli.options import FeatureOptions, Json, Output, Quiet, ReadOptions, SpreadsheetSafe, VotesPath
+from crowdwise.errors import SettingError, did_you_mean
+
+if TYPE_CHECKING:
+    from crowdwise.io.features import Features
+    from crowdwise.learn.base import CrowdClassifier
+
+EXAMPLES = (
+    "Example: crowdwise train votes.csv --features X.npz --save model -o labels.csv\n\n"
+    "Then: crowdwise predict model --features new.npz -o predicted.csv\n\n"
+    "Settings: crowdwise train votes.csv --features X.npz --method geocrowdnet-f --set epochs=50"
+)
+DEFAULT_CLASSIFIER = "ccem"
+_METHOD, _MORE = "Method", "More results"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """Which classifier to train, and what is known beside the votes."""
+
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            rich_help_panel=_METHOD,
+            show_default=DEFAULT_CLASSIFIER,
+            help="See crowdwise methods.",
+        ),
+    ] = None
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            rich_help_panel=_METHOD,
+            help="A setting of the method; see crowdwise methods NAME. May be repeated.",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", rich_help_panel=_METHOD, help="Seed of everything random.", show_default="0"),
+    ] = None
+    gold: Annotated[
+        Path | None,
+        typer.Option("--gold", metavar="FILE", rich_help_panel=_METHOD, help="Known labels of some items: item, label."),
+    ] = None
+
+
+def run(
+    votes: VotesPath,
+    features: FeatureOptions,
+    read: ReadOptions,
+    method: TrainOptions,
+    output: Output = None,
+    annotators: Annotated[
+        Path | None,
+        typer.Option("--annotators", metavar="FILE", rich_help_panel=_MORE, help="Write a table of the annotators."),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="DIR", rich_help_panel=_MORE, help="Save the classifier, to predict with it later."),
+    ] = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a classifier on features and votes; it learns whom of the annotators to trust on the way.
+
+    Rows and votes meet by the items' ids; rows without votes are labelled too. The labels of all
+    rows, from features and votes together, go to -o, or to stdout as CSV.
+    """
+    from crowdwise.cli.account import rank_annotators, tell
+    from crowdwise.cli.inputs import check_rows, read_features, read_gold, read_votes
+    from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
+    from crowdwise.cli.progress import epochs
+    from crowdwise.cli.text import count, say
+
+    check_outputs({"-o": output, "--annotators": annotators}, (votes, features.features, method.gold))
+    if to_stdout(annotators):
+        raise SettingError("only -o can go to stdout")
+    if as_json and to_stdout(output):
+        raise SettingError("--json and -o - both ask for stdout; choose one")
+    estimator = _build(method)
+    if save is not None:
+        _check_save(estimator, save)
+    rows = read_features(features, read.item)
+    data = read_votes(votes, read)
+    check_rows(rows, data, quiet)
+    X, gold = taken_by(estimator, rows), read_gold(method.gold, data)
+    with epochs(estimator, quiet) as progress:
+        estimator.fit(X, data, items=rows.items, gold=gold, progress=progress)
+
+    # The labels come last: where they are, everything else is too.
+    result = estimator.result_
+    if save is not None:
+        estimator.save(save)
+        wrote(save, quiet)
+    if annotators is not None:
+        write(rank_annotators(result), annotators, "annotator", quiet, spreadsheet_safe)
+    items = result.items_frame()
+    if as_json:
+        if output is not None:
+            write(items, output, "item", quiet, spreadsheet_safe)
+        _print_json(estimator, rows, with_labels=output is None)
+    elif output is None and sys.stdout.isatty():
+        emit(items.select("item", "label", "confidence", "n_votes", "note"), None, "item", limit=10)
+    else:
+        emit(items, output, "item", quiet=quiet, safe=spreadsheet_safe)
+    if not quiet:
+        shape = " x ".join(f"{size:,}" for size in rows.X.shape[1:])
+        say(f"{count(len(rows), 'row')} of {shape} features")
+        tell(result, estimator)
+
+
+def taken_by(estimator: CrowdClassifier, rows: Features) -> Any:
+    """Features in the one form in which training and prediction take them, so that the same rows are the same numbers."""
+    import numpy as np
+    import polars as pl
+
+    X = rows.X
+    if rows.names is not None:
+        return pl.DataFrame(X, schema=rows.names, orient="row")
+    # Only networks read from disk as they go, and they take whole numbers from there as they are (or as pixels);
+    # a table in memory is turned into fractions first.
+    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
+        return np.array(X)
+    return X
+
+
+def _build(options: TrainOptions) -> CrowdClassifier:
+    """Make the chosen classifier with its settings, checked before any file is read."""
+    from crowdwise.aggregate.settings import check_settings
+    from crowdwise.cli.inputs import seeded_settings
+    from crowdwise.learn.registry import make_classifier
+
+    estimator = make_classifier(options.method or DEFAULT_CLASSIFIER)
+    known = list(estimator.get_params(deep=False))
+    given = seeded_settings(options.set, options.seed, known)
+    # Settings of a part, such as classifier__C, are checked by the part.
+    for name in (name for name in given if "__" not in name and name not in known):
+        raise SettingError(f"{estimator.name} has no setting {name!r}{did_you_mean(name, known)} (it has {', '.join(known)})")
+    try:
+        estimator.set_params(**given)
+    except ValueError as problem:
+        raise SettingError(str(problem)) from problem
+    check_settings(estimator)
+    return estimator
+
+
+def _check_save(estimator: CrowdClassifier, folder: Path) -> None:
+    from crowdwise.learn.loading import check_save
+
+    try:
+        check_save(estimator, folder)
+    except SettingError as problem:
+        raise SettingError(f"--save: {problem}") from None
+
+
+def _print_json(estimator: CrowdClassifier, rows: Features, with_labels: bool) -> None:
+    """Print the run and its annotators; the labels too, unless they have a file."""
+    from crowdwise.cli.account import facts, rank_annotators, training
+    from crowdwise.cli.outputs import print_json
+
+    result = estimator.result_
+    document = facts(result) | training(estimator)
+    document |= {"features": rows.source, "n_rows": len(rows), "row_shape": list(rows.X.shape[1:])}
+    if with_labels:
+        names = [str(name) for name in result.votes.classes]
+        labels = result.items_frame(probabilities=False).to_dicts()
+        for row, shares in zip(labels, result.posterior.tolist(), strict=True):
+            row["probabilities"] = dict(zip(names, shares, strict=True))
+        document["labels"] = labels
+    document["annotators"] = rank_annotators(result).to_dicts()
+    print_json(document)

@@ -1,0 +1,231 @@
+"""Save a fitted classifier, and open any saved result as the fitted estimator that made it.
+
+A classifier lies in the same ``result.zip`` as its result: plain values in ``classifier.json``, a network's
+weights in ``classifier.safetensors``, other arrays as ``.npy``. Nothing is pickled. A network of the user's own
+is made again by the user, who passes it to `load`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdwise.aggregate.registry import METHODS
+from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
+from crowdwise.learn.registry import CLASSIFIERS, make
+from crowdwise.storage import FILE_NAME, check_folder, load_with_extra, npy_bytes, npy_of
+from crowdwise.storage import save as save_result
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from crowdwise.learn.base import CrowdClassifier, Model
+    from crowdwise.result import Result
+
+__all__ = ["check_save", "load", "save"]
+
+_VERSION = 1
+_DOCUMENT, _WEIGHTS = "classifier.json", "classifier.safetensors"
+# Plain values that a fit leaves on the estimator, where it has them.
+_FITTED = ("n_features_in_", "feature_names_in_", "row_shape_", "history_")
+
+
+# -- saving ------------------------------------------------------------------------------------
+
+
+def check_save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
+    """Refuse, before training, what `save` would refuse after it."""
+    check_folder(folder)
+    if "network" in estimator.get_params(deep=False):
+        _safetensors()
+
+
+def save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
+    """Write a fitted classifier and its result into `folder`; an older save there is replaced in one step.
+
+    Settings that are functions, modules or estimators are left out: they have their defaults when the model is
+    loaded, which matters to a new `fit` only. A network of your own must be given to `load`.
+    """
+    result = estimator._fitted()
+    arrays, plain = estimator.model_.state()
+    members: dict[str, bytes] = {}
+    if plain["kind"] == "network":
+        # Not by `ascontiguousarray`, which gives a tensor without axes one.
+        members[_WEIGHTS] = _safetensors().save({name: np.asarray(array, order="C") for name, array in arrays.items()})
+        names = []
+    else:
+        members |= {f"classifier/{name}.npy": npy_bytes(array) for name, array in arrays.items()}
+        names = list(arrays)
+    more = estimator._extra_arrays() if hasattr(estimator, "_extra_arrays") else {}
+    members |= {f"fitted/{name}.npy": npy_bytes(array) for name, array in more.items()}
+    document = {
+        "crowdwise": _VERSION,
+        "model": plain,
+        "arrays": names,
+        "fitted_arrays": list(more),
+        "fitted": {name: getattr(estimator, name) for name in _FITTED if hasattr(estimator, name)},
+    }
+    members[_DOCUMENT] = json.dumps(document, default=_jsonable, indent=1).encode()
+    save_result(result, folder, members)
+
+
+def _jsonable(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a fitted value of type {type(value).__name__} cannot be saved")
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ModuleNotFoundError as problem:
+        raise MissingExtraError("saving a network needs safetensors: pip install 'crowdwise[torch]'") from problem
+    return safetensors.numpy
+
+
+# -- loading -----------------------------------------------------------------------------------
+
+
+def load(folder: str | PathLike[str], network: Any = None) -> Any:
+    """Return the fitted estimator saved in `folder`: predict or explain with it, or `update` a label-only one.
+
+    Parameters
+    ----------
+    folder
+        What `save`, or ``--save`` on the command line, wrote. No code from it is run.
+    network : torch module or function that makes one, optional
+        For a model that was trained with a network of your own: the same architecture, whose weights are then
+        replaced by the saved ones.
+    """
+    result, members = load_with_extra(folder)
+    path = Path(folder) / FILE_NAME
+    if result.method not in METHODS and result.method not in CLASSIFIERS:
+        raise InputError(f"{path}: fitted by {result.method!r}, which this version of crowdwise does not have")
+    if result.method in METHODS:
+        if network is not None:
+            raise SettingError(f"{folder} was fitted by {result.method}, which has no network; leave network= out")
+        return _unfitted(result, path)
+    if _DOCUMENT not in members:
+        raise InputError(
+            f"{path}: the labels and annotators of {result.method} without its classifier; "
+            "open it with Result.load(...), or save the estimator itself: model.save(...)"
+        )
+    estimator = _unfitted(result, path)
+    try:
+        _fill(estimator, result, members, network)
+    except CrowdwiseError:
+        raise
+    except Exception as problem:  # whatever a damaged or foreign file does to the readers below is its fault, not theirs
+        raise InputError(f"{path}: not a classifier that this version of crowdwise can read ({problem})") from problem
+    return estimator
+
+
+def _unfitted(result: Result, path: Path) -> Any:
+    """The estimator with its settings and its result, without the classifier."""
+    try:
+        estimator = make(result.method, **result.settings)
+    except (SettingError, ValueError, TypeError) as problem:
+        raise InputError(f"{path}: settings that {result.method} does not have ({problem})") from problem
+    vars(estimator)["result_"] = result
+    return estimator
+
+
+def _fill(estimator: Any, result: Result, members: dict[str, bytes], network: Any) -> None:
+    document = json.loads(members[_DOCUMENT])
+    if document["crowdwise"] != _VERSION:
+        raise ValueError(f"format {document['crowdwise']}, expected {_VERSION}")
+    plain = document["model"]
+    if plain["kind"] == "network":
+        estimator.model_ = _network_model(estimator, members[_WEIGHTS], plain, network)
+        estimator.network_ = estimator.model_.network
+        if network is not None:
+            estimator.network = network
+    elif network is not None:
+        raise SettingError(f"{result.method} has no network; leave network= out")
+    else:
+        arrays = {name: npy_of(members[f"classifier/{name}.npy"]) for name in document["arrays"]}
+        estimator.model_ = estimator._model_of(arrays, plain)
+    estimator.classes_ = result.votes.classes
+    fitted = {name: value for name, value in document["fitted"].items() if name in _FITTED}
+    if "feature_names_in_" in fitted:
+        fitted["feature_names_in_"] = np.array(fitted["feature_names_in_"], dtype=object)
+    if fitted.get("row_shape_") is not None:
+        fitted["row_shape_"] = tuple(fitted["row_shape_"])
+    for name, value in fitted.items():
+        setattr(estimator, name, value)
+    for name in document["fitted_arrays"]:
+        # Fitted names end in an underscore; anything else could replace a setting or a method.
+        if not name.endswith("_") or name.startswith("_") or hasattr(type(estimator), name):
+            raise ValueError(f"an unknown fitted array {name!r}")
+        setattr(estimator, name, npy_of(members[f"fitted/{name}.npy"]))
+
+
+def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], network: Any) -> Model:
+    """The trained backbone: a built-in one from its plain description, or the user's with the saved weights."""
+    import torch
+    from safetensors.torch import load as tensors_of
+
+    from crowdwise.engines.gradient.networks import NETWORKS, build_network
+    from crowdwise.learn.neural import NetworkModel
+
+    spec, tensors = plain["spec"], tensors_of(weights)
+    dtype = {"float32": torch.float32, "float64": torch.float64}[plain["dtype"]]
+    if spec is not None:
+        if network is not None:
+            raise SettingError("this model was trained with a built-in network; leave network= out")
+        if spec["kind"] not in NETWORKS or spec["n_classes"] != len(estimator.result_.votes.classes):
+            raise ValueError(f"no built-in network {spec}")
+        made = build_network(spec)
+    elif network is None:
+        raise InputError("this model was trained with your own network; load(folder, network=make_net)")
+    else:
+        made = _own(network)
+    _load_weights(made.to(dtype), tensors, own=spec is None)
+    made.eval()
+    device = _present_device(estimator.device)
+    return NetworkModel(made.to(device), spec, dtype, device, bool(plain["mixed"]))
+
+
+def _own(network: Any) -> Any:
+    """A module to load weights into; one that the user passes stays as it is."""
+    import copy
+
+    from torch import nn
+
+    made = copy.deepcopy(network) if isinstance(network, nn.Module) else network() if callable(network) else network
+    if not isinstance(made, nn.Module):
+        raise SettingError(f"network must be a torch module or a function that makes one; got {type(made).__name__}")
+    return made
+
+
+def _load_weights(network: Any, tensors: dict[str, Any], own: bool) -> None:
+    """Put the saved weights in; the first that does not fit is named."""
+    from torch.nn.parameter import is_lazy
+
+    state = network.state_dict()
+    problem = next((f"has no {name!r}, which was saved" for name in tensors if name not in state), None)
+    problem = problem or next((f"has {name!r}, which was not saved" for name in state if name not in tensors), None)
+    for name, tensor in tensors.items():
+        # Lazy layers take their sizes from what is loaded.
+        if problem is None and not is_lazy(state[name]) and state[name].shape != tensor.shape:
+            problem = f"has {name!r} of shape {list(state[name].shape)}, and {list(tensor.shape)} was saved"
+    if problem is not None:
+        if own:
+            raise InputError(f"this network is not the one that was trained: it {problem}")
+        raise ValueError(f"the network {problem}")
+    network.load_state_dict(tensors)
+
+
+def _present_device(name: str) -> Any:
+    """Where to predict: as the settings say, or on the processor where this machine has no such device."""
+    import torch
+
+    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        return torch.device("cpu")
+    return device

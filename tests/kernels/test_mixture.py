@@ -1,0 +1,115 @@
+"""The probability of a vote as a mixture over its item's classes, against a literal loop and finite differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdwise.kernels.mixture import log_mixture, own_matrix_product
+
+
+def literal(f: np.ndarray, table: np.ndarray, position: list[int], entry: list[int]) -> list[float]:
+    """log sum_k f[n, k] table[r, k], one vote and one class at a time."""
+    return [
+        math.log(sum(f[n, k] * table[r, k] for k in range(f.shape[1]))) for n, r in zip(position, entry, strict=True)
+    ]
+
+
+def drawn(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@given(
+    n_items=st.integers(1, 5),
+    n_rows=st.integers(1, 6),
+    n_classes=st.integers(1, 4),
+    n_votes=st.integers(0, 12),
+    seed=st.integers(0, 2**20),
+)
+def test_every_vote_gets_the_log_of_its_mixture(n_items: int, n_rows: int, n_classes: int, n_votes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    f, table = rng.uniform(0.01, 1, (n_items, n_classes)), rng.uniform(0.01, 1, (n_rows, n_classes))
+    position, entry = rng.integers(0, n_items, n_votes), rng.integers(0, n_rows, n_votes)
+    got = log_mixture(torch.tensor(f).log(), torch.tensor(table).log(), torch.tensor(position), torch.tensor(entry))
+    np.testing.assert_allclose(got.numpy(), literal(f, table, position.tolist(), entry.tolist()), rtol=1e-12, atol=1e-12)
+
+
+def test_a_mixture_by_hand() -> None:
+    """0.5 x 0.2 + 0.3 x 0.6 + 0.2 x 0.1 = 0.30; the second vote reads the second item and the first row of the table."""
+    f = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], dtype=torch.float64)
+    table = torch.tensor([[0.9, 0.2, 0.5], [0.2, 0.6, 0.1]], dtype=torch.float64)
+    got = log_mixture(f.log(), table.log(), torch.tensor([0, 1]), torch.tensor([1, 0])).exp()
+    np.testing.assert_allclose(got.numpy(), [0.30, 0.51], rtol=1e-12)
+
+
+def test_the_gradient_by_items_and_by_the_table_is_that_of_finite_differences() -> None:
+    """Two votes share an item and a row; row 4 and item 3 have no vote."""
+    position, entry = torch.tensor([0, 0, 1, 2, 2, 2]), torch.tensor([0, 0, 3, 1, 2, 0])
+    log_f = drawn(0, 4, 3).log_softmax(1).requires_grad_()
+    log_table = drawn(1, 5, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda f, t: log_mixture(f, t, position, entry), (log_f, log_table))
+
+
+def test_items_and_table_rows_without_votes_get_no_gradient() -> None:
+    log_f, log_table = drawn(0, 3, 2).requires_grad_(), drawn(1, 4, 2).requires_grad_()
+    log_mixture(log_f, log_table, torch.tensor([0, 2]), torch.tensor([1, 1])).sum().backward()
+    assert log_f.grad is not None
+    assert log_table.grad is not None
+    assert log_f.grad[1].tolist() == [0, 0]
+    assert log_table.grad[[0, 2, 3]].abs().sum() == 0
+    # d log sum / d log f is the responsibility of each class, which sums to one per vote.
+    np.testing.assert_allclose(log_f.grad[[0, 2]].sum(1), [1, 1], rtol=1e-12)
+    np.testing.assert_allclose(log_table.grad[1].sum(), 2, rtol=1e-12)
+
+
+def test_a_vote_that_is_next_to_impossible_stays_finite_in_single_precision() -> None:
+    """exp(-200) is zero in float32; the floor of 1e-30 takes its place, and its gradient is finite."""
+    log_f = torch.tensor([[0.0, -200.0]], requires_grad=True)
+    log_table = torch.tensor([[-200.0, 0.0]], requires_grad=True)
+    value = log_mixture(log_f, log_table, torch.tensor([0]), torch.tensor([0]))
+    assert value.item() == pytest.approx(math.log(1e-30), rel=1e-5)
+    value.sum().backward()
+    assert log_f.grad is not None
+    assert torch.isfinite(log_f.grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_votes_give_an_empty_answer_and_a_zero_gradient(dtype: torch.dtype) -> None:
+    log_f = torch.zeros(2, 3, dtype=dtype, requires_grad=True)
+    none = torch.zeros(0, dtype=torch.int64)
+    value = log_mixture(log_f, torch.zeros(4, 3, dtype=dtype), none, none)
+    assert value.shape == (0,)
+    assert value.dtype == dtype
+    value.sum().backward()
+    assert log_f.grad is not None
+    assert log_f.grad.abs().sum() == 0
+
+
+# -- the product of every vote with its annotator's matrix ----------------------------------------
+
+# Three busy annotators are laid out by annotator; forty of whom one casts most votes are gathered vote by vote.
+CROWDS = {"laid out": (3, [0, 2, 2, 0, 1, 1, 0]), "gathered": (40, [7, 7, 7, 7, 7, 39, 0]), "one idle": (2, [1, 1, 1])}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_every_vote_meets_the_matrix_of_its_annotator(crowd: str) -> None:
+    n_annotators, owner = CROWDS[crowd]
+    values, matrices = drawn(0, len(owner), 3), drawn(1, n_annotators, 4, 3)
+    expected = [[sum(matrices[a, l, k].item() * values[e, k].item() for k in range(3)) for l in range(4)] for e, a in enumerate(owner)]
+    np.testing.assert_allclose(own_matrix_product(values, matrices, torch.tensor(owner)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_the_gradient_by_votes_and_by_matrices_is_that_of_finite_differences(crowd: str) -> None:
+    n_annotators, owner = CROWDS[crowd]
+    arguments = drawn(0, len(owner), 3).requires_grad_(), drawn(1, n_annotators, 2, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda values, matrices: own_matrix_product(values, matrices, torch.tensor(owner)), arguments)
+
+
+def test_no_votes_meet_no_matrix() -> None:
+    assert own_matrix_product(drawn(0, 0, 3), drawn(1, 2, 4, 3), torch.zeros(0, dtype=torch.int64)).shape == (0, 4)
