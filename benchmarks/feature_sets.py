@@ -65,7 +65,8 @@ def convarg_pairs(seed: int) -> FeatureSet:
     reduced, _ = _text(texts, texts)
     length = np.log1p([len(text) for text in texts])[:, None]
     rows = np.hstack([reduced, length])
-    return _split("convarg_pairs", seed, lambda train, test: (_difference(rows, first, second, train), _difference(rows, first, second, test)))
+    change = (rows[first] - rows[second]).astype(np.float32)
+    return _split("convarg_pairs", seed, lambda train, test: (change[train], change[test]))
 
 
 def ner_mturk(seed: int) -> FeatureSet:
@@ -73,12 +74,12 @@ def ner_mturk(seed: int) -> FeatureSet:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction import FeatureHasher
 
-    tokens = pl.read_csv(SHARED / "ner_mturk" / "tokens.csv", schema_overrides={"token": pl.String}).sort("item")["token"].to_list()
-    padded = ["", *map(str, tokens), ""]
-    described = [
-        [f"w={b.lower()}", f"end={b[-3:].lower()}", f"shape={_shape(b)}", f"p={a.lower()}", f"n={c.lower()}", f"ps={_shape(a)}", f"ns={_shape(c)}"]
-        for a, b, c in zip(padded, padded[1:], padded[2:], strict=False)
-    ]
+    frame = pl.read_csv(SHARED / "ner_mturk" / "tokens.csv", schema_overrides={"token": pl.String}).sort("item")
+    words = [str(token) for token in frame["token"]]
+    described = [[f"end={word[-3:].lower()}"] for word in words]
+    for offset in (-1, 0, 1):
+        for features, word in zip(described, np.roll(np.array(words, object), -offset), strict=True):
+            features += [f"{offset}={word.lower()}", f"{offset} shape={_shape(word)}"]
     hashed = FeatureHasher(2**16, input_type="string", alternate_sign=False).transform(described)
 
     def rows(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,9 +89,7 @@ def ner_mturk(seed: int) -> FeatureSet:
     return _split("ner_mturk", seed, rows)
 
 
-SETS = {
-    f.__name__: f for f in (labelme, cifar10n, cifar10n_images, sentence_polarity, rte, convarg_pairs, ner_mturk)
-}
+SETS = {f.__name__: f for f in (labelme, cifar10n, cifar10n_images, sentence_polarity, rte, convarg_pairs, ner_mturk)}
 
 
 def _npz(name: str, file: str, key: str) -> np.ndarray:
@@ -133,10 +132,6 @@ def _text(train: list[str], test: list[str], width: int = 300) -> tuple[np.ndarr
 def _with_columns(texts: list[str], columns: np.ndarray, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     parts = _text([texts[n] for n in train], [texts[n] for n in test], width=50)
     return tuple(np.hstack([part, columns[index]]).astype(np.float32) for part, index in zip(parts, (train, test), strict=True))
-
-
-def _difference(rows: np.ndarray, first: np.ndarray, second: np.ndarray, index: np.ndarray) -> np.ndarray:
-    return (rows[first[index]] - rows[second[index]]).astype(np.float32)
 
 
 def _words(texts: list[str]) -> list[set[str]]:

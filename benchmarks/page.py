@@ -33,3 +33,17 @@ def provenance(command: str) -> str:
     """One line that says how the numbers below it came about."""
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "polars"))
     return f"Measured on {date.today()} by `{command}` (Python {platform.python_version()}, {libraries}; 2 cores).\n"
+
+
+def interval(values: list[float], scale: float, digits: int) -> str:
+    """Mean, and the half width of its 95% interval over seeds (Student's t); a dash where there is nothing to measure."""
+    import numpy as np
+    from scipy.stats import t
+
+    scaled = scale * np.asarray(values)
+    if np.isnan(scaled).any():
+        return "-"
+    if len(scaled) < 2:
+        return f"{scaled[0]:.{digits}f}"
+    half = t.ppf(0.975, len(scaled) - 1) * scaled.std(ddof=1) / np.sqrt(len(scaled))
+    return f"{scaled.mean():.{digits}f} ±{half:.{digits}f}"

@@ -8,6 +8,7 @@ Nothing is pickled: opening a saved result never runs code from it.
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import fields
@@ -88,7 +89,8 @@ class _Unsavable(Exception):
 def check_folder(folder: str | PathLike[str]) -> None:
     """Refuse a folder that `save` could not write into, before hours of work; nothing is left behind."""
     folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
+    # A link to nothing is there, though it does not exist.
+    if os.path.lexists(folder) and not folder.is_dir():
         raise SettingError(f"{folder} is a file; name a folder")
     if (folder / FILE_NAME).is_dir():
         raise SettingError(f"{folder / FILE_NAME} is a folder; name another folder to save into")

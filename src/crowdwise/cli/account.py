@@ -42,7 +42,7 @@ def facts(result: Result) -> dict[str, Any]:
 def training(estimator: CrowdClassifier) -> dict[str, Any]:
     """How the training of a network went; empty for classifiers without one.
 
-    The held-out score is the mean log-probability of a vote that was not trained on, at the best epoch.
+    The held-out score is the log-likelihood per vote of votes that were not trained on, at the best epoch.
     """
     history = getattr(estimator, "history_", None)
     if not history:
@@ -74,7 +74,7 @@ def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
     run = training(estimator) if estimator is not None else {}
     if run:
         score = run["held_out_score"]
-        judged = "" if score is None else f", held-out score {number(score)} (mean log-probability of a vote)"
+        judged = "" if score is None else f", held-out score {number(score)} (log-likelihood per vote)"
         say(f"{result.method}: {count(run['n_epochs'], 'epoch')}, best {run['best_epoch']}{judged}")
     elif result.trace:
         state = "converged" if result.converged else "NOT converged"

@@ -209,10 +209,10 @@ def check_rows(features: Features, votes: Annotations, quiet: bool) -> None:
     absent = (codes_of(tidy(series_of(votes.items)), tidy(series_of(features.items))) < 0) & (votes.votes_per_item > 0)
     lost = np.flatnonzero(absent)
     if len(lost):
-        example = votes.items[lost[0]]
+        example, other = votes.items[lost[:1]].tolist()[0], features.items[:1].tolist()[0]
         raise InputError(
             f"{name}: no row for {len(lost):,} of the {int((votes.votes_per_item > 0).sum()):,} items with votes, such as "
-            f"{example!r} (ids there are such as {features.items[0]!r}); add their rows, or drop their votes"
+            f"{example!r} (ids there are such as {other!r}); add their rows, or drop their votes"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,9 @@ def run(
     votes: Annotated[
         str | None, typer.Option("--votes", metavar="FILE", help="Votes on the new items: labels are inferred from both.")
     ] = None,
+    truth: Annotated[
+        Path | None, typer.Option("--truth", metavar="FILE", help="True labels of these items, to measure: item, label.")
+    ] = None,
     output: Output = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
@@ -43,9 +47,10 @@ def run(
     from crowdwise.aggregate.registry import METHODS
     from crowdwise.cli.inputs import read_features
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout
+    from crowdwise.cli.text import count, number, say
     from crowdwise.learn.loading import load
 
-    check_outputs({"-o": output}, (features.features, votes))
+    check_outputs({"-o": output}, (features.features, votes, truth))
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
     if votes is None and read != ReadOptions():
@@ -56,11 +61,19 @@ def run(
     rows = read_features(features, read.item)
     X = _fitting(estimator, rows, quiet)
     given = None if votes is None else _votes_on(estimator, rows, votes, read, quiet)
-    frame = _table(estimator, rows, _probabilities(estimator, X, given), given)
-    if not as_json or output is not None:
+    probabilities = _probabilities(estimator, X, given)
+    frame = _table(estimator, rows, probabilities, given)
+    measured = {} if truth is None else _measured(estimator, rows, probabilities, truth)
+    if output is None and not as_json and sys.stdout.isatty():
+        emit(frame.select(name for name in ("item", "label", "confidence", "n_votes") if name in frame.columns), None, "item")
+    elif not as_json or output is not None:
         emit(frame, output, "item", quiet=quiet, safe=spreadsheet_safe)
     if as_json:
-        print_json(frame.to_dicts())
+        facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
+        print_json(facts if output is not None else facts | {"labels": frame.to_dicts()})
+    if measured and not quiet:
+        known = count(measured["n_known"], "known label")
+        say(f"accuracy {number(measured['accuracy'])}, log-loss {number(measured['log_loss'])} on {known}")
 
 
 def _fitting(estimator: Any, rows: Features, quiet: bool) -> Any:
@@ -123,6 +136,26 @@ def _probabilities(estimator: Any, X: Any, votes: Annotations | None) -> Any:
             for part in parts
         ]
     )
+
+
+def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) -> dict[str, Any]:
+    """How right the predictions are where the truth is known; truth of other items is left aside."""
+    import numpy as np
+    import polars as pl
+
+    from crowdwise.annotations import Annotations
+    from crowdwise.cli.inputs import read_gold
+    from crowdwise.encode import codes_of, series_of, tidy
+    from crowdwise.gold import encode_gold
+    from crowdwise.metrics import score
+
+    items = np.arange(len(rows)) if rows.items is None else rows.items
+    known = read_gold(path, None)
+    known = known.filter(pl.Series(codes_of(tidy(known["item"]), tidy(series_of(items))) >= 0))
+    if not known.height:
+        raise InputError(f"{path}: names no item of {rows.source}; check that both use the same ids")
+    everyone = Annotations.from_arrays([], [], [], items=items.tolist(), annotators=[], classes=estimator.classes_.tolist())
+    return score(probabilities, encode_gold(everyone, known))
 
 
 def _table(estimator: Any, rows: Features, probabilities: Any, votes: Annotations | None) -> pl.DataFrame:

@@ -48,6 +48,7 @@ class OutlierHead(ConfusionHead):
     """
 
     rate: Tensor
+    cut = False
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class OutlierHead(ConfusionHead):
             omega = self.outlier_share(missing.detach(), batch)
             self._remember(omega, batch)
             added = omega.index_select(0, batch.position) * missing
-            total = mean_of_votes(-(1 - missing + added).log(), batch) + self._sparsity(added, batch)
+            total = mean_of_votes(-(1 - missing + added).log(), batch) + self._sparsity(added.detach() if self.cut else added, batch)
         for penalty in self.penalties:
             total = total + penalty(log_f, log_r, batch)
         return total

@@ -70,10 +70,11 @@ class ConfusionVolume(_Ramp):
 
 def _wide(values: Tensor) -> Tensor:
     """In double precision, where the device has it: products of thousands of rows round by more than the ridge in single."""
-    return values if values.device.type == "mps" else values.double()
+    return values if values.device.type == "mps" else values.to(torch.float64)
 
 
 def _log_det(gram: Tensor) -> Tensor:
     """Log-determinant by Cholesky of a K x K Gram matrix."""
     ridge = _RIDGE * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    return 2 * torch.linalg.cholesky(gram + ridge).diagonal().log().sum()
+    log_det: Tensor = 2 * torch.linalg.cholesky(gram + ridge).diagonal().log().sum()
+    return log_det

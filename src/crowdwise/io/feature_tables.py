@@ -116,14 +116,12 @@ def _embedding(series: pl.Series, name: str, where: Places) -> NDArray[Any]:
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
     if not isinstance(lists.dtype, pl.List) or not lists.dtype.inner.is_numeric():
         raise InputError(f"{where.source}: column {name!r} holds {series.dtype}, not numbers; encode it or remove the column")
-    sizes = lists.list.len()
-    width = sizes[0] if len(sizes) else 0
-    odd = (sizes != width).fill_null(True)
-    if odd.any() or not width:
-        row = int(odd.arg_true()[0]) if odd.any() else 0
-        raise InputError(
-            f"{where.row(row)}: column {name!r} must hold lists of one length ({width}); this one has {sizes[row]}"
-        )
+    sizes = lists.list.len().fill_null(0)
+    width = max(int(sizes[0]), 1)
+    odd = sizes != width
+    if odd.any():
+        row = int(odd.arg_true()[0])
+        raise InputError(f"{where.row(row)}: {sizes[row]} numbers in column {name!r}; every row needs the {width} of the first")
     flat = lists.explode()
     if flat.null_count():
         row = int(flat.is_null().arg_true()[0]) // width

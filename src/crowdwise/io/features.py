@@ -98,7 +98,7 @@ def names_in(path: str | PathLike[str]) -> list[str]:
     """Names of the columns of a table, or of the arrays of an ``.npz`` file; empty for ``.npy``."""
     kind = _kind(path)
     if kind == "npz":
-        with _readable(path, kind), np.load(path, allow_pickle=False) as archive:
+        with _archive(path) as archive:
             return list(archive.files)
     return list(open_source(path).columns) if kind == "table" else []
 
@@ -144,9 +144,16 @@ def _readable(path: Any, kind: str) -> Iterator[None]:
 # -- archives of arrays ------------------------------------------------------------------------
 
 
+@contextmanager
+def _archive(path: Any) -> Iterator[Any]:
+    # Opened here because numpy forgets to close a file that is no archive.
+    with _readable(path, "npz"), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        yield archive
+
+
 def _of_archive(path: Any, item: str | None, key: str | None) -> Features:
     name = fspath(path)
-    with _readable(path, "npz"), np.load(path, allow_pickle=False) as archive:
+    with _archive(path) as archive:
         keys = list(archive.files)
         id_key = _id_key(keys, item, name)
         others = [entry for entry in keys if entry != id_key]

@@ -21,7 +21,7 @@ _PADDING = 8
 
 class _LogMixture(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, log_f: Tensor, log_table: Tensor, position: Tensor, entry: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, log_f: Tensor, log_table: Tensor, position: Tensor, entry: Tensor) -> Tensor:
         """Return log sum_k f_k table_k of every vote."""
         joint = log_f.exp().index_select(0, position).mul_(log_table.exp().index_select(0, entry))
         total = joint.sum(1).clamp_(min=_FLOOR)
@@ -30,7 +30,7 @@ class _LogMixture(torch.autograd.Function):
         return total.log()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """The gradient by both logs is the responsibility of each class."""
         joint, total, position, entry = ctx.saved_tensors
         share = joint * (grad / total)[:, None]

@@ -87,7 +87,9 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
         raise InputError(f"{len(lost):,} of {votes.n_items:,} items have votes but no row of features, such as {some}")
     first: NDArray[np.int64] = positions(ids, ids)
     if (first != np.arange(len(ids))).any():
-        raise InputError(f"the id {ids[int(np.flatnonzero(first != np.arange(len(ids)))[0])]!r} stands for two rows of features")
+        raise InputError(
+            f"the id {ids[int(np.flatnonzero(first != np.arange(len(ids)))[0])]!r} stands for two rows of features"
+        )
     where_row = np.full(n_rows, votes.n_items)
     kept = where >= 0
     where_row[where[kept]] = np.flatnonzero(kept)

@@ -68,7 +68,7 @@ class Learned:
     log_prior: Floats | None = None
 
 
-class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CrowdClassifier(ClassifierMixin, BaseEstimator):
     """Base of the feature-based methods."""
 
     name: ClassVar[str]
@@ -230,7 +230,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not f.default]  # type: ignore[arg-type]
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not f.default]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 

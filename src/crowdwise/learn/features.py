@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,68 +12,92 @@ from crowdwise.errors import InputError
 
 __all__ = ["checked_features"]
 
-# Rows of a large array that are looked at together.
-_CHUNK = 65_536
+# Entries of a large array that are looked at together.
+_CHUNK = 2**22
 
 
 def checked_features(estimator: Any, features: Any, *, fitting: bool, images: bool) -> Any:
     """Return features as an array, sparse matrix, tensor or dataset, or raise an error that names the fault.
 
-    Tables go through scikit-learn's own validation (names and number of columns, finite numbers). Images,
-    memory-mapped arrays, tensors and datasets are for networks: `images` says whether the method takes them.
+    Tables go through scikit-learn's own validation (names and number of columns). Images, memory-mapped arrays,
+    tensors and datasets are for networks: `images` says whether the method takes them. Networks also get whole
+    numbers as they are, for those that embed tokens.
     """
-    if not _is_special(features):
+    # A torch TensorDataset: its first tensor holds the rows.
+    features = getattr(features, "tensors", (features,))[0]
+    table = _is_table(features, images)
+    if table:
         from sklearn.utils.validation import validate_data
 
-        return validate_data(
-            estimator, features, reset=fitting, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
+        kinds = [np.float64, np.float32, *([np.int64, np.int32] if images else [])]
+        features = validate_data(
+            estimator, features, reset=fitting, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=1
         )
-    if not images:
+    elif not images:
         raise InputError(f"{estimator.name} takes a table of features (two axes); flatten images, or use a network's method")
     shape = _row_shape(features)
     if fitting:
         estimator.row_shape_ = shape
-    elif shape is not None and estimator.row_shape_ is not None and tuple(shape) != tuple(estimator.row_shape_):
-        raise InputError(f"rows of shape {tuple(shape)}, but the model was fitted to rows of shape {tuple(estimator.row_shape_)}")
+        if not table:
+            # What an earlier fit to a table left behind.
+            for name in ("feature_names_in_", "n_features_in_"):
+                vars(estimator).pop(name, None)
+    elif shape != tuple(estimator.row_shape_):
+        raise InputError(f"rows of shape {shape}, but the model was fitted to rows of shape {tuple(estimator.row_shape_)}")
     _check_finite(features)
     return features
 
 
-def _is_special(features: Any) -> bool:
+def _is_table(features: Any, images: bool) -> bool:
+    """Whether scikit-learn can check it: a matrix or frame, not mapped from a file where the method takes it as it is."""
     if isinstance(features, np.ndarray):
-        return features.ndim > 2 or isinstance(features, np.memmap)
-    if hasattr(features, "tocsr") or hasattr(features, "columns") or isinstance(features, list | tuple):
-        return False
+        return features.ndim <= 2 and not (images and features.ndim == 2 and isinstance(features, np.memmap))
+    if (
+        features is None
+        or isinstance(features, list | tuple | str)
+        or hasattr(features, "tocsr")
+        or hasattr(features, "columns")
+    ):
+        return True
     # Tensors, and datasets, which have a length and items but no array interface.
-    return type(features).__module__.startswith("torch") or not hasattr(features, "__array__")
+    return not type(features).__module__.startswith("torch") and hasattr(features, "__array__")
 
 
-def _row_shape(features: Any) -> tuple[int, ...] | None:
+def _row_shape(features: Any) -> tuple[int, ...]:
     shape = getattr(features, "shape", None)
-    return None if shape is None else tuple(int(size) for size in shape[1:])
+    if shape is not None:
+        return tuple(int(size) for size in shape[1:])
+    if not hasattr(features, "__len__") or not hasattr(features, "__getitem__"):
+        raise InputError(
+            f"features must be an array, frame, sparse matrix, tensor or dataset with a length; got {type(features).__name__}"
+        )
+    sample = features[0]
+    return tuple(np.shape(sample[0] if isinstance(sample, tuple | list) else sample))
 
 
 def _check_finite(features: Any) -> None:
     """Name the first row with NaN or infinity; datasets are read when trained on, and not before."""
-    if not hasattr(features, "dtype"):
-        return
-    if isinstance(features, np.ndarray):
+    if hasattr(features, "indptr"):
+        odd = np.flatnonzero(~np.isfinite(features.data))
+        bad = int(np.searchsorted(features.indptr, odd[0], side="right")) - 1 if len(odd) else None
+    elif isinstance(features, np.ndarray):
         if features.dtype.kind not in "fiub":
             raise InputError(f"features must be numbers; got an array of {features.dtype}")
         if features.dtype.kind != "f":
             return
         bad = next((start + int(np.flatnonzero(~ok)[0]) for start, ok in _finite_rows(features, np) if not ok.all()), None)
-    else:
+    elif hasattr(features, "is_floating_point") and features.is_floating_point():
         import torch
 
-        if not features.is_floating_point():
-            return
         bad = next((start + int((~ok).nonzero()[0]) for start, ok in _finite_rows(features, torch) if not bool(ok.all())), None)
+    else:
+        return
     if bad is not None:
         raise InputError(f"X contains NaN or infinity in row {bad} (counted from 0); fill it in or drop the item")
 
 
-def _finite_rows(features: Any, library: Any) -> Any:
-    for start in range(0, len(features), _CHUNK):
-        chunk = library.isfinite(features[start : start + _CHUNK])
+def _finite_rows(features: Any, library: Any) -> Iterator[tuple[int, Any]]:
+    step = max(1, _CHUNK // max(math.prod(features.shape[1:]), 1))
+    for start in range(0, len(features), step):
+        chunk = library.isfinite(features[start : start + step])
         yield start, chunk.reshape(len(chunk), -1).all(1)

@@ -8,6 +8,7 @@ is made again by the user, who passes it to `load`.
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ __all__ = ["check_save", "load", "save"]
 
 _VERSION = 1
 _DOCUMENT, _WEIGHTS = "classifier.json", "classifier.safetensors"
+# Models without a network, by the `kind` of their `state()`: each has `from_state(arrays, plain)`, and all others are refused.
+_MODELS = {"logistic": "crowdwise.learn.logistic_model:LogisticModel"}
 # Plain values that a fit leaves on the estimator, where it has them.
 _FITTED = ("n_features_in_", "feature_names_in_", "row_shape_", "history_")
 
@@ -52,6 +55,8 @@ def save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
     result = estimator._fitted()
     arrays, plain = estimator.model_.state()
     members: dict[str, bytes] = {}
+    if plain["kind"] not in ("network", *_MODELS):
+        raise InputError(f"{result.method} cannot be saved without pickle in this form ({plain['kind']})")
     if plain["kind"] == "network":
         # Not by `ascontiguousarray`, which gives a tensor without axes one.
         members[_WEIGHTS] = _safetensors().save({name: np.asarray(array, order="C") for name, array in arrays.items()})
@@ -147,7 +152,7 @@ def _fill(estimator: Any, result: Result, members: dict[str, bytes], network: An
         raise SettingError(f"{result.method} has no network; leave network= out")
     else:
         arrays = {name: npy_of(members[f"classifier/{name}.npy"]) for name in document["arrays"]}
-        estimator.model_ = estimator._model_of(arrays, plain)
+        estimator.model_ = _array_model(arrays, plain, document["fitted"]["n_features_in_"], result.votes.n_classes)
     estimator.classes_ = result.votes.classes
     fitted = {name: value for name, value in document["fitted"].items() if name in _FITTED}
     if "feature_names_in_" in fitted:
@@ -161,6 +166,16 @@ def _fill(estimator: Any, result: Result, members: dict[str, bytes], network: An
         if not name.endswith("_") or name.startswith("_") or hasattr(type(estimator), name):
             raise ValueError(f"an unknown fitted array {name!r}")
         setattr(estimator, name, npy_of(members[f"fitted/{name}.npy"]))
+
+
+def _array_model(arrays: dict[str, Any], plain: dict[str, Any], n_features: int, n_classes: int) -> Model:
+    """A model without a network, tried on one row."""
+    module, _, name = _MODELS[plain["kind"]].partition(":")
+    model: Model = getattr(import_module(module), name).from_state(arrays, plain)
+    shape = model.log_prob(np.zeros((1, n_features))).shape
+    if shape != (1, n_classes):
+        raise ValueError(f"probabilities of shape {shape} for {n_classes} classes")
+    return model
 
 
 def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], network: Any) -> Model:
@@ -208,10 +223,10 @@ def _load_weights(network: Any, tensors: dict[str, Any], own: bool) -> None:
     state = network.state_dict()
     problem = next((f"has no {name!r}, which was saved" for name in tensors if name not in state), None)
     problem = problem or next((f"has {name!r}, which was not saved" for name in state if name not in tensors), None)
-    for name, tensor in tensors.items():
+    for name, tensor in state.items():
         # Lazy layers take their sizes from what is loaded.
-        if problem is None and not is_lazy(state[name]) and state[name].shape != tensor.shape:
-            problem = f"has {name!r} of shape {list(state[name].shape)}, and {list(tensor.shape)} was saved"
+        if problem is None and not is_lazy(tensor) and tensor.shape != tensors[name].shape:
+            problem = f"has {name!r} of shape {list(tensor.shape)}, and {list(tensors[name].shape)} was saved"
     if problem is not None:
         if own:
             raise InputError(f"this network is not the one that was trained: it {problem}")
@@ -226,6 +241,6 @@ def _present_device(name: str) -> Any:
     device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
     try:
         torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
+    except Exception:  # every back end says in its own way that it is not there
         return torch.device("cpu")
     return device

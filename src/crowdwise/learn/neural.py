@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass, fields
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +26,8 @@ from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.head import Head
 from crowdwise.engines.gradient.networks import NETWORKS, build_network, default_spec
 from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS
-from crowdwise.engines.gradient.rows import Rows, rows_of
+from crowdwise.engines.gradient.parallel import Group
+from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer, seeded
 from crowdwise.errors import InputError, SettingError
 from crowdwise.heads.confusion import identity_confusion
@@ -43,6 +45,8 @@ Integers = NDArray[np.int64]
 
 # Entries of X up to which float64 input is trained in float64: too few for the speed to matter.
 _SMALL = 1_000_000
+# Rows that tell the data of a checkpoint from others.
+_COMPARED = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +80,9 @@ class NeuralClassifier(CrowdClassifier):
         choices=NETWORKS,
         free=True,
     )
-    dropout: float | None = setting(None, "Dropout of the built-in networks; by default 0.5 (MLP) or 0.25 (CNN).", low=0, optional=True)
+    dropout: float | None = setting(
+        None, "Dropout of the built-in networks; by default 0.5 (MLP) or 0.25 (CNN).", low=0, optional=True
+    )
     epochs: int = setting(100, "Most passes over the items.", low=1, whole=True)
     batch_size: int = setting(128, "Items per step.", low=1, whole=True)
     learning_rate: float = setting(1e-3, "Rate of the network.", above=0)
@@ -93,7 +99,7 @@ class NeuralClassifier(CrowdClassifier):
     )
     clip: float | None = setting(None, "Largest norm of the gradient.", above=0, optional=True)
     init: Any = setting(
-        "dawid-skene",
+        "one-coin",
         'Start: the posterior of an aggregation method by its name, "identity" as in the papers, or a posterior [N, K].',
         free=True,
     )
@@ -106,7 +112,9 @@ class NeuralClassifier(CrowdClassifier):
         "auto", "float32, float64, mixed (bfloat16 network), or auto.", choices=("auto", "float32", "float64", "mixed")
     )
     device: str = setting("auto", "cpu, cuda, mps, ..., or auto: a GPU when there is one.", free=True)
-    checkpoint: Any = setting(None, "File that a run writes after every epoch and resumes from; removed when it ends.", free=True)
+    checkpoint: Any = setting(
+        None, "File that a run writes after every epoch and resumes from; removed when it ends.", free=True
+    )
     random_state: int | None = setting(0, "Seed of everything random.", free=True)
 
     _accepts_images: ClassVar[bool] = True
@@ -116,8 +124,8 @@ class NeuralClassifier(CrowdClassifier):
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         device, dtype, mixed = _device(self.device), self._dtype(features), self.precision == "mixed"
-        _check_checkpoint(self.checkpoint)
-        seed = _seed(self.random_state)
+        _check_checkpoint(self.checkpoint, self.random_state)
+        seed = Group().same_number(_seed(self.random_state))
         rows = rows_of(features, dtype)
         posterior = start_posterior(votes, self.init)
         start = self._start(votes, posterior, dtype)
@@ -128,7 +136,9 @@ class NeuralClassifier(CrowdClassifier):
         def run(train: Integers, held_out: Integers, epochs: int, stage: str) -> tuple[Trainer, dict[str, Any] | None]:
             with seeded(seed, -1, 0, device):
                 network, spec = self._network(rows, votes.n_classes, dtype)
-                _check_output(network, rows, votes.n_classes)
+                suited = _suited(network, rows, votes.n_classes, dtype, torch.device("cpu"))
+                if mixed:
+                    _check_mixed(network.to(device), suited, device)
                 head = self._head(_without(votes, held_out), start)
             warm = 0 if start.identity else self.warmup
             plan = Plan(
@@ -151,7 +161,7 @@ class NeuralClassifier(CrowdClassifier):
             trainer = Trainer(
                 network.to(device),
                 (WarmStart(head, start.posterior, warm) if warm else head).to(device),
-                rows,
+                suited,
                 votes_of_items,
                 plan,
                 train=torch.as_tensor(train, device=device),
@@ -206,13 +216,14 @@ class NeuralClassifier(CrowdClassifier):
         return Start(torch.tensor(posterior, dtype=dtype), confusion, identity, dtype)
 
     def _split(self, votes: Annotations, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Items to train on, and items whose votes only judge; items without votes teach nothing."""
-        useful = votes.votes_per_item > 0
-        if votes.gold is not None:
-            useful |= votes.gold >= 0
-        order = np.random.default_rng(seed).permutation(np.flatnonzero(useful))
+        """Items to train on, and items whose votes only judge; items with neither votes nor gold teach nothing."""
+        if self.validation >= 1:
+            raise SettingError(f"validation must be below 1, or nothing is left to train on; got {self.validation!r}")
+        voted = votes.votes_per_item > 0
+        order = np.random.default_rng(seed).permutation(np.flatnonzero(voted))
         n_held = int(self.validation * len(order))
-        return np.sort(order[n_held:]), np.sort(order[:n_held])
+        only_gold = np.flatnonzero(~voted & (votes.gold >= 0)) if votes.gold is not None else order[:0]
+        return np.sort(np.concatenate([order[n_held:], only_gold])), np.sort(order[:n_held])
 
     def _item_weight(self, votes: Annotations, posterior: Floats) -> Floats | None:
         if self.class_weight is None:
@@ -222,27 +233,41 @@ class NeuralClassifier(CrowdClassifier):
                 raise SettingError(f'class_weight must be None, "balanced" or class -> weight; got {self.class_weight!r}')
             weight = len(posterior) / (votes.n_classes * np.maximum(posterior.sum(axis=0), 1e-12))
         else:
-            given = dict(self.class_weight)
+            try:
+                given = dict(self.class_weight)
+            except (TypeError, ValueError):
+                raise SettingError(
+                    f'class_weight must be None, "balanced" or class -> weight; got {self.class_weight!r}'
+                ) from None
             missing = [c for c in votes.classes.tolist() if c not in given]
             if missing:
                 raise SettingError(f"class_weight lacks the class {missing[0]!r}")
             weight = np.array([float(given[c]) for c in votes.classes.tolist()])
+            if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+                raise SettingError(f"class_weight must hold finite weights >= 0, one of them above; got {self.class_weight!r}")
         return np.asarray(posterior @ weight)
 
     def _dtype(self, features: Any) -> torch.dtype:
         if self.precision == "float64":
             return torch.float64
-        small = getattr(features, "dtype", None) == np.float64 and np.prod(features.shape) <= _SMALL
+        # Whole numbers too: what scikit-learn's checks call equivalent must be fitted alike.
+        small = getattr(features, "dtype", None) in (np.float64, np.int64, np.int32) and np.prod(features.shape) <= _SMALL
         return torch.float64 if self.precision == "auto" and small else torch.float32
 
     def _fingerprint(self, rows: Rows, votes: Annotations) -> str:
-        """Hash of what a run depends on; callables count by their names."""
+        """Hash of what a run depends on; functions and modules cannot be told apart, and of many rows a sample counts."""
         skipped = ("checkpoint", "device")
-        plain = {f.name: repr(getattr(self, f.name)) for f in fields(self) if f.name not in skipped and not _unnamed(getattr(self, f.name))}
-        digest = hashlib.sha256(json.dumps([self.name, plain, len(rows), list(rows.shape)], sort_keys=True).encode())
+        plain = {
+            f.name: _told(getattr(self, f.name))
+            for f in fields(self)
+            if f.name not in skipped and not callable(getattr(self, f.name))
+        }
+        sizes = [len(rows), list(rows.shape), votes.n_annotators, [str(c) for c in votes.classes]]
+        digest = hashlib.sha256(json.dumps([self.name, plain, sizes], sort_keys=True).encode())
         for array in (votes.item_ptr, votes.annotator, votes.label, votes.weight, votes.gold):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        digest.update(rows.take(torch.arange(min(len(rows), 16))).numpy().tobytes())
+        for part in torch.split(torch.arange(0, len(rows), max(1, len(rows) // _COMPARED)), 64):
+            digest.update(rows.take(part).cpu().numpy().tobytes())
         return digest.hexdigest()
 
 
@@ -260,9 +285,9 @@ class NetworkModel:
     def log_prob(self, features: Any) -> Floats:
         """[N, K]."""
         rows = rows_of(features, self.dtype)
-        self.network.eval()
+        rows = _suited(self.network, rows, None, self.dtype, self.device)
         parts = []
-        for index in torch.arange(len(rows)).split(4096):
+        for index in torch.split(torch.arange(len(rows)), evaluated_at_once(rows)):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
                 logits = self.network(rows.take(index).to(self.device))
             parts.append(logits.double().log_softmax(1).cpu().numpy())
@@ -271,7 +296,12 @@ class NetworkModel:
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Weights by name, and how to rebuild the module."""
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.network.state_dict().items()}
-        return arrays, {"kind": "network", "spec": self.spec, "dtype": str(self.dtype).removeprefix("torch."), "mixed": self.mixed}
+        return arrays, {
+            "kind": "network",
+            "spec": self.spec,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "mixed": self.mixed,
+        }
 
 
 def point_confusion(confusion_akl: Floats, votes: Annotations) -> Confusion:
@@ -291,17 +321,41 @@ def _without(votes: Annotations, items: NDArray[np.int64]) -> Annotations:
     return votes._take_votes(~judged[votes.item])
 
 
-def _check_output(network: nn.Module, rows: Rows, n_classes: int) -> None:
-    """Try two rows before any training: the network must give one logit per class."""
+def _suited(network: nn.Module, rows: Rows, n_classes: int | None, dtype: torch.dtype, device: torch.device) -> Rows:
+    """Try two rows before any training; return the rows as the network takes them, one logit per class.
+
+    Whole numbers go in as they are, for networks that embed tokens, or else as floating-point ones.
+    """
     network.eval()
-    try:
-        with torch.no_grad():
-            output = network(rows.take(torch.arange(min(2, len(rows)))))
-    except RuntimeError as problem:
-        raise InputError(f"the network cannot take rows of shape {tuple(rows.shape)}: {str(problem).splitlines()[0]}") from problem
-    if not isinstance(output, torch.Tensor) or output.ndim != 2 or output.shape[1] != n_classes:
-        got = f"shape {tuple(output.shape)}" if isinstance(output, torch.Tensor) else type(output).__name__
+    index = torch.arange(min(2, len(rows)))
+    whole = not rows.take(index).is_floating_point()
+    problems = []
+    for source in (rows, as_numbers(rows, dtype)) if whole else (rows,):
+        try:
+            with torch.no_grad():
+                output = network(source.take(index).to(device))
+            break
+        except Exception as problem:  # whatever a module does with rows it was not made for
+            problems.append(str(problem).splitlines()[0] if str(problem) else type(problem).__name__)
+    else:
+        raise InputError(f"the network cannot take rows of shape {tuple(rows.shape)}: {'; as floats: '.join(problems)}")
+    if n_classes is None:
+        return source
+    if not isinstance(output, torch.Tensor) or output.shape != (len(index), n_classes):
+        got = (
+            f"shape {tuple(output.shape)} for {len(index)} rows" if isinstance(output, torch.Tensor) else type(output).__name__
+        )
         raise InputError(f"the network must return logits of shape [rows, {n_classes}], one per class; it returned {got}")
+    return source
+
+
+def _check_mixed(network: nn.Module, rows: Rows, device: torch.device) -> None:
+    """Some processors claim half precision and then fail at it."""
+    try:
+        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
+            network(rows.take(torch.arange(min(2, len(rows)))).to(device))
+    except RuntimeError as problem:
+        raise SettingError(f'precision="mixed" fails on this machine ({problem}); set precision="float32"') from problem
 
 
 def _materialised(network: nn.Module, rows: Rows) -> nn.Module:
@@ -313,10 +367,16 @@ def _materialised(network: nn.Module, rows: Rows) -> nn.Module:
     return network
 
 
-def _check_checkpoint(path: Any) -> None:
-    """A checkpoint that cannot be written must be known before an hour of training."""
+def _check_checkpoint(path: Any, random_state: Any) -> None:
+    """A checkpoint that cannot be written or resumed must be known before an hour of training."""
     if path is None:
         return
+    if random_state is None:
+        raise SettingError("a run with a checkpoint needs a random_state: another seed could not go on from it")
+    if not isinstance(path, str | os.PathLike):
+        raise SettingError(f"checkpoint must name a file; got {path!r}")
+    if Path(path).is_dir():
+        raise InputError(f"checkpoint: {path} is a folder; name a file in it")
     folder = Path(path).parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(f"checkpoint: cannot write into {folder}; make the folder, or name another file")
@@ -325,19 +385,22 @@ def _check_checkpoint(path: Any) -> None:
 def _device(name: str) -> torch.device:
     if name != "auto":
         try:
-            return torch.device(name)
-        except RuntimeError:
-            raise SettingError(f"no torch device {name!r}; try cpu or cuda") from None
+            device = torch.device(name)
+            torch.zeros(1, device=device)
+        except (RuntimeError, AssertionError, NotImplementedError, TypeError):
+            raise SettingError(f"no torch device {name!r} on this machine; try cpu") from None
+        return device
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _seed(random_state: Any) -> int:
-    try:
-        return int(np.random.default_rng(random_state).integers(2**31)) if random_state is None else int(random_state)
-    except (TypeError, ValueError):
-        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}") from None
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
+        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
+    return int(random_state)
 
 
-def _unnamed(value: Any) -> bool:
-    """Whether a setting's text would differ between two processes: functions and modules."""
-    return callable(value)
+def _told(value: Any) -> str:
+    """A setting as text; all numbers of an array, of which `repr` shows some."""
+    return repr(value.tolist()) if hasattr(value, "tolist") else repr(value)

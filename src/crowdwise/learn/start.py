@@ -29,15 +29,15 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
         A label-only method by name; "identity", which starts from vote shares; or a posterior [N, K].
     """
     if isinstance(init, str):
+        if init != "identity" and init not in METHODS:
+            known = ["identity", *METHODS]
+            raise SettingError(f"init: no start {init!r}{did_you_mean(init, known)} (there are {', '.join(known)})")
         # One annotator leaves nothing to aggregate.
         if init == "identity" or votes.n_annotators == 1:
             posterior = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
             if votes.gold is not None:
                 clamp(posterior, votes.gold)
             return posterior
-        if init not in METHODS:
-            known = ["identity", *METHODS]
-            raise SettingError(f"init: no start {init!r}{did_you_mean(init, known)} (there are {', '.join(known)})")
         with warnings.catch_warnings():
             # The start need not have converged; the fit itself says what deserves a look.
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -17,7 +17,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
 
-__all__ = ["Batch", "VoteList"]
+__all__ = ["Batch", "VoteList", "n_batches"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +114,7 @@ class VoteList:
         entry = self.entry[vote]
         item_weight = self.item_weight[order]
         weight = item_weight[place] if self.weight is None else self.weight[vote] * item_weight[place]
-        # Layers that normalise over the batch cannot train on a single row.
-        last = len(order) - (len(order) > size and len(order) % size == 1)
-        cut = [*range(0, last, size), len(order)] if len(order) else [0]
+        cut = [*range(0, n_batches(len(order), size) * size, size), len(order)] if len(order) else [0]
         edge = [0, *stop[torch.tensor(cut[1:], dtype=torch.int64, device=order.device) - 1].tolist()]
         for number, first in enumerate(cut[:-1]):
             items = slice(first, cut[number + 1])
@@ -124,3 +122,8 @@ class VoteList:
             yield Batch(
                 order[items], place[own] - first, entry[own], vote[own], weight[own], item_weight[items], self.n_classes, epoch
             )
+
+
+def n_batches(n_items: int, size: int) -> int:
+    """Batches of an epoch; a last item alone makes none, because layers that normalise over it cannot train."""
+    return -(-n_items // size) - (n_items > size and n_items % size == 1)

@@ -17,7 +17,7 @@ NETWORKS = ("auto", "linear", "mlp", "cnn")
 # Rows from which the mean and spread of the features are estimated.
 _SAMPLE = 20_000
 # Entries of that sample that are in memory at once: 20,000 large images would not fit.
-_CHUNK = 2**22
+_CHUNK = 2**20
 
 
 class Standardise(nn.Module):
@@ -40,12 +40,11 @@ class Standardise(nn.Module):
         count = 0
         for part in parts:
             values = part.double().movedim(1, -1).reshape(-1, part.shape[1])
-            merged = count + len(values)
-            # Chan, Golub and LeVeque (1979): merging deviations keeps the digits that sums of squares lose.
-            off = values.mean(0) - mean
-            square += (values - values.mean(0)).square().sum(0) + off.square() * (count * len(values) / merged)
-            mean += off * (len(values) / merged)
             top = torch.maximum(top, values.abs().amax(0))
+            merged, own = count + len(values), values.mean(0)
+            # Chan, Golub and LeVeque (1979): merging deviations keeps the digits that sums of squares lose.
+            square += (values - own).square_().sum(0) + (own - mean).square() * (count * len(values) / merged)
+            mean += (own - mean) * (len(values) / merged)
             count = merged
         spread = (square / max(count, 1)).sqrt()
         # A constant column carries nothing; its spread is rounding noise.
@@ -74,7 +73,9 @@ def build_network(spec: dict[str, Any], rows: Rows | None = None) -> nn.Module:
     kind, shape, n_classes, width = spec["kind"], spec["shape"], spec["n_classes"], spec["width"]
     standardise = Standardise(shape[0] if kind == "cnn" else math.prod(shape))
     if rows is not None and len(rows):
-        sample = torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE)).split(max(1, _CHUNK // max(math.prod(shape), 1)))
+        sample = torch.split(
+            torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE)), max(1, _CHUNK // max(math.prod(shape), 1))
+        )
         standardise.fit(rows.take(part) if kind == "cnn" else rows.take(part).flatten(1) for part in sample)
     if kind == "cnn":
         dropout = 0.25 if spec["dropout"] is None else spec["dropout"]

@@ -54,8 +54,16 @@ class Group:
             return
         flat = torch.cat([g.reshape(-1) for g in grads])
         dist.all_reduce(flat)
-        for g, part in zip(grads, flat.split([g.numel() for g in grads]), strict=True):
+        for g, part in zip(grads, torch.split(flat, [g.numel() for g in grads]), strict=True):
             g.copy_(part.reshape(g.shape))
+
+    def same_number(self, number: int) -> int:
+        """The first process's number: seeds that nobody chose, epochs done."""
+        if self.size == 1:
+            return number
+        told = torch.tensor([number], dtype=torch.int64, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+        dist.broadcast(told, 0)
+        return int(told)
 
     def same_start(self, module: nn.Module) -> None:
         """Give every process the first one's parameters and buffers."""

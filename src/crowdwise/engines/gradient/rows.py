@@ -6,6 +6,7 @@ slice and no Python runs per row (datasets without `__getitems__` excepted).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,17 +16,26 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import InputError
 
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Rows", "as_numbers", "evaluated_at_once", "rows_of"]
 
 # Rows of a memory-mapped array that stay neighbours when an epoch is shuffled: whole pages are read, not single rows.
 _RUN = 64
+# Entries of rows that are evaluated together; activations of a network may be some ten times as many.
+_ENTRIES = 2**22
 
 
 class Rows(Protocol):
     """A source of rows."""
 
-    run: int  # neighbours that an epoch keeps together
-    shape: tuple[int, ...]  # of one row
+    @property
+    def run(self) -> int:
+        """Neighbours that an epoch keeps together."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one row."""
+        ...
 
     def __len__(self) -> int: ...
     def take(self, index: torch.Tensor) -> torch.Tensor:
@@ -136,6 +146,38 @@ def rows_of(features: Any, dtype: torch.dtype) -> Rows:
     if hasattr(features, "__getitem__") and hasattr(features, "__len__"):
         return _DatasetRows(features, dtype)
     raise InputError(f"features must be an array, a sparse matrix, a tensor or a torch Dataset; got {type(features).__name__}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Rows of another source with whole numbers turned into floating-point ones."""
+
+    rows: Rows
+    dtype: torch.dtype
+
+    @property
+    def run(self) -> int:
+        return self.rows.run
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows.shape
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        return self.rows.take(index).to(self.dtype)
+
+
+def evaluated_at_once(rows: Rows) -> int:
+    """Rows per step where no gradient is needed: many, unless they are images of which many would not fit."""
+    return max(1, min(4096, _ENTRIES // max(math.prod(rows.shape), 1)))
+
+
+def as_numbers(rows: Rows, dtype: torch.dtype) -> Rows:
+    """The same rows in floating point, for networks that compute with whole numbers rather than look them up."""
+    return _Numbers(rows, dtype)
 
 
 def _is_mapped(array: Any) -> bool:

@@ -18,19 +18,19 @@ import torch
 from torch import Tensor, nn
 
 from crowdwise.engines.gradient import checkpoint as files
-from crowdwise.engines.gradient.batch import Batch, VoteList
+from crowdwise.engines.gradient.batch import Batch, VoteList, n_batches
 from crowdwise.engines.gradient.head import Head
 from crowdwise.engines.gradient.optimisers import make_optimiser, make_scheduler
 from crowdwise.engines.gradient.parallel import Group
-from crowdwise.engines.gradient.rows import Rows
-from crowdwise.errors import DivergedError
+from crowdwise.engines.gradient.rows import Rows, evaluated_at_once
+from crowdwise.errors import DivergedError, InputError
 
 __all__ = ["History", "Plan", "Trainer", "seeded"]
 
 Progress = Callable[[int, float, float], None]
 
-# Rows per step where no gradient is needed.
-_EVALUATED = 4096
+# Runs of neighbouring rows on disk that are shuffled together.
+_WINDOW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Trainer:
         if own:
             groups.append({"params": own, "lr": plan.head_learning_rate, "weight_decay": 0.0})
         self.optimiser = make_optimiser(plan.optimiser, groups)
-        steps = -(-len(train) // plan.batch_size) * plan.epochs
+        steps = n_batches(len(train), plan.batch_size) * plan.epochs
         self.scheduler = make_scheduler(plan.scheduler, self.optimiser, max(steps, 1))
         self._best: dict[str, Tensor] = {}
 
@@ -126,8 +126,8 @@ class Trainer:
 
     def run(self, progress: Progress | None = None) -> History:
         """Train, from the checkpoint if there is one; leave the best weights in the network and the head."""
-        plan, history = self.plan, self.history
         self._resume()
+        plan, history = self.plan, self.history
         for epoch in range(len(history.loss), plan.epochs):
             if history.stopped_early:
                 break
@@ -151,9 +151,12 @@ class Trainer:
         plan = self.plan
         self.network.train()
         total = torch.zeros((), dtype=torch.float64, device=plan.device)
-        n_batches = 0
+        n_steps = 0
         for batch in self.votes.batches(self._order(epoch), plan.batch_size, epoch):
-            loss = self._loss(batch)
+            try:
+                loss = self._loss(batch)
+            except torch.linalg.LinAlgError as problem:  # type: ignore[attr-defined]  # a determinant of NaN
+                raise _diverged(float("nan"), epoch) from problem
             self.optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             self.group.sum_gradients(self.network.parameters())
@@ -163,12 +166,12 @@ class Trainer:
             if self.scheduler is not None:
                 self.scheduler.step()
             total += loss.detach()
-            n_batches += 1
-        mean = float(total) / max(n_batches, 1)
+            n_steps += 1
+        # Running averages of normalisation layers come from each process's own rows.
+        self.group.same_start(self.network)
+        mean = float(total) / max(n_steps, 1)
         if not torch.isfinite(total):
-            raise DivergedError(
-                f"the loss became {mean} in epoch {epoch + 1}: lower learning_rate, set clip=1.0, or standardise the features"
-            )
+            raise _diverged(mean, epoch)
         return mean
 
     def _order(self, epoch: int) -> Tensor:
@@ -181,6 +184,9 @@ class Trainer:
             n_runs = -(-len(self.train) // run)
             order = (torch.randperm(n_runs, generator=generator)[:, None] * run + torch.arange(run)).reshape(-1)
             order = order[order < len(self.train)]
+            # Data often lie sorted by class: neighbours share a window of many batches, not a batch.
+            windows = torch.split(order, run * _WINDOW)
+            order = torch.cat([part[torch.randperm(len(part), generator=generator)] for part in windows])
         return self.train[order.to(self.train.device)]
 
     def _loss(self, batch: Batch) -> Tensor:
@@ -190,7 +196,8 @@ class Trainer:
             known = self.known[batch.rows]
             some = known >= 0
             if bool(some.any()):
-                loss = loss + torch.nn.functional.cross_entropy(logits[some], known[some], reduction="sum") / len(known)
+                each = torch.nn.functional.cross_entropy(logits[some], known[some], reduction="none")
+                loss = loss + (each * batch.item_weight[some]).sum() / batch.item_weight.sum().clamp(min=1e-12)
         return loss
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Batch]:
@@ -198,7 +205,7 @@ class Trainer:
         own = self.group.share(batch.rows)
         logits = self.group.gather(self._logits(own), len(batch.rows))
         if self.tap is not None:
-            batch = replace(batch, features=self.group.gather(self.tap.features, len(batch.rows)))
+            batch = replace(batch, features=self.group.gather(self.tap.features.to(logits.dtype), len(batch.rows)))
         return logits, batch
 
     def _logits(self, index: Tensor) -> Tensor:
@@ -215,7 +222,7 @@ class Trainer:
         index = torch.arange(len(self.rows), device=self.plan.device) if index is None else index
         training = self.network.training
         self.network.eval()
-        parts = [self._logits(part).log_softmax(1) for part in index.split(_EVALUATED)]
+        parts = [self._logits(part).log_softmax(1) for part in torch.split(index, evaluated_at_once(self.rows))]
         self.network.train(training)
         return torch.cat(parts) if parts else torch.zeros(0, self.votes.n_classes, device=self.plan.device)
 
@@ -228,7 +235,7 @@ class Trainer:
         """
         self.network.eval()
         total, mass = 0.0, 0.0
-        for batch in self.votes.batches(self.held_out, _EVALUATED):
+        for batch in self.votes.batches(self.held_out, evaluated_at_once(self.rows)):
             logits, filled = self._forward(batch)
             total -= float(batch.joint_log_prob(logits.log_softmax(1), self.head.evidence(filled)).sum())
             mass += float(batch.weight.sum())
@@ -265,8 +272,19 @@ class Trainer:
         if self.plan.checkpoint is None:
             return
         saved = files.read(self.plan.checkpoint, self.plan.fingerprint)
+        done = 0 if saved is None else len(saved.plain["history"]["loss"])
+        if done != self.group.same_number(done):
+            raise InputError(f"{self.plan.checkpoint}: not the checkpoint that the first process has; put it where all see it")
         if saved is None:
             return
+        try:
+            self._load(saved)
+        except (KeyError, ValueError, TypeError, RuntimeError) as problem:
+            raise InputError(
+                f"{self.plan.checkpoint}: a checkpoint of another network or optimiser ({problem}); delete it to start anew"
+            ) from problem
+
+    def _load(self, saved: files.Checkpoint) -> None:
         self.network.load_state_dict(files.under(saved.tensors, "network."))
         self.head.load_state_dict(files.under(saved.tensors, "head."))
         self._best = files.under(saved.tensors, "best.")
@@ -285,7 +303,10 @@ class FeatureTap:
 
     def __init__(self, network: nn.Module) -> None:
         self.features: Tensor
-        last = [module for module in network.modules() if isinstance(module, nn.Linear)][-1]
+        linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
+        if not linear:
+            raise InputError("this method reads what the last linear layer of the network reads, and the network has none")
+        last = linear[-1]
         self.width = last.in_features
         last.register_forward_pre_hook(self._keep)
 
@@ -300,6 +321,13 @@ def seeded(seed: int, epoch: int, rank: int, device: torch.device) -> Iterator[N
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(_mixed_seed(seed, epoch) + rank)
         yield
+
+
+def _diverged(loss: float, epoch: int) -> DivergedError:
+    return DivergedError(
+        f"the loss became {loss} in epoch {epoch + 1}: lower learning_rate, set clip=1.0, or standardise the features "
+        "(a dataset is not searched for NaN beforehand)"
+    )
 
 
 def _mixed_seed(seed: int, epoch: int) -> int:
