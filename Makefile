@@ -13,7 +13,7 @@ SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' 2>
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast lint format types layers doctest docs bench clean check-python
+.PHONY: help demo venv test test-fast lint format types layers doctest docs bench bench-learn clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -57,8 +57,11 @@ docs: venv ## Build the documentation into site/; any warning is an error
 bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit and cleanlab, in an environment of their own
 	@$(BENCH_PYTHON) benchmarks/versus.py
 
+bench-learn: .venv-bench-learn/.installed ## Compare the crowd layer with crowd-kit's and scikit-activeml's, in an environment of their own
+	@.venv-bench-learn/bin/python benchmarks/versus_learn.py
+
 clean: ## Delete everything these targets made
-	rm -rf .venv .venv-demo .venv-bench demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .venv .venv-demo .venv-bench .venv-bench-learn demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:
@@ -90,4 +93,11 @@ check-python:
 	@test -x .venv-bench/bin/python || { echo "==> creating .venv-bench"; $(PYTHON) -m venv .venv-bench; }
 	@echo "==> installing crowdwise, crowd-kit and cleanlab into .venv-bench (about a minute)"
 	@.venv-bench/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 cleanlab==2.9.0 psutil
+	@touch $@
+
+.venv-bench-learn/.installed: pyproject.toml constraints.txt | check-python
+	@test -x .venv-bench-learn/bin/python || { echo "==> creating .venv-bench-learn"; $(PYTHON) -m venv .venv-bench-learn; }
+	@echo "==> installing torch, crowdwise, crowd-kit and scikit-activeml into .venv-bench-learn (minutes)"
+	@.venv-bench-learn/bin/python $(PIP_INSTALL) torch==2.13.0
+	@.venv-bench-learn/bin/python $(PIP_INSTALL) -e '.[torch]' 'crowd-kit[learning]==1.4.2' scikit-activeml==1.0.1 skorch==1.4.0
 	@touch $@

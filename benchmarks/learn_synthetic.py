@@ -14,7 +14,7 @@ import crowdwise
 from crowdwise.annotations import Annotations
 from crowdwise.metrics import confusion_error
 
-SEEDS = 10
+SEEDS = 5
 K, WIDTH = 5, 10
 ENTRIES = {
     "two-stage": {},
@@ -93,7 +93,7 @@ def main() -> None:
         "width of the 95% interval. *No experts*: well separated classes, annotators whose right answers are only slightly "
         "likelier than the others. *Experts*: overlapping classes, three annotators right in 19 of 20 votes, seven guessing.\n"
     )
-    cases = [("no experts", n) for n in (500, 2000, 8000)] + [("experts", n) for n in (200, 500, 2000)]
+    cases = [("no experts", n) for n in (500, 2000, 5000)] + [("experts", n) for n in (200, 500, 2000)]
     head = ["method", *(f"{kind}, {n:,} items" for kind, n in cases)]
     errors, accuracies = [], []
     for entry, settings in ENTRIES.items():

@@ -107,7 +107,7 @@ def main() -> None:
     text = (
         provenance("make bench-learn")
         + f"\n20,000 items x 64 features, 100 annotators, 10 votes per item, K={K}; one hidden layer of {WIDTH}, "
-        f"Adam 1e-3, {EPOCHS} epochs, batches of {BATCH}, identity start, no early stopping; {SEEDS} seeds; median seconds of a fit.\n\n"
+        f"Adam 1e-3, {EPOCHS} epochs, batches of {BATCH}, identity start; {SEEDS} seeds; median seconds of a fit.\n\n"
         + table(["library", "test accuracy", "seconds", "times ours"], rows)
     )
     put("learn versus", text)

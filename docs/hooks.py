@@ -96,13 +96,14 @@ def layers() -> str:
 
 def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
     """Say whether a setting is the one of the base class, default and all."""
-    base = import_module("crowdwise.aggregate.base").IterativeAggregator
+    neural = import_module("crowdwise.learn.neural").NeuralClassifier
+    base = neural if issubclass(cls, neural) else import_module("crowdwise.aggregate.base").IterativeAggregator
     shared = {field.name: field.default for field in fields(base)}
     return entry["name"] in shared and entry["default"] == shared[entry["name"]]
 
 
 def _methods() -> dict[str, Any]:
-    methods: dict[str, Any] = import_module("crowdwise.aggregate.registry").METHODS
+    methods: dict[str, Any] = import_module("crowdwise.learn.registry").ALL_METHODS
     return methods
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
+from crowdwise.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from crowdwise.result import Result
@@ -29,7 +30,7 @@ class Explanation:
     unit : str
         "log-odds" (natural log of label : against) for models, "share" for votes that are counted.
     rows : frame
-        One row for the class prior and one per vote: source, vote, contribution. Contributions
+        One row for the class prior (or the classifier) and one per vote: source, vote, contribution. Contributions
         add up to `total`: the log-odds, or the difference of shares.
     known : bool
         The label was given as gold; the contributions show what the votes alone would say.
@@ -70,7 +71,10 @@ def explain(result: Result, item: Any) -> Explanation:
     contribution = np.concatenate([[prior[label] - prior[against]], evidence[:, label] - evidence[:, against]])
     rows = pl.DataFrame(
         {
-            "source": ["class prior", *(str(a) for a in votes.annotators[votes.annotator[index]])],
+            "source": [
+                "classifier" if isinstance(result.prior, RowPrior) else "class prior",
+                *(str(a) for a in votes.annotators[votes.annotator[index]]),
+            ],
             "vote": [None, *(str(c) for c in votes.classes[votes.label[index]])],
             "contribution": contribution,
         },

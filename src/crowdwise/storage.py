@@ -33,6 +33,7 @@ from crowdwise.annotators.groups import GroupConfusion
 from crowdwise.annotators.margin import MarginWeights
 from crowdwise.annotators.maxent import MaxEntConfusion
 from crowdwise.annotators.messages import BeliefMessages
+from crowdwise.annotators.reliability import ItemReliability
 from crowdwise.annotators.signed import SignedVotes
 from crowdwise.annotators.spammer import Spammer
 from crowdwise.annotators.subtypes import SubtypeConfusion
@@ -78,6 +79,7 @@ _PARTS: dict[str, Any] = {
         VoteWeights,
         GroupConfusion,
         GroupVotes,
+        ItemReliability,
     )
 }
 

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.conftest import Run
 
 from crowdwise.aggregate.registry import METHODS
+from crowdwise.learn.registry import ALL_METHODS
 
 
 def test_annotators_best_first(run: Run, folder: Path) -> None:
@@ -112,7 +113,7 @@ def test_convert_refuses(run: Run, folder: Path) -> None:
 
 def test_methods_as_json(run: Run) -> None:
     rows = json.loads(run("methods", "--json").stdout)
-    assert [row["name"] for row in rows] == list(METHODS)
+    assert [row["name"] for row in rows] == list(ALL_METHODS)
     assert {"name", "family", "summary", "needs", "reference", "settings"} == set(rows[0])
     assert {"name", "default", "about"} <= set(rows[0]["settings"][0])
 

@@ -126,6 +126,15 @@ def test_another_method_with_its_settings(run: Run, files: Path) -> None:
     assert (document["method"], document["settings"]["strength"]) == ("trace-reg", 0.5)
 
 
+@pytest.mark.parametrize("classifier", ["logistic", "network"])
+def test_two_stages(run: Run, files: Path, classifier: str) -> None:
+    settings = ["--method", "two-stage", "--set", "aggregator=one-coin", "--set", f"classifier={classifier}"]
+    run("train", "votes.csv", "--features", "X.npz", *settings, "--save", "model", "-o", "labels.csv")
+    labels, predicted = pl.read_csv(files / "labels.csv"), table(run("predict", "model", "--features", "X.npz").stdout)
+    assert labels["label"].to_list()[: N - 5] == CLASSES[TRUTH[: N - 5]].tolist()
+    assert (predicted["label"] == pl.Series(CLASSES[TRUTH])).mean() > 0.9
+
+
 def test_gold_stays_fixed_with_votes_and_without(run: Run, files: Path) -> None:
     (files / "gold.csv").write_text(f"item,label\n{IDS[0]},{CLASSES[1 - TRUTH[0]]}\n{IDS[-1]},cat\n")
     result = train(run, "X.npz", "--gold", "gold.csv")
@@ -185,6 +194,18 @@ def test_images_sparse_matrices_and_pixels_on_disk(run: Run, files: Path) -> Non
         assert (files / "disk.csv").read_text() == (files / f"{kind}.npz-p.csv").read_text()
         run("predict", f"model-{kind}.npy", "--features", f"{kind}.npz", "-q", "-o", "memory.csv")
         assert (files / "memory.csv").read_text() == (files / f"{kind}.npy-p.csv").read_text()
+
+
+@pytest.mark.parametrize("name", ["X.npz", "X.csv", "whole.npy"])
+def test_a_method_without_a_network_takes_the_same_files(run: Run, files: Path, name: str) -> None:
+    (files / "numbered.csv").write_text("item,annotator,label\n" + "\n".join(f"{n},x,{TRUTH[n]}" for n in range(N)))
+    np.save(files / "whole.npy", (X * 10).astype(np.int64))
+    votes = "numbered.csv" if name == "whole.npy" else "votes.csv"
+    result = run("train", votes, "--features", name, "--method", "raykar", "--save", "model", "-o", "labels.csv")
+    assert "raykar: converged after " in result.stderr
+    run("predict", "model", "--features", name, "-o", "predicted.csv")
+    predicted = pl.read_csv(files / "predicted.csv")
+    assert predicted["label"].to_list() == (TRUTH if name == "whole.npy" else CLASSES[TRUTH]).tolist()
 
 
 # -- predict --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 from scipy.special import log_softmax
 
 import crowdwise
@@ -134,6 +135,44 @@ def test_a_network_predicts_the_same_bits(method: str, tmp_path: Path) -> None:
     assert loaded.network_ is loaded.model_.network
     assert_same(model, loaded, X, votes)
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("method", ["raykar", "yan", "two-stage"])
+def test_a_method_without_a_network_predicts_the_same_bits(method: str, sparse: bool, tmp_path: Path) -> None:
+    X, votes = crowd()
+    X = scipy.sparse.csr_matrix(X) if sparse else X
+    model = crowdwise.make(method).fit(X, votes[:35], items=np.arange(N_ITEMS))
+    model.save(tmp_path)
+    loaded = crowdwise.load(tmp_path)
+    assert loaded.get_params() == model.get_params()
+    assert_same(model, loaded, X, votes)
+    with zipfile.ZipFile(tmp_path / FILE_NAME) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".safetensors")]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_two_stages_with_a_network(own: bool, tmp_path: Path) -> None:
+    from crowdwise.learn.soft_network import SoftNetwork
+
+    X, votes = crowd()
+    given = {"network": make_net} if own else {}
+    model = crowdwise.TwoStage(aggregator=crowdwise.OneCoin(), classifier=SoftNetwork(epochs=2, **given)).fit(X, votes)
+    model.save(tmp_path)
+    loaded = crowdwise.load(tmp_path, **given)
+    assert loaded.aggregator == "dawid-skene"  # an estimator is not saved; a new fit has the default
+    assert loaded.classifier.network is make_net if own else loaded.classifier == "network"
+    assert_same(model, loaded, X, votes)
+
+
+def test_two_stages_with_another_classifier_are_not_saved(tmp_path: Path) -> None:
+    from sklearn.naive_bayes import GaussianNB
+
+    X, votes = crowd()
+    model = crowdwise.TwoStage(classifier=GaussianNB()).fit(X, votes)
+    with pytest.raises(SettingError, match="a GaussianNB cannot be saved without pickle"):
+        model.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_in_the_file_is_pickled(tmp_path: Path) -> None:

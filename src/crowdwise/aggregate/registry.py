@@ -45,8 +45,22 @@ class Method:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("majority", "crowdwise.aggregate.majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore"),
-        Method("wawa", "crowdwise.aggregate.wawa:Wawa", "vote weighted by agreement with the majority", "vote", "votes", "Appen; crowd-kit"),
+        Method(
+            "majority",
+            "crowdwise.aggregate.majority:MajorityVote",
+            "share of votes for each class",
+            "vote",
+            "votes",
+            "folklore",
+        ),
+        Method(
+            "wawa",
+            "crowdwise.aggregate.wawa:Wawa",
+            "vote weighted by agreement with the majority",
+            "vote",
+            "votes",
+            "Appen; crowd-kit",
+        ),
         Method(
             "zbs",
             "crowdwise.aggregate.zero_based_skill:ZeroBasedSkill",
@@ -63,7 +77,14 @@ METHODS: dict[str, Method] = {
             "votes",
             "Dawid and Skene (1979)",
         ),
-        Method("one-coin", "crowdwise.aggregate.one_coin:OneCoin", "one accuracy per annotator, EM", "EM", "votes", "after Dawid and Skene (1979)"),
+        Method(
+            "one-coin",
+            "crowdwise.aggregate.one_coin:OneCoin",
+            "one accuracy per annotator, EM",
+            "EM",
+            "votes",
+            "after Dawid and Skene (1979)",
+        ),
         Method(
             "confusion-vector",
             "crowdwise.aggregate.confusion_vector:ConfusionVector",
@@ -72,8 +93,22 @@ METHODS: dict[str, Method] = {
             "votes",
             "after Dawid and Skene (1979)",
         ),
-        Method("glad", "crowdwise.aggregate.glad:GLAD", "ability of annotators, difficulty of items", "EM", "votes", "Whitehill et al. (2009)"),
-        Method("mace", "crowdwise.aggregate.mace:MACE", "honest at times, spamming at others", "variational", "votes", "Hovy et al. (2013)"),
+        Method(
+            "glad",
+            "crowdwise.aggregate.glad:GLAD",
+            "ability of annotators, difficulty of items",
+            "EM",
+            "votes",
+            "Whitehill et al. (2009)",
+        ),
+        Method(
+            "mace",
+            "crowdwise.aggregate.mace:MACE",
+            "honest at times, spamming at others",
+            "variational",
+            "votes",
+            "Hovy et al. (2013)",
+        ),
         Method(
             "bayes-gc",
             "crowdwise.aggregate.bayes_gc:BayesGC",
@@ -91,7 +126,12 @@ METHODS: dict[str, Method] = {
             "Jaffe et al. (2016); Traganitis and Giannakis (2022)",
         ),
         Method(
-            "group-vote", "crowdwise.aggregate.group_vote:GroupVote", "one voice per group of annotators", "vote", "votes", "ICASSP 2025 tutorial"
+            "group-vote",
+            "crowdwise.aggregate.group_vote:GroupVote",
+            "one voice per group of annotators",
+            "vote",
+            "votes",
+            "ICASSP 2025 tutorial",
         ),
         Method(
             "belief-propagation",
@@ -109,7 +149,9 @@ METHODS: dict[str, Method] = {
             "votes",
             "Liu, Peng and Ihler (2012)",
         ),
-        Method("kos", "crowdwise.aggregate.kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"),
+        Method(
+            "kos", "crowdwise.aggregate.kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"
+        ),
         Method(
             "ebcc",
             "crowdwise.aggregate.ebcc:EBCC",
@@ -166,7 +208,14 @@ METHODS: dict[str, Method] = {
             "votes of two classes",
             "Parisi et al. (2014); Jaffe et al. (2015)",
         ),
-        Method("pgd", "crowdwise.aggregate.pgd:PGD", "one accuracy per annotator from agreement of pairs", "moments", "votes", "Ma et al. (2018)"),
+        Method(
+            "pgd",
+            "crowdwise.aggregate.pgd:PGD",
+            "one accuracy per annotator from agreement of pairs",
+            "moments",
+            "votes",
+            "Ma et al. (2018)",
+        ),
         Method(
             "m-msr",
             "crowdwise.aggregate.m_msr:MMSR",
@@ -183,7 +232,14 @@ METHODS: dict[str, Method] = {
             "votes",
             "Zhou et al. (2012, 2014)",
         ),
-        Method("m3v", "crowdwise.aggregate.max_margin:MaxMarginVote", "weights that separate the classes", "vote", "votes", "Tian and Zhu (2015)"),
+        Method(
+            "m3v",
+            "crowdwise.aggregate.max_margin:MaxMarginVote",
+            "weights that separate the classes",
+            "vote",
+            "votes",
+            "Tian and Zhu (2015)",
+        ),
         Method(
             "cbcc",
             "crowdwise.aggregate.community_bcc:CommunityBCC",

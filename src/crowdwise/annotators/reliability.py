@@ -156,7 +156,8 @@ def _newton(
         uphill = of_annotator @ (z_ed * slope[:, None]) - l2_d * (w_ad - centre)
         bend = np.empty((n_annotators, n_columns, n_columns))
         for d in range(n_columns):
-            bend[:, d] = of_annotator @ (z_ed * (curve * z_ed[:, d])[:, None])
+            bend[:, d, d:] = of_annotator @ (z_ed[:, d:] * (curve * z_ed[:, d])[:, None])
+            bend[:, d:, d] = bend[:, d, d:]
         bend[:, np.arange(n_columns), np.arange(n_columns)] += l2_d
         step = np.linalg.solve(bend, uphill[:, :, None])[:, :, 0]
         # Near the top, rounding decides whether a step climbs; such a step is harmless.

@@ -36,10 +36,13 @@ def run(
     from crowdwise.compare import compare
     from crowdwise.errors import did_you_mean
     from crowdwise.io import read_gold
+    from crowdwise.learn.registry import CLASSIFIERS
 
     check_outputs({"-o": output}, (votes, truth))
     names = None if methods is None else [str(name) for name in parse_list(methods, "--methods")]
     for name in names or []:
+        if name in CLASSIFIERS:
+            raise SettingError(f"{name} learns from features too; compare takes methods that need votes alone")
         if name not in METHODS:
             raise SettingError(f"no method {name!r}{did_you_mean(name, list(METHODS))} (there are {', '.join(METHODS)})")
     data = read_votes(votes, read)

@@ -84,9 +84,19 @@ class InstanceHead(Head):
         joint = self._log_joint(logits, batch, log_r, log_u, log_v)
         return joint - log_mixture(log_u, log_v, batch.position, batch.annotator)
 
+    def evidence(self, batch: Batch) -> Tensor:
+        """log T_a(x)[k, vote] for each true class k, [E_b, K]; judges held-out votes."""
+        table = self.logits.softmax(1).flatten(0, 1).index_select(0, batch.entry)
+        return torch.einsum("em,emk->ek", self.vote_gate(batch), table).clamp(min=1e-30).log()
+
+    def vote_gate(self, batch: Batch) -> Tensor:
+        """Shares of the components in the matrix of every vote, [E_b, M]."""
+        log_u = self._item_gate(batch.features)
+        return (log_u.index_select(0, batch.position) + self.offset.index_select(0, batch.annotator)).softmax(1)
+
     def gate(self, features: Tensor) -> Tensor:
         """Shares of the components for every row and annotator, [B, A, M]."""
-        return (self._item_gate(features)[:, None, :] + self.offset.log_softmax(1)).softmax(2)
+        return (self._item_gate(features)[:, None, :] + self.offset).softmax(2)
 
     def confusion_of(self, features: Tensor, annotators: Tensor) -> Tensor:
         """T_a(x) for every row and the annotators at these positions, [B, A', K, L]."""

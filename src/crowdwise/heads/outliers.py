@@ -48,7 +48,6 @@ class OutlierHead(ConfusionHead):
     """
 
     rate: Tensor
-    cut = False
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class OutlierHead(ConfusionHead):
             omega = self.outlier_share(missing.detach(), batch)
             self._remember(omega, batch)
             added = omega.index_select(0, batch.position) * missing
-            total = mean_of_votes(-(1 - missing + added).log(), batch) + self._sparsity(added.detach() if self.cut else added, batch)
+            total = mean_of_votes(-(1 - missing + added).log(), batch) + self._sparsity(added, batch)
         for penalty in self.penalties:
             total = total + penalty(log_f, log_r, batch)
         return total
@@ -102,6 +101,11 @@ class OutlierHead(ConfusionHead):
         """Votes on items never trained on, [E_b]: as likely outliers as the others, and then any label alike."""
         s = super().vote_log_prob(logits, batch).exp()
         return ((1 - self.rate) * s + self.rate / batch.n_classes).clamp(min=1e-30).log()
+
+    def evidence(self, batch: Batch) -> Tensor:
+        """The same for each true class, [E_b, K]; judges held-out votes."""
+        r = super().evidence(batch).exp()
+        return ((1 - self.rate) * r + self.rate / batch.n_classes).clamp(min=1e-30).log()
 
     def _size(self, added: Tensor, batch: Batch) -> Tensor:
         """Sum of |e|^2 over the votes of each item, [B], for votes raised by `added`."""

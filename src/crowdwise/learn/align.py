@@ -14,7 +14,7 @@ from crowdwise.annotations import Annotations
 from crowdwise.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import InputError
 
-__all__ = ["aligned_votes", "n_rows_of", "votes_of_labels"]
+__all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]
 
 # Name of the annotator whose votes are a plain `y`.
 ONLY_ANNOTATOR = "y"
@@ -39,22 +39,34 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
         Known labels, as `Annotations.with_gold` takes them.
     """
     n_rows = n_rows_of(features)
-    plain = not isinstance(y, Annotations) and not hasattr(y, "columns") and not isinstance(y, dict) and _n_axes(y) < 2
+    plain = is_plain(y)
     votes = votes_of_labels(y) if plain else as_annotations(y)
-    if items is not None:
+    # Labels and bare matrices are in the order of the rows, whatever the rows are called.
+    in_order = plain or isinstance(y, np.ndarray | list)
+    if items is not None and not in_order:
         votes = _by_id(votes, items, n_rows)
     elif votes.n_items != n_rows:
         what = "labels" if plain else "items with votes"
         hint = "" if plain else "; say which row is which item with items=... (ids of the rows, in their order)"
         raise InputError(f"X has {n_rows:,} rows but there are {votes.n_items:,} {what}{hint}")
+    elif items is not None:
+        votes = replace(votes, items=_ids(items, n_rows))
     if gold is not None:
         votes = votes.with_gold(gold)
     if votes.n_classes < 2:
-        only = f"the class {votes.classes[0]!r} only" if votes.n_classes else "no class"
-        raise InputError(f"a classifier needs at least two classes, and the votes have {only}; name them all with classes=...")
+        only = f"the class {votes.classes.tolist()[0]!r} only" if votes.n_classes else "no class"
+        raise InputError(
+            f"a classifier needs at least two classes, and the votes have {only}; "
+            "one class leaves nothing to learn: name them all with classes=..."
+        )
     if votes.n_votes == 0 and (votes.gold is None or (votes.gold < 0).all()):
         raise InputError("there is no vote to learn from")
     return votes
+
+
+def is_plain(y: Any) -> bool:
+    """Whether `y` is one label per row, as scikit-learn has it, rather than votes."""
+    return not isinstance(y, Annotations | dict) and _n_axes(y) < 2
 
 
 def votes_of_labels(y: Any) -> Annotations:
@@ -63,8 +75,11 @@ def votes_of_labels(y: Any) -> Annotations:
     from sklearn.utils.validation import column_or_1d
 
     labels = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
-    classes, codes = np.unique(labels, return_inverse=True)
+    try:
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as problem:
+        raise InputError(f"y must hold one label of one type per row, none missing ({problem})") from problem
     return Annotations(
         item_ptr=np.arange(len(labels) + 1),
         annotator=np.zeros(len(labels), np.int32),
@@ -77,19 +92,12 @@ def votes_of_labels(y: Any) -> Annotations:
 
 def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
     """Spread votes over rows with these ids; rows without votes become items without votes."""
-    ids = vocabulary_array(tidy(series_of(np.asarray(items))))
-    if len(ids) != n_rows:
-        raise InputError(f"X has {n_rows:,} rows but items has {len(ids):,} ids")
+    ids = _ids(items, n_rows)
     where = positions(votes.items, ids)
     lost = np.flatnonzero((where < 0) & (votes.votes_per_item > 0))
     if len(lost):
         some = ", ".join(str(votes.items[n]) for n in lost[:3])
         raise InputError(f"{len(lost):,} of {votes.n_items:,} items have votes but no row of features, such as {some}")
-    first: NDArray[np.int64] = positions(ids, ids)
-    if (first != np.arange(len(ids))).any():
-        raise InputError(
-            f"the id {ids[int(np.flatnonzero(first != np.arange(len(ids)))[0])]!r} stands for two rows of features"
-        )
     where_row = np.full(n_rows, votes.n_items)
     kept = where >= 0
     where_row[where[kept]] = np.flatnonzero(kept)
@@ -102,7 +110,21 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
     return replace(padded._take_items(where_row), items=ids)
 
 
+def _ids(items: Any, n_rows: int) -> NDArray[Any]:
+    """Ids of the rows, each of them once."""
+    ids = vocabulary_array(tidy(series_of(np.asarray(items))))
+    if len(ids) != n_rows:
+        raise InputError(f"X has {n_rows:,} rows but items has {len(ids):,} ids")
+    twice = np.flatnonzero(positions(ids, ids) != np.arange(len(ids)))
+    if len(twice):
+        raise InputError(f"the id {ids[twice[0]]!r} stands for two rows of features")
+    return ids
+
+
 def _n_axes(y: Any) -> int:
     if isinstance(y, list | tuple):
         return 2 if len(y) and isinstance(y[0], list | tuple | np.ndarray) else 1
-    return int(getattr(y, "ndim", 1)) if getattr(y, "shape", (0, 1))[-1:] != (1,) else 1
+    shape: tuple[int, ...] = getattr(y, "shape", (0,))
+    if len(shape) == 2 and shape[1] == 1:
+        return 1
+    return 2 if hasattr(y, "columns") else int(getattr(y, "ndim", 1))

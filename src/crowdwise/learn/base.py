@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from crowdwise.aggregate.base import as_annotations
 from crowdwise.aggregate.cost import check_tables
@@ -21,7 +22,7 @@ from crowdwise.aggregate.settings import check_settings
 from crowdwise.annotations import Annotations
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.kernels.numerics import best_class
-from crowdwise.learn.align import aligned_votes, n_rows_of
+from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.learn.features import checked_features
 from crowdwise.metrics import accuracy
 from crowdwise.priors.rows import RowPrior
@@ -66,6 +67,10 @@ class Learned:
     n_iter: int
     converged: bool
     log_prior: Floats | None = None
+
+
+class _NotFitted(NotFittedError, SklearnNotFittedError):
+    """Known to those who catch either library's."""
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):
@@ -153,7 +158,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
 
         So cross-validation on votes alone works: ``GridSearchCV(..., cv=KFold(5)).fit(X, votes)``.
         """
-        if not isinstance(y, Annotations) and np.ndim(y) < 2 and not hasattr(y, "columns"):
+        if is_plain(y):
             return float(super().score(X, y, sample_weight))
         result = self._fitted()
         votes = as_annotations(y).with_classes(result.votes.classes.tolist())
@@ -177,7 +182,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
 
     def _fitted(self) -> Result:
         if "result_" not in vars(self):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, votes) first")
+            raise _NotFitted(f"this {type(self).__name__} is not fitted yet; call fit(X, votes) first")
         result: Result = vars(self)["result_"]
         return result
 

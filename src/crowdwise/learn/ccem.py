@@ -1,6 +1,6 @@
 """CCEM: a network and confusion matrices by coupled cross-entropy (Ibrahim, Nguyen and Fu 2023; Rodrigues' likelihood).
 
-    min over theta, R of  -(1/E) sum_e log sum_k f(x_n)_k R_a[k, y_e],     rows of R_a on the simplex.
+min over theta, R of  -(1/E) sum_e log sum_k f(x_n)_k R_a[k, y_e],     rows of R_a on the simplex.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ class CCEM(NeuralClassifier):
     """Network x confusion matrices, coupled cross-entropy."""
 
     likelihood: str = setting(
-        "votes", "votes: every vote on its own, as published; items: the votes of an item share its label.", choices=("votes", "items")
+        "votes",
+        "votes: every vote on its own, as published; items: the votes of an item share its label.",
+        choices=("votes", "items"),
     )
 
     name: ClassVar[str] = "ccem"

@@ -30,7 +30,10 @@ class COINNet(NeuralClassifier):
     """Network x confusion matrices x sparse outlier items x largest volume of the predictions."""
 
     outlier_strength: float | None = setting(
-        None, "Weight of the sparse penalty; by default an item is an outlier where guesses explain its votes better.", above=0, optional=True
+        None,
+        "Weight of the sparse penalty; by default an item is an outlier where guesses explain its votes better.",
+        above=0,
+        optional=True,
     )
     power: float = setting(0.4, "Exponent p of the sparse penalty, at most 1.", above=0)
     outliers_from: int = setting(10, "Epochs before the first item may be an outlier.", low=0, whole=True)
@@ -61,4 +64,6 @@ class COINNet(NeuralClassifier):
         head = self._outlier_head(votes, torch.tensor(result.confusion))
         log_f = torch.tensor(result.prior.log_prob())
         edges = VoteList(votes, torch.float64, torch.device("cpu"))
-        return np.concatenate([head.scores(log_f[b.rows], b).numpy() for b in edges.batches(torch.arange(votes.n_items), votes.n_items)])
+        return np.concatenate(
+            [head.scores(log_f[b.rows], b).numpy() for b in edges.batches(torch.arange(votes.n_items), votes.n_items)]
+        )

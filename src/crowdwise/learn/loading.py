@@ -31,7 +31,7 @@ __all__ = ["check_save", "load", "save"]
 _VERSION = 1
 _DOCUMENT, _WEIGHTS = "classifier.json", "classifier.safetensors"
 # Models without a network, by the `kind` of their `state()`: each has `from_state(arrays, plain)`, and all others are refused.
-_MODELS = {"logistic": "crowdwise.learn.logistic_model:LogisticModel"}
+_MODELS = {"logistic": "crowdwise.learn.logistic_model:LogisticModel", "yan": "crowdwise.learn.yan:YanModel"}
 # Plain values that a fit leaves on the estimator, where it has them.
 _FITTED = ("n_features_in_", "feature_names_in_", "row_shape_", "history_")
 
@@ -42,7 +42,7 @@ _FITTED = ("n_features_in_", "feature_names_in_", "row_shape_", "history_")
 def check_save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
     """Refuse, before training, what `save` would refuse after it."""
     check_folder(folder)
-    if "network" in estimator.get_params(deep=False):
+    if "network" in estimator.get_params(deep=False) or getattr(estimator, "_uses_network", False):
         _safetensors()
 
 
@@ -146,8 +146,7 @@ def _fill(estimator: Any, result: Result, members: dict[str, bytes], network: An
     if plain["kind"] == "network":
         estimator.model_ = _network_model(estimator, members[_WEIGHTS], plain, network)
         estimator.network_ = estimator.model_.network
-        if network is not None:
-            estimator.network = network
+        _name_network(estimator, network)
     elif network is not None:
         raise SettingError(f"{result.method} has no network; leave network= out")
     else:
@@ -166,6 +165,17 @@ def _fill(estimator: Any, result: Result, members: dict[str, bytes], network: An
         if not name.endswith("_") or name.startswith("_") or hasattr(type(estimator), name):
             raise ValueError(f"an unknown fitted array {name!r}")
         setattr(estimator, name, npy_of(members[f"fitted/{name}.npy"]))
+
+
+def _name_network(estimator: Any, network: Any) -> None:
+    """Settings that say what the network was, where it could not be saved: checks of rows and a new fit go by them."""
+    if "network" in estimator.get_params(deep=False):
+        if network is not None:
+            estimator.network = network
+    elif network is not None or not estimator._uses_network:
+        from crowdwise.learn.soft_network import SoftNetwork
+
+        estimator.classifier = "network" if network is None else SoftNetwork(network=network)
 
 
 def _array_model(arrays: dict[str, Any], plain: dict[str, Any], n_features: int, n_classes: int) -> Model:
@@ -200,7 +210,7 @@ def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], networ
         made = _own(network)
     _load_weights(made.to(dtype), tensors, own=spec is None)
     made.eval()
-    device = _present_device(estimator.device)
+    device = _present_device(getattr(estimator, "device", "auto"))
     return NetworkModel(made.to(device), spec, dtype, device, bool(plain["mixed"]))
 
 

@@ -124,6 +124,9 @@ class NeuralClassifier(CrowdClassifier):
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         device, dtype, mixed = _device(self.device), self._dtype(features), self.precision == "mixed"
+        for share in ("validation", "dropout"):
+            if (getattr(self, share) or 0) >= 1:
+                raise SettingError(f"{share} must be below 1, or nothing is left to train; got {getattr(self, share)!r}")
         _check_checkpoint(self.checkpoint, self.random_state)
         seed = Group().same_number(_seed(self.random_state))
         rows = rows_of(features, dtype)
@@ -217,8 +220,6 @@ class NeuralClassifier(CrowdClassifier):
 
     def _split(self, votes: Annotations, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Items to train on, and items whose votes only judge; items with neither votes nor gold teach nothing."""
-        if self.validation >= 1:
-            raise SettingError(f"validation must be below 1, or nothing is left to train on; got {self.validation!r}")
         voted = votes.votes_per_item > 0
         order = np.random.default_rng(seed).permutation(np.flatnonzero(voted))
         n_held = int(self.validation * len(order))

@@ -31,11 +31,10 @@ from crowdwise.aggregate.base import _generator
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import Confusion, row_smoothing
-from crowdwise.annotators.pooling import crowd_smoothing
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.logistic_model import LogisticModel
-from crowdwise.learn.start import start_posterior
+from crowdwise.learn.start import crowd_confusion, start_posterior
 from crowdwise.priors.gaussian import GaussianPrior
 from crowdwise.priors.logistic import LogisticPrior, log_softmax
 
@@ -105,38 +104,36 @@ class Raykar(CrowdClassifier):
     name: ClassVar[str] = "raykar"
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
-        rng = _generator(self.random_state)
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        features, votes = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes._take_items(taught)
         prior: LogisticPrior | GaussianPrior
         if self.classifier == "gaussian":
-            prior = GaussianPrior.start(features, votes.n_classes, rng, self.pseudo_rows)
+            prior = GaussianPrior.start(some, votes.n_classes, self.pseudo_rows)
         else:
-            prior = LogisticPrior.start(features, votes.n_classes, l2=self.l2, steps=self.steps)
-        annotators = Confusion.start(self._pseudo_votes(votes, start), votes.n_annotators)
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+            prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
+        annotators = Confusion.start(self._pseudo_votes(fewer, start), votes.n_annotators)
+        known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
         fit = best_of(
             lambda first: alternate(
-                votes,
-                prior,
-                annotators,
-                start=first,
-                known=known,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                progress=progress,
+                fewer, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
             ),
             [start],
         )
-        weights = fit.prior.raw_weights
-        if self.classifier == "gaussian":
-            weights = weights * _temperature(features, votes, fit.posterior, fit.annotators, self.pseudo_rows, rng)
-        return Learned(LogisticModel(weights), fit.annotators, fit.trace, fit.n_iter, fit.converged)
+        if self.classifier == "logistic":
+            return Learned(LogisticModel(fit.prior.raw_weights), fit.annotators, fit.trace, fit.n_iter, fit.converged)
+        left_out = _left_out_scores(some, fit.posterior, self.pseudo_rows, _generator(self.random_state))
+        temper = _temperature(left_out, fewer, fit.annotators)
+        model = LogisticModel(fit.prior.raw_weights * temper)
+        # What the Gaussians say of an item that they have seen is too sure; what they say without it is not.
+        log_prior = model.log_prob(features)
+        log_prior[taught] = log_softmax(left_out * temper)
+        return Learned(model, fit.annotators, fit.trace, fit.n_iter, fit.converged, log_prior)
 
     def _pseudo_votes(self, votes: Annotations, start: Floats) -> Floats:
         if self.pool == "crowd":
-            return crowd_smoothing(votes, start, 1.0 if self.smoothing is None else self.smoothing)
+            smoothing = 1.0 if self.smoothing is None else self.smoothing
+            return smoothing * votes.n_classes * crowd_confusion(votes, start).T[None]
         return row_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
 
 
@@ -148,33 +145,25 @@ def teaching_items(votes: Annotations) -> NDArray[np.int64]:
     return np.flatnonzero(useful)
 
 
-def _temperature(
-    features: Any,
-    votes: Annotations,
-    posterior: Floats,
-    annotators: AnnotatorModel,
-    rows: float | None,
-    rng: np.random.Generator,
-) -> float:
-    """What to multiply log-odds of Gaussian classes by: votes on items left out are then likeliest.
-
-    The Gaussians are fitted without a fifth of the items, under the labels found, and asked about that fifth.
-    """
-    from scipy.optimize import minimize_scalar
-
+def _left_out_scores(features: Any, posterior: Floats, rows: float | None, rng: np.random.Generator) -> Floats:
+    """Log-odds of every item from Gaussians fitted, under the labels found, without it and a fifth of the others, [N, K]."""
     n_items, n_classes = posterior.shape
     fold = rng.permutation(n_items) % _FOLDS
     scores = np.zeros((n_items, n_classes))
-    for held_out in range(min(_FOLDS, n_items)):
-        inside = fold != held_out
-        if not inside.any():
-            return 1.0
-        weights = GaussianPrior.start(features[inside], n_classes, rng, rows).update(posterior[inside]).raw_weights
-        scores[~inside] = features[~inside] @ weights[:-1] + weights[-1]
+    for held_out in range(min(_FOLDS, n_items) if n_items > 1 else 0):
+        out = fold == held_out
+        weights = GaussianPrior.start(features[~out], n_classes, rows).update(posterior[~out]).raw_weights
+        scores[out] = features[out] @ weights[:-1] + weights[-1]
+    return scores
+
+
+def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel) -> float:
+    """What to multiply log-odds by, at most 1, so that the votes are likeliest."""
+    from scipy.optimize import minimize_scalar
+
     no_one, scratch = np.empty(0, np.int16), np.empty_like(scores)
 
     def loss(log_temperature: float) -> float:
-        log_prob = log_softmax(scores * np.exp(log_temperature))
-        return -annotators.infer(votes, log_prob, no_one, scratch)[0]
+        return -annotators.infer(votes, log_softmax(scores * np.exp(log_temperature)), no_one, scratch)[0]
 
     return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.01), 0.0), method="bounded").x))

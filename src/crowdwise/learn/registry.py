@@ -159,7 +159,9 @@ def make_classifier(name: str, **settings: Any) -> CrowdClassifier:
     if name in METHODS:
         raise SettingError(f"{name} takes votes alone: use it with `aggregate`, or as aggregator=... of two-stage")
     if name not in CLASSIFIERS:
-        raise SettingError(f"no classifier {name!r}{did_you_mean(name, list(CLASSIFIERS))} (there are {', '.join(CLASSIFIERS)})")
+        raise SettingError(
+            f"no classifier {name!r}{did_you_mean(name, list(CLASSIFIERS))} (there are {', '.join(CLASSIFIERS)})"
+        )
     cls: Any = CLASSIFIERS[name].cls
     made: CrowdClassifier = cls().set_params(**settings)
     return made

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import _generator
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.reliability import ItemReliability
@@ -74,7 +73,12 @@ class Yan(CrowdClassifier):
     """Yan et al. (2010): logistic regression x reliability that depends on the item, fitted by EM."""
 
     dimensions: int = setting(20, "Principal components of the features that reliability may depend on.", low=1, whole=True)
-    reliability_l2: float = setting(1.0, "L2 penalty that holds an annotator's weights to the crowd's.", above=0)
+    reliability_l2: float | None = setting(
+        None,
+        "L2 penalty that holds an annotator's weights to the crowd's; by default the number of components.",
+        above=0,
+        optional=True,
+    )
     l2: float | None = setting(
         None,
         "L2 penalty of the classifier on scaled columns (1 / C of scikit-learn); by default columns / 10.",
@@ -91,7 +95,7 @@ class Yan(CrowdClassifier):
         1e-5, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
     )
     steps: int = setting(3, "L-BFGS steps of the classifier per iteration.", low=1, whole=True)
-    random_state: int | None = setting(0, "Seed of the principal components of wide or sparse tables.", free=True)
+    random_state: int | None = setting(0, "As in the other methods; nothing is random here.", free=True)
 
     name: ClassVar[str] = "yan"
 
@@ -100,10 +104,11 @@ class Yan(CrowdClassifier):
         start = start_posterior(votes, self.init)[taught]
         some, fewer = features[taught], votes._take_items(taught)
         prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
-        projection = _projection(prior, self.dimensions, _generator(self.random_state))
-        annotators = ItemReliability.start(
-            np.asarray(some @ projection[:-1] + projection[-1]), votes.n_annotators, votes.n_classes, l2=self.reliability_l2
-        )
+        projection = _projection(prior, self.dimensions)
+        # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.
+        strength = projection.shape[1] if self.reliability_l2 is None else self.reliability_l2
+        rows = np.asarray(some @ projection[:-1] + projection[-1])
+        annotators = ItemReliability.start(rows, votes.n_annotators, votes.n_classes, l2=float(strength))
         known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
         fit = best_of(
             lambda first: alternate(
@@ -131,7 +136,7 @@ class Yan(CrowdClassifier):
         from crowdwise.encode import series_of, tidy, vocabulary_array
 
         result = self._fitted()
-        rows = self.model_.project(checked_features(self, X, fitting=False, images=False))
+        rows = self._projected(checked_features(self, X, fitting=False, images=False))
         model: ItemReliability = result.annotators
         if annotators is not None:
             ids = vocabulary_array(tidy(series_of(np.asarray(annotators))))
@@ -141,12 +146,16 @@ class Yan(CrowdClassifier):
     def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> ItemReliability:
         """The annotators' part for new rows: reliability follows the rows' own features."""
         model: ItemReliability = self._fitted().annotators
-        return replace(model.aligned(who, np.empty(0, np.int64)), features=self.model_.project(features))
+        return replace(model.aligned(who, np.empty(0, np.int64)), features=self._projected(features))
+
+    def _projected(self, features: Any) -> Floats:
+        assert isinstance(self.model_, YanModel)
+        return self.model_.project(features)
 
 
-def _projection(prior: LogisticPrior, dimensions: int, rng: np.random.Generator) -> Floats:
+def _projection(prior: LogisticPrior, dimensions: int) -> Floats:
     """From features as given to principal components of unit variance, [D + 1, d]."""
-    axes, variance, mean = principal_axes(prior.table, dimensions, rng)
+    axes, variance, mean = principal_axes(prior.table, dimensions)
     kept = variance > 1e-10 * max(float(variance[0]), 1e-300)
     turn = axes[:, kept] / np.sqrt(variance[kept])
     return prior.scaling.raw_weights(np.vstack([turn, -(mean @ turn)]))

@@ -69,11 +69,11 @@ class GaussianPrior:
     total: Floats
 
     @classmethod
-    def start(cls, features: Any, n_classes: int, rng: np.random.Generator, rows: float | None = None) -> GaussianPrior:
+    def start(cls, features: Any, n_classes: int, rows: float | None = None) -> GaussianPrior:
         """Before any data: all classes alike. Without `rows`, as many pseudo-items as columns."""
         scaling = Scaling.of(features)
         table = scaling.apply(features)
-        axes, variance, mean = principal_axes(table, _MOST_SPARSE_AXES if hasattr(table, "tocsr") else _MOST_AXES, rng)
+        axes, variance, mean = principal_axes(table, _MOST_SPARSE_AXES if hasattr(table, "tocsr") else _MOST_AXES)
         strength = float(features.shape[1]) if rows is None else float(rows)
         scatter = variance * table.shape[0] + strength
         turn = axes / np.sqrt(scatter)
@@ -130,7 +130,7 @@ class GaussianPrior:
         """b [R, K], g [K, K] and the class means [R, K]."""
         b_dk = self.total / np.sqrt(self.count + _MEAN_ROWS)
         g_kk = np.linalg.inv(np.eye(len(self.count)) - b_dk.T @ b_dk)
-        return b_dk, g_kk, self.total / (self.count + _MEAN_ROWS)
+        return b_dk, np.asarray(g_kk, float), self.total / (self.count + _MEAN_ROWS)
 
     def _log_determinant(self, g_kk: Floats) -> float:
         """Of the covariance."""

@@ -56,7 +56,7 @@ class Scaling:
         return np.vstack([raw, weights[-1:] - self.center @ raw])
 
 
-def principal_axes(table: Any, at_most: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+def principal_axes(table: Any, at_most: int) -> tuple[Floats, Floats, Floats]:
     """Principal axes [D, R] of a table, the variances along them [R] (largest first), and its column means [D].
 
     Exact up to 2000 dense columns; else by subspace iteration, which never makes a sparse table dense.
@@ -68,7 +68,8 @@ def principal_axes(table: Any, at_most: int, rng: np.random.Generator) -> tuple[
         centred = table - mean
         variance, axes = np.linalg.eigh(centred.T @ centred / n_rows)
         return axes[:, ::-1][:, :rank], np.maximum(variance[::-1][:rank], 0.0), mean
-    axes = rng.standard_normal((n_columns, min(rank + _SPARE, n_columns)))
+    # Any start will do that is not orthogonal to an axis; always the same one makes fits repeatable.
+    axes = np.random.default_rng(0).standard_normal((n_columns, min(rank + _SPARE, n_columns)))
     for _ in range(_ROUNDS):
         scores = table @ axes - mean @ axes
         axes = np.linalg.qr(table.T @ scores - np.outer(mean, scores.sum(axis=0)))[0]

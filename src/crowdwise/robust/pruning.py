@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.aggregate.registry import make
+from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
     gone = list(annotators)
     if not gone:
         return result
+    if result.method not in METHODS:
+        raise InputError(
+            f"{result.method} was trained with features, which a saved result does not hold; "
+            "drop these annotators from the votes and train again"
+        )
     votes = result.votes.drop(annotators=gone)
     if votes.n_annotators == 0:
         raise InputError("every annotator would be dropped, so nobody is left to learn from; lower --fdr, or keep some")

@@ -190,6 +190,8 @@ def _is_mapped(array: Any) -> bool:
 
 
 def _shaped(rows: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if rows.dtype == torch.uint8 and rows.ndim == 2:
+        return rows.to(dtype)
     if rows.dtype == torch.uint8:
         if rows.ndim == 3:
             rows = rows[:, None]
