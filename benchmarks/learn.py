@@ -108,7 +108,7 @@ def main() -> None:
                      (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))]  # fmt: skip
             rows.append([entry, *cells, f"{collapsed} of {len(runs)}", f"{np.mean([r['seconds'] for r in runs]):.1f}"])
         if name == "labelme":
-            picks = [] and [chosen(SETS[name](seed), seed) for seed in range(3)]
+            picks = [chosen(SETS[name](seed), seed) for seed in range(3)]
             winner = max(set(picks), key=picks.count)
             found = rows[list(results).index(winner)]
             rows.append([f"*chosen without gold: {winner}* ({picks.count(winner)} of 3 seeds)", *found[1:]])

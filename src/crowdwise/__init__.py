@@ -108,13 +108,13 @@ if TYPE_CHECKING:
     from crowdwise.learn.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
     from crowdwise.learn.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
     from crowdwise.learn.instance_confusion import InstanceConfusion as InstanceConfusion
+    from crowdwise.learn.loading import load as load
     from crowdwise.learn.maxmig import MaxMIG as MaxMIG
     from crowdwise.learn.raykar import Raykar as Raykar
+    from crowdwise.learn.registry import make as make
     from crowdwise.learn.trace_reg import TraceReg as TraceReg
     from crowdwise.learn.two_stage import TwoStage as TwoStage
     from crowdwise.learn.yan import Yan as Yan
-    from crowdwise.learn.loading import load as load
-    from crowdwise.learn.registry import make as make
     from crowdwise.result import Result as Result
 
 

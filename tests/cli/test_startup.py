@@ -12,7 +12,8 @@ from crowdwise import __version__
 from crowdwise.cli.display import bar
 from crowdwise.cli.text import count, number, one_line
 
-COMMANDS = ["aggregate", "annotators", "explain", "compare", "summary", "convert", "simulate", "methods", "demo", "train", "predict"]
+COMMANDS = ["aggregate", "train", "predict", "annotators", "explain", "compare", "summary", "convert", "simulate", "methods"]
+COMMANDS += ["demo"]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -24,13 +24,14 @@ class Method:
     family: str
     needs: str
     reference: str
+    package: str = "crowdwise.aggregate"
 
     @property
     def cls(self) -> type[Any]:
         """The estimator class."""
         module, _, name = self.path.partition(":")
         try:
-            found: type[Any] = getattr(import_module(module), name)
+            found: type[Any] = getattr(import_module(f"{self.package}.{module}"), name)
         except ModuleNotFoundError as problem:
             if problem.name is None or problem.name.startswith("crowdwise"):
                 raise
@@ -45,25 +46,11 @@ class Method:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method(
-            "majority",
-            "crowdwise.aggregate.majority:MajorityVote",
-            "share of votes for each class",
-            "vote",
-            "votes",
-            "folklore",
-        ),
-        Method(
-            "wawa",
-            "crowdwise.aggregate.wawa:Wawa",
-            "vote weighted by agreement with the majority",
-            "vote",
-            "votes",
-            "Appen; crowd-kit",
-        ),
+        Method("majority", "majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore"),
+        Method("wawa", "wawa:Wawa", "vote weighted by agreement with the majority", "vote", "votes", "Appen; crowd-kit"),
         Method(
             "zbs",
-            "crowdwise.aggregate.zero_based_skill:ZeroBasedSkill",
+            "zero_based_skill:ZeroBasedSkill",
             "vote weighted by skill, adjusted step by step",
             "vote",
             "votes",
@@ -71,47 +58,26 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "dawid-skene",
-            "crowdwise.aggregate.dawid_skene:DawidSkene",
+            "dawid_skene:DawidSkene",
             "confusion matrix per annotator, EM",
             "EM",
             "votes",
             "Dawid and Skene (1979)",
         ),
-        Method(
-            "one-coin",
-            "crowdwise.aggregate.one_coin:OneCoin",
-            "one accuracy per annotator, EM",
-            "EM",
-            "votes",
-            "after Dawid and Skene (1979)",
-        ),
+        Method("one-coin", "one_coin:OneCoin", "one accuracy per annotator, EM", "EM", "votes", "after Dawid and Skene (1979)"),
         Method(
             "confusion-vector",
-            "crowdwise.aggregate.confusion_vector:ConfusionVector",
+            "confusion_vector:ConfusionVector",
             "one accuracy per annotator and class, EM",
             "EM",
             "votes",
             "after Dawid and Skene (1979)",
         ),
-        Method(
-            "glad",
-            "crowdwise.aggregate.glad:GLAD",
-            "ability of annotators, difficulty of items",
-            "EM",
-            "votes",
-            "Whitehill et al. (2009)",
-        ),
-        Method(
-            "mace",
-            "crowdwise.aggregate.mace:MACE",
-            "honest at times, spamming at others",
-            "variational",
-            "votes",
-            "Hovy et al. (2013)",
-        ),
+        Method("glad", "glad:GLAD", "ability of annotators, difficulty of items", "EM", "votes", "Whitehill et al. (2009)"),
+        Method("mace", "mace:MACE", "honest at times, spamming at others", "variational", "votes", "Hovy et al. (2013)"),
         Method(
             "bayes-gc",
-            "crowdwise.aggregate.bayes_gc:BayesGC",
+            "bayes_gc:BayesGC",
             "Dawid-Skene with Dirichlet posteriors",
             "variational",
             "votes",
@@ -119,23 +85,18 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "group-dawid-skene",
-            "crowdwise.aggregate.group_dawid_skene:GroupDawidSkene",
+            "group_dawid_skene:GroupDawidSkene",
             "Dawid-Skene for annotators who share errors",
             "EM",
             "votes",
             "Jaffe et al. (2016); Traganitis and Giannakis (2022)",
         ),
         Method(
-            "group-vote",
-            "crowdwise.aggregate.group_vote:GroupVote",
-            "one voice per group of annotators",
-            "vote",
-            "votes",
-            "ICASSP 2025 tutorial",
+            "group-vote", "group_vote:GroupVote", "one voice per group of annotators", "vote", "votes", "ICASSP 2025 tutorial"
         ),
         Method(
             "belief-propagation",
-            "crowdwise.aggregate.belief_propagation:BeliefPropagation",
+            "belief_propagation:BeliefPropagation",
             "messages between items and annotators, any annotator prior",
             "messages",
             "votes",
@@ -143,18 +104,16 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "mean-field",
-            "crowdwise.aggregate.mean_field:MeanField",
+            "mean_field:MeanField",
             "variational, any annotator prior, fixed class prior",
             "variational",
             "votes",
             "Liu, Peng and Ihler (2012)",
         ),
-        Method(
-            "kos", "crowdwise.aggregate.kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"
-        ),
+        Method("kos", "kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"),
         Method(
             "ebcc",
-            "crowdwise.aggregate.ebcc:EBCC",
+            "ebcc:EBCC",
             "subtypes of classes, on which annotators err together",
             "variational",
             "votes",
@@ -162,7 +121,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "spectral-ds",
-            "crowdwise.aggregate.spectral_ds:SpectralDS",
+            "spectral_ds:SpectralDS",
             "confusion matrices by third moments of three groups, then EM",
             "moments",
             "votes",
@@ -170,7 +129,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "tensor-admm",
-            "crowdwise.aggregate.tensor_admm:TensorADMM",
+            "tensor_admm:TensorADMM",
             "confusion matrices by coupled tensors of pairs and triples",
             "moments",
             "votes",
@@ -178,7 +137,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "multi-spa",
-            "crowdwise.aggregate.multi_spa:MultiSPA",
+            "multi_spa:MultiSPA",
             "confusion rows as corners of pairwise co-occurrences",
             "moments",
             "votes",
@@ -186,7 +145,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "cnmf",
-            "crowdwise.aggregate.cnmf:CNMF",
+            "cnmf:CNMF",
             "coupled factorisation of pairwise co-occurrences",
             "moments",
             "votes",
@@ -194,7 +153,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "sym-nmf",
-            "crowdwise.aggregate.sym_nmf:SymNMF",
+            "sym_nmf:SymNMF",
             "symmetric factorisation of completed co-occurrences",
             "moments",
             "votes",
@@ -202,23 +161,16 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "eigen",
-            "crowdwise.aggregate.eigen:Eigen",
+            "eigen:Eigen",
             "spectral meta-learner: covariances of votes, two classes",
             "moments",
             "votes of two classes",
             "Parisi et al. (2014); Jaffe et al. (2015)",
         ),
-        Method(
-            "pgd",
-            "crowdwise.aggregate.pgd:PGD",
-            "one accuracy per annotator from agreement of pairs",
-            "moments",
-            "votes",
-            "Ma et al. (2018)",
-        ),
+        Method("pgd", "pgd:PGD", "one accuracy per annotator from agreement of pairs", "moments", "votes", "Ma et al. (2018)"),
         Method(
             "m-msr",
-            "crowdwise.aggregate.m_msr:MMSR",
+            "m_msr:MMSR",
             "the same, robust to a colluding minority",
             "moments",
             "votes",
@@ -226,23 +178,16 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "minimax-entropy",
-            "crowdwise.aggregate.minimax_entropy:MinimaxEntropy",
+            "minimax_entropy:MinimaxEntropy",
             "confusions of annotators and of items, maximum entropy",
             "EM",
             "votes",
             "Zhou et al. (2012, 2014)",
         ),
-        Method(
-            "m3v",
-            "crowdwise.aggregate.max_margin:MaxMarginVote",
-            "weights that separate the classes",
-            "vote",
-            "votes",
-            "Tian and Zhu (2015)",
-        ),
+        Method("m3v", "max_margin:MaxMarginVote", "weights that separate the classes", "vote", "votes", "Tian and Zhu (2015)"),
         Method(
             "cbcc",
-            "crowdwise.aggregate.community_bcc:CommunityBCC",
+            "community_bcc:CommunityBCC",
             "communities of annotators with similar confusion",
             "variational",
             "votes",
@@ -250,7 +195,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "worker-cluster",
-            "crowdwise.aggregate.worker_cluster:WorkerCluster",
+            "worker_cluster:WorkerCluster",
             "clusters of annotators with one confusion matrix",
             "variational",
             "votes",

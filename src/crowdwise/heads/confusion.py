@@ -31,7 +31,9 @@ _FLOOR = 1e-4
 class Penalty(Protocol):
     """What is added to the loss; sees the batch's class probabilities and the confusion matrices."""
 
-    def __call__(self, log_f: Tensor, log_confusion_alk: Tensor, batch: Batch) -> Tensor: ...
+    def __call__(self, log_f: Tensor, log_confusion_alk: Tensor, batch: Batch) -> Tensor:
+        """Scalar, from log class probabilities [B, K] and log confusion matrices [A, L, K]."""
+        ...
 
 
 class ConfusionHead(Head):

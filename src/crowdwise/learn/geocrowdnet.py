@@ -40,9 +40,10 @@ class GeoCrowdNetF(NeuralClassifier):
 
     def _head(self, votes: Annotations, start: Start) -> ConfusionHead:
         # A Gram matrix of fewer than some ten rows per class is mostly noise, and singular below one.
-        if min(self.batch_size, votes.n_items) < 2 * votes.n_classes:
+        rows = min(self.batch_size, votes.n_items)
+        if rows < 2 * votes.n_classes:
             warnings.warn(
-                f"batches of {min(self.batch_size, votes.n_items)} items are small for the volume of {votes.n_classes} classes; "
+                f"batches of {rows} items are small for the volume of {votes.n_classes} classes; "
                 f"set batch_size to {10 * votes.n_classes} or more",
                 DataWarning,
                 stacklevel=4,

@@ -17,7 +17,7 @@ _TABLE, _NETWORK = "votes and a table of features", "votes and features or image
 
 
 def _line(name: str, path: str, summary: str, family: str, needs: str, reference: str) -> Method:
-    return Method(name, f"crowdwise.learn.{path}", summary, family, needs, reference)
+    return Method(name, path, summary, family, needs, reference, "crowdwise.learn")
 
 
 CLASSIFIERS: dict[str, Method] = {
