@@ -23,6 +23,7 @@ from page import interval, provenance, put, table
 
 import crowdwise
 from crowdwise.learn.registry import CLASSIFIERS
+from crowdwise.learn.soft_network import SoftNetwork
 from crowdwise.metrics import accuracy, ece, log_loss
 
 SEEDS = {"labelme": 10, "rte": 5, "sentence_polarity": 3, "cifar10n": 2, "convarg_pairs": 2, "ner_mturk": 1}
@@ -43,12 +44,11 @@ def entries(images: bool) -> list[str]:
 
 def build(entry: str, seed: int, images: bool):
     settings = {"random_state": seed}
-    if images:
-        settings |= {"epochs": EPOCHS_ON_IMAGES, "refit": False, "patience": 5}
+    network = {"epochs": EPOCHS_ON_IMAGES, "refit": False, "patience": 5} if images else {}
     if entry in ("gold", "two-stage majority", "two-stage"):
         aggregator = "dawid-skene" if entry == "two-stage" else "majority"
-        return crowdwise.make("two-stage", aggregator=aggregator, classifier="network", **settings)
-    return crowdwise.make(entry, **settings)
+        return crowdwise.make("two-stage", aggregator=aggregator, classifier=SoftNetwork(**network, **settings), **settings)
+    return crowdwise.make(entry, **network, **settings)
 
 
 def run(entry: str, data: FeatureSet, seed: int, images: bool) -> dict[str, float]:

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Before torch is loaded: test processes already share the cores, and threads that wait for each other cost more than they give.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # No deadline: the first call of a numba kernel compiles it.
 settings.register_profile("local", deadline=None, max_examples=100)
 # Derandomised, so that a red CI is about the change under test; fresh examples are drawn on people's machines.

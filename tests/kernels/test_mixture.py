@@ -15,9 +15,7 @@ from crowdwise.kernels.mixture import log_mixture, own_matrix_product
 
 def literal(f: np.ndarray, table: np.ndarray, position: list[int], entry: list[int]) -> list[float]:
     """log sum_k f[n, k] table[r, k], one vote and one class at a time."""
-    return [
-        math.log(sum(f[n, k] * table[r, k] for k in range(f.shape[1]))) for n, r in zip(position, entry, strict=True)
-    ]
+    return [math.log(sum(f[n, k] * table[r, k] for k in range(f.shape[1]))) for n, r in zip(position, entry, strict=True)]
 
 
 def drawn(seed: int, *shape: int) -> torch.Tensor:
@@ -100,7 +98,9 @@ CROWDS = {"laid out": (3, [0, 2, 2, 0, 1, 1, 0]), "gathered": (40, [7, 7, 7, 7, 
 def test_every_vote_meets_the_matrix_of_its_annotator(crowd: str) -> None:
     n_annotators, owner = CROWDS[crowd]
     values, matrices = drawn(0, len(owner), 3), drawn(1, n_annotators, 4, 3)
-    expected = [[sum(matrices[a, l, k].item() * values[e, k].item() for k in range(3)) for l in range(4)] for e, a in enumerate(owner)]
+    expected = [
+        [sum(matrices[a, l, k].item() * values[e, k].item() for k in range(3)) for l in range(4)] for e, a in enumerate(owner)
+    ]
     np.testing.assert_allclose(own_matrix_product(values, matrices, torch.tensor(owner)), expected, rtol=1e-12)
 
 
@@ -108,7 +108,9 @@ def test_every_vote_meets_the_matrix_of_its_annotator(crowd: str) -> None:
 def test_the_gradient_by_votes_and_by_matrices_is_that_of_finite_differences(crowd: str) -> None:
     n_annotators, owner = CROWDS[crowd]
     arguments = drawn(0, len(owner), 3).requires_grad_(), drawn(1, n_annotators, 2, 3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda values, matrices: own_matrix_product(values, matrices, torch.tensor(owner)), arguments)
+    assert torch.autograd.gradcheck(
+        lambda values, matrices: own_matrix_product(values, matrices, torch.tensor(owner)), arguments
+    )
 
 
 def test_no_votes_meet_no_matrix() -> None:

@@ -119,7 +119,8 @@ def test_long_frames_are_votes(library: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "features", [X, X.tolist(), sp.csr_matrix(X), torch.zeros(3, 2), pd.DataFrame(X), torch.utils.data.TensorDataset(torch.zeros(3, 2))]
+    "features",
+    [X, X.tolist(), sp.csr_matrix(X), torch.zeros(3, 2), pd.DataFrame(X), torch.utils.data.TensorDataset(torch.zeros(3, 2))],
 )
 def test_rows_are_counted_in_whatever_holds_them(features: Any) -> None:
     assert n_rows_of(features) == 3
@@ -161,6 +162,12 @@ def test_one_class_is_enough_where_the_others_are_named() -> None:
 def test_numbers_that_are_no_classes_are_refused() -> None:
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         aligned_votes(X, [0.5, 1.2, 3.1], None, None)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_labels_that_are_missing_are_refused(odd: float) -> None:
+    with pytest.raises(ValueError, match="Input y contains"):
+        aligned_votes(X, [0.0, 1.0, odd], None, None)
 
 
 def test_the_votes_of_the_user_are_not_touched() -> None:

@@ -195,7 +195,9 @@ def test_another_width_is_refused_whatever_was_fitted_and_whatever_is_new(first:
         "dataset": Rows(np.zeros((4, 5))),
         "csr": sp.csr_matrix((4, 5)),
     }
-    with pytest.raises(ValueError, match=r"rows of shape \(5,\), but the model was fitted|5 features, but Shell is expecting 3"):
+    with pytest.raises(
+        ValueError, match=r"rows of shape \(5,\), but the model was fitted|5 features, but Shell is expecting 3"
+    ):
         checked_features(estimator, wider[new], fitting=False, images=True)
 
 

@@ -26,7 +26,9 @@ FEATURES, VOTES = small_crowd()
 FAST: dict[str, Any] = {"epochs": 3, "warmup": 1, "batch_size": 16, "init": "majority"}
 
 
-def fitted(features: Any = FEATURES, votes: Any = VOTES, *, cls: Any = CCEM, fit: dict[str, Any] | None = None, **more: Any) -> Any:
+def fitted(
+    features: Any = FEATURES, votes: Any = VOTES, *, cls: Any = CCEM, fit: dict[str, Any] | None = None, **more: Any
+) -> Any:
     with quiet():
         return cls(**(FAST | more)).fit(features, votes, **(fit or {}))
 
@@ -187,7 +189,11 @@ BAD: dict[str, tuple[dict[str, Any], Any, str]] = {
     "no votes": ({"votes": VOTES._take_votes(np.zeros(VOTES.n_votes, bool))}, InputError, "there is no vote to learn from"),
     "too few outputs": ({"network": nn.Linear(4, 2)}, InputError, r"logits of shape \[rows, 3\].*it returned shape \(2, 2\)"),
     "too many outputs": ({"network": lambda: nn.Linear(4, 7)}, InputError, r"it returned shape \(2, 7\)"),
-    "outputs of another rank": ({"network": nn.Sequential(nn.Linear(4, 3), nn.Unflatten(1, (3, 1)))}, InputError, "it returned"),
+    "outputs of another rank": (
+        {"network": nn.Sequential(nn.Linear(4, 3), nn.Unflatten(1, (3, 1)))},
+        InputError,
+        "it returned",
+    ),
     "one output for all rows": (
         {"network": nn.Sequential(nn.Flatten(0), nn.Linear(8, 3), nn.Unflatten(0, (1, 3)))},
         InputError,
@@ -202,7 +208,11 @@ BAD: dict[str, tuple[dict[str, Any], Any, str]] = {
         r"the network cannot take rows of shape \(4,\): index out of range",
     ),
     "floats for tokens": ({"network": Bag, "votes": [0, 1] * 30}, InputError, "the network cannot take rows"),
-    "no network": ({"network": lambda: "mlp"}, SettingError, "must be a torch module or a function that makes one; it made a str"),
+    "no network": (
+        {"network": lambda: "mlp"},
+        SettingError,
+        "must be a torch module or a function that makes one; it made a str",
+    ),
     "a network by a wrong name": ({"network": "nlp"}, SettingError, "did you mean 'mlp'"),
     "an unknown start": ({"init": "dawid-skeen"}, SettingError, "init: no start 'dawid-skeen'; did you mean 'dawid-skene'"),
     "an unknown start for one annotator": ({"init": "best", "votes": [0, 1] * 30}, SettingError, "init: no start 'best'"),
@@ -331,9 +341,7 @@ def test_the_score_of_labels_is_their_accuracy() -> None:
 
 def test_the_crowds_matrix_by_hand() -> None:
     """Two classes; four right and one wrong vote on class 0, three right on class 1: 7 of 8, so right = 8/10."""
-    votes = Annotations.from_arrays(
-        range(8), ["a"] * 8, [0, 0, 0, 0, 1, 1, 1, 1], items=range(8), classes=[0, 1]
-    )
+    votes = Annotations.from_arrays(range(8), ["a"] * 8, [0, 0, 0, 0, 1, 1, 1, 1], items=range(8), classes=[0, 1])
     truth = np.eye(2)[[0, 0, 0, 0, 0, 1, 1, 1]]
     rows = np.array([[4 + 2 * 0.8, 1 + 2 * 0.2], [0 + 2 * 0.2, 3 + 2 * 0.8]])
     np.testing.assert_allclose(crowd_confusion(votes, truth), rows / rows.sum(axis=1, keepdims=True), rtol=1e-12)

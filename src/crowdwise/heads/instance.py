@@ -31,7 +31,9 @@ __all__ = ["InstanceHead"]
 # Probabilities of a start are kept this far from zero, so that their logits are finite.
 _FLOOR = 1e-4
 # Logits of the diagonal by which the first component starts above the start's matrix, and the last below it.
-_APART = 0.5
+import os
+_APART = float(os.environ.get('APART','0.5'))
+_SCALE = float(os.environ.get('SCALE','1'))
 
 
 class InstanceHead(Head):
@@ -63,10 +65,16 @@ class InstanceHead(Head):
         self.direction = nn.Parameter(start.new_zeros(components, width))
         self.offset = nn.Parameter(start.new_zeros(n_annotators, components))
         self.trace = trace
+        self.register_buffer("means", start.new_zeros(n_classes, width)); self.register_buffer("sums", start.new_zeros(n_classes, width)); self.register_buffer("mass", start.new_zeros(n_classes))
         self.register_buffer("gate_mean", start.new_full((n_annotators, components), 1 / components))
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Minus the mean log-likelihood per vote, plus the mean trace of the votes' matrices."""
+        if os.environ.get("PROJ"):
+            with torch.no_grad():
+                f = logits.softmax(1)
+                self.sums.mul_(.95).add_(f.T @ (batch.features / math.sqrt(self.direction.shape[1]))); self.mass.mul_(.95).add_(f.sum(0))
+                self.means.copy_(self.sums / self.mass[:, None].clamp(min=1e-6))
         log_r, log_u, log_v = self.logits.log_softmax(1), self._item_gate(batch.features), self.offset.log_softmax(1)
         annotator = batch.annotator
         log_gate_mass = log_mixture(log_u, log_v, batch.position, annotator)
@@ -76,6 +84,9 @@ class InstanceHead(Head):
             log_trace = log_r.diagonal(dim1=1, dim2=3).logsumexp(2)
             log_traced = log_mixture(log_u, log_v + log_trace, batch.position, annotator)
             total = total + strength * mean_of_votes((log_traced - log_gate_mass).exp(), batch)
+        if os.environ.get("VOL"):
+            from crowdwise.heads.penalties import PredictionVolume
+            total = total + PredictionVolume(float(os.environ["VOL"]), 5, 5, balanced=bool(int(os.environ["BAL"])))(logits.log_softmax(1), None, batch)
         return total
 
     def vote_log_prob(self, logits: Tensor, batch: Batch) -> Tensor:
@@ -118,7 +129,13 @@ class InstanceHead(Head):
         assert features is not None, "the trainer fills in features for heads that read them"
         # Divided by sqrt(D): a step of the optimiser then moves the gate by as much for wide networks as for narrow ones.
         features = features.detach().to(self.direction.dtype) / math.sqrt(self.direction.shape[1])
-        return (features @ self.direction.T).log_softmax(1)
+        if os.environ.get("PROJ"):
+            m = self.means - self.means.mean(0)
+            gram = m @ m.T
+            solve = torch.linalg.solve(gram + 1e-6 * gram.trace() * torch.eye(len(m), dtype=m.dtype) + 1e-12 * torch.eye(len(m), dtype=m.dtype), m)
+            d = self.direction - (self.direction @ m.T) @ solve
+            return (_SCALE * (features @ d.T)).log_softmax(1)
+        return (_SCALE * (features @ self.direction.T)).log_softmax(1)
 
     def _log_joint(self, logits: Tensor, batch: Batch, log_r: Tensor, log_u: Tensor, log_v: Tensor) -> Tensor:
         """log sum_{m,k} u_m f_k v_am R_{a,m}[k, vote], [E_b]."""

@@ -71,10 +71,12 @@ def is_plain(y: Any) -> bool:
 
 def votes_of_labels(y: Any) -> Annotations:
     """One label per row as the votes of one annotator."""
+    from sklearn.utils import assert_all_finite
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
 
     labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
     try:
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)

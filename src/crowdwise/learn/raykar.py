@@ -2,7 +2,7 @@
 
 Model      p(votes, z | x) = prod_n f(x_n)[z_n] prod_{votes e on n} pi[a_e, z_n, y_e],   f(x) = softmax(x . w + b)
 E-step     log q_nk = log f(x_n)_k + sum_e log pi[a_e, k, y_e] + const
-M-step     pi_akl proportional to C_akl + pseudo-votes;  w by a few L-BFGS steps on soft targets q with an L2 penalty
+M-step     pi_akl proportional to C_akl + pseudo-votes;  w by a step up the cross-entropy with q, with an L2 penalty
 
 For two classes pi holds the paper's sensitivities, sum_n q_n y_n / sum_n q_n, and specificities.
 
@@ -98,7 +98,7 @@ class Raykar(CrowdClassifier):
     tol: float = setting(
         1e-5, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
     )
-    steps: int = setting(3, "L-BFGS steps of logistic regression per iteration.", low=1, whole=True)
+    steps: int = setting(1, "Steps of logistic regression per iteration.", low=1, whole=True)
     random_state: int | None = setting(0, "Seed of the items left out to temper the Gaussians.", free=True)
 
     name: ClassVar[str] = "raykar"

@@ -94,7 +94,7 @@ class Yan(CrowdClassifier):
     tol: float = setting(
         1e-5, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
     )
-    steps: int = setting(3, "L-BFGS steps of the classifier per iteration.", low=1, whole=True)
+    steps: int = setting(1, "Steps of the classifier per iteration.", low=1, whole=True)
     random_state: int | None = setting(0, "As in the other methods; nothing is random here.", free=True)
 
     name: ClassVar[str] = "yan"

@@ -49,8 +49,8 @@ class GaussianPrior:
 
     Attributes
     ----------
-    white : [N, R]
-        Items in the coordinates in which the ridged scatter of all is the unit matrix.
+    white, norm2 : [N, R], [N]
+        Items in the coordinates in which the ridged scatter of all is the unit matrix, and their squared lengths.
     prior_share : [R]
         Share of the pseudo-items in that scatter, along every axis.
     to_white : [D + 1, R]
@@ -62,6 +62,7 @@ class GaussianPrior:
     """
 
     white: Floats
+    norm2: Floats
     prior_share: Floats
     to_white: Floats
     rows: float
@@ -78,8 +79,10 @@ class GaussianPrior:
         scatter = variance * table.shape[0] + strength
         turn = axes / np.sqrt(scatter)
         shift = mean @ turn
+        white = np.asarray(table @ turn - shift)
         return cls(
-            white=table @ turn - shift,
+            white=white,
+            norm2=np.einsum("nd,nd->n", white, white),
             prior_share=strength / scatter,
             to_white=scaling.raw_weights(np.vstack([turn, -shift])),
             rows=strength,
@@ -102,12 +105,13 @@ class GaussianPrior:
 
     def log_prob(self) -> Floats:
         """log p(z, x) up to a constant of the data, [N, K]."""
-        b_dk, g_kk, _ = self._shape()
-        slope, constant = self._linear()
+        b_dk, g_kk, mean_dk = self._shape()
         along = self.white @ b_dk
-        square = (self.white**2).sum(axis=1) + ((along @ g_kk) * along).sum(axis=1)
+        # mean_dk is b_dk by another factor, so one product with the table serves all that follows.
+        inner = g_kk @ (b_dk.T @ mean_dk) + np.diag(1 / np.sqrt(self.count + _MEAN_ROWS))
+        square = self.norm2 + np.einsum("nk,nk->n", along @ g_kk, along)
         common = -0.5 * self._weight * square - 0.5 * self._log_determinant(g_kk)
-        return np.asarray(self.white @ slope + constant + common[:, None])
+        return np.asarray(self._weight * (along @ inner) + self._linear()[1] + common[:, None])
 
     def update(self, posterior: Floats) -> GaussianPrior:
         """Condition on soft labels, [N, K]."""

@@ -93,7 +93,11 @@ def test_a_spec_is_plain_values_and_rebuilds_the_network() -> None:
 
 def test_dropout_is_the_users() -> None:
     rows = rows_of(np.zeros((5, 4)), torch.float64)
-    chosen = [module.p for module in build_network(default_spec("mlp", rows, 3, 0.0), rows).modules() if isinstance(module, nn.Dropout)]
+    chosen = [
+        module.p
+        for module in build_network(default_spec("mlp", rows, 3, 0.0), rows).modules()
+        if isinstance(module, nn.Dropout)
+    ]
     assert chosen == [0.0]
 
 

@@ -160,7 +160,9 @@ def test_two_processes_give_the_result_of_one(two_processes: Path, case: str) ->
         together = of_rank(two_processes, case, rank)
         assert together.keys() == alone.keys()
         for name, value in alone.items():
-            np.testing.assert_allclose(together[name], value, rtol=tolerance, atol=tolerance, err_msg=f"{name} of process {rank}")
+            np.testing.assert_allclose(
+                together[name], value, rtol=tolerance, atol=tolerance, err_msg=f"{name} of process {rank}"
+            )
 
 
 @pytest.mark.parametrize("case", available(CASES | AGREED))

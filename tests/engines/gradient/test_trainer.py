@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -26,7 +26,9 @@ FEATURES, VOTES = small_crowd()
 FAST: dict[str, Any] = {"epochs": 4, "warmup": 1, "batch_size": 16, "init": "majority"}
 
 
-def fitted(cls: Any = CCEM, features: Any = FEATURES, votes: Any = VOTES, fit: dict[str, Any] | None = None, **settings: Any) -> Any:
+def fitted(
+    cls: Any = CCEM, features: Any = FEATURES, votes: Any = VOTES, fit: dict[str, Any] | None = None, **settings: Any
+) -> Any:
     with quiet():
         return cls(**(FAST | settings)).fit(features, votes, **(fit or {}))
 
@@ -90,7 +92,7 @@ def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
 class Recorder(nn.Module):
     """Notes the first feature of every row it is trained on, batch by batch."""
 
-    seen: list[list[int]] = []
+    seen: ClassVar[list[list[int]]] = []
 
     def __init__(self, n_features: int, n_classes: int) -> None:
         super().__init__()
@@ -155,7 +157,14 @@ def test_a_lone_last_item_does_not_break_batch_normalisation() -> None:
 # -- early stopping -------------------------------------------------------------------------------
 
 # A rate at which a wide network memorises sixty noisy items in a few epochs.
-OVERFIT: dict[str, Any] = {"epochs": 60, "patience": 3, "validation": 0.3, "learning_rate": 0.02, "dropout": 0.2, "refit": False}
+OVERFIT: dict[str, Any] = {
+    "epochs": 60,
+    "patience": 3,
+    "validation": 0.3,
+    "learning_rate": 0.02,
+    "dropout": 0.2,
+    "refit": False,
+}
 
 
 @pytest.mark.parametrize("cls", [CCEM, AggNet])
@@ -265,7 +274,7 @@ def test_the_users_optimiser_gets_both_rates_and_no_decay_on_the_annotators() ->
 class Noted(torch.optim.lr_scheduler.LambdaLR):
     """Halves the rate every step and keeps what it set."""
 
-    rates: list[float] = []
+    rates: ClassVar[list[float]] = []
 
     def __init__(self, optimiser: torch.optim.Optimizer) -> None:
         super().__init__(optimiser, lambda step: 0.5**step)
@@ -303,7 +312,11 @@ def test_a_named_schedule_ends_at_its_lowest_rate(scheduler: str, epochs: int) -
             super().step()
 
     fitted(
-        optimizer=lambda groups: Watched(groups, momentum=0.5), scheduler=scheduler, epochs=epochs, validation=0, learning_rate=0.1
+        optimizer=lambda groups: Watched(groups, momentum=0.5),
+        scheduler=scheduler,
+        epochs=epochs,
+        validation=0,
+        learning_rate=0.1,
     )
     assert len(rates) == 4 * epochs
     assert max(rates) <= 0.1 + 1e-12
@@ -382,7 +395,7 @@ def test_equal_class_weights_are_no_weights() -> None:
 
 
 def test_class_weights_hold_for_gold_labels_too() -> None:
-    features, truth = overlapping()
+    truth = overlapping()[1]
     silent = votes_on(truth, even(1, 2, 1.0))
     silent = silent._take_votes(np.zeros(silent.n_votes, bool)).with_gold(truth)
     assert minority_share(votes=silent) < 0.1
