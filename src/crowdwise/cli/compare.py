@@ -42,7 +42,10 @@ def run(
     names = None if methods is None else [str(name) for name in parse_list(methods, "--methods")]
     for name in names or []:
         if name in CLASSIFIERS:
-            raise SettingError(f"{name} learns from features too; compare takes methods that need votes alone")
+            raise SettingError(
+                f"{name} learns from features too, and compare takes methods that need votes alone; "
+                "train the classifiers and compare their held-out scores"
+            )
         if name not in METHODS:
             raise SettingError(f"no method {name!r}{did_you_mean(name, list(METHODS))} (there are {', '.join(METHODS)})")
     data = read_votes(votes, read)

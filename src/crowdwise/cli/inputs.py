@@ -196,8 +196,12 @@ def check_rows(features: Features, votes: Annotations, quiet: bool) -> None:
         if votes.n_items != n_rows:
             raise InputError(
                 f"{name} has {n_rows:,} rows and no ids, and the votes are on {votes.n_items:,} items; "
-                "add the ids: an array 'items' beside the features in .npz, or a column 'item' in a table"
+                "add the ids: an array 'items' beside the features in .npz, or a column 'item' in a table "
+                "(--features-item NAME if it is called otherwise)"
             )
+        column = _id_column(features, votes)
+        if column is not None:
+            raise InputError(f"{name}: the column {column!r} holds the items' ids; say so with --features-item {column}")
         some = ", ".join(one_line(item) for item in votes.items[:3])
         line = f"{name} has no ids: its rows are taken for the items of the votes in sorted order ({some}, ...)"
         # Files are seldom in the alphabetical order of their ids; in the order of their numbers they often are.
@@ -212,8 +216,19 @@ def check_rows(features: Features, votes: Annotations, quiet: bool) -> None:
         example, other = votes.items[lost[:1]].tolist()[0], features.items[:1].tolist()[0]
         raise InputError(
             f"{name}: no row for {len(lost):,} of the {int((votes.votes_per_item > 0).sum()):,} items with votes, such as "
-            f"{example!r} (ids there are such as {other!r}); add their rows, or drop their votes"
+            f"{example!r} (ids there are such as {other!r}); add their rows, or leave their votes out with --drop-unmatched"
         )
+
+
+def _id_column(features: Features, votes: Annotations) -> str | None:
+    """A column of a table whose numbers are exactly the ids of the votes: no feature, but the ids under another name."""
+    import numpy as np
+
+    if features.names is None or votes.items.dtype.kind not in "iu":
+        return None
+    ids = np.sort(votes.items)
+    found = (name for k, name in enumerate(features.names) if np.array_equal(np.sort(features.X[:, k]), ids))
+    return next(found, None)
 
 
 def read_gold(path: Path | None, votes: Annotations | None) -> Any:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import FeatureOptions, Json, Output, Quiet, ReadOptions, SpreadsheetSafe, VotesPath
+from crowdwise.cli.options import FLAG, FeatureOptions, Json, Output, Quiet, ReadOptions, SpreadsheetSafe, VotesPath
 from crowdwise.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
     from crowdwise.io.features import Features
     from crowdwise.learn.base import CrowdClassifier
 
@@ -73,6 +74,9 @@ def run(
         Path | None,
         typer.Option("--save", metavar="DIR", rich_help_panel=_MORE, help="Save the classifier, to predict with it later."),
     ] = None,
+    drop_unmatched: Annotated[
+        bool, typer.Option("--drop-unmatched", metavar=FLAG, help="Leave out votes on items that have no features.")
+    ] = False,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -98,10 +102,20 @@ def run(
         _check_save(estimator, save)
     rows = read_features(features, read.item)
     data = read_votes(votes, read)
+    if drop_unmatched:
+        data = _matched(data, rows)
     check_rows(rows, data, quiet)
     X, gold = taken_by(estimator, rows), read_gold(method.gold, data)
-    with epochs(estimator, quiet) as progress:
-        estimator.fit(X, data, items=rows.items, gold=gold, progress=progress)
+    checkpoint = getattr(estimator, "checkpoint", None)
+    if checkpoint is not None and Path(checkpoint).exists() and not quiet:
+        say(f"going on from {checkpoint}")
+    try:
+        with epochs(estimator, quiet) as progress:
+            estimator.fit(X, data, items=rows.items, gold=gold, progress=progress)
+    except KeyboardInterrupt:
+        if checkpoint is not None and Path(checkpoint).exists():
+            say(f"{checkpoint} keeps the epochs that were finished; the same command goes on from there")
+        raise
 
     # The labels come last: where they are, everything else is too.
     result = estimator.result_
@@ -123,6 +137,20 @@ def run(
         shape = " x ".join(f"{size:,}" for size in rows.X.shape[1:])
         say(f"{count(len(rows), 'row')} of {shape} features")
         tell(result, estimator)
+
+
+def _matched(votes: Annotations, rows: Features) -> Annotations:
+    """The votes on items that have a row; says how many were left out, quiet or not."""
+    from crowdwise.cli.text import count, say
+    from crowdwise.encode import codes_of, series_of, tidy
+
+    if rows.items is None:
+        raise SettingError(f"--drop-unmatched needs the ids of the rows, and {rows.source} has none")
+    kept = votes[codes_of(tidy(series_of(votes.items)), tidy(series_of(rows.items))) >= 0]
+    if kept.n_items < votes.n_items:
+        lost = count(votes.n_votes - kept.n_votes, "vote")
+        say(f"left out {lost} on {count(votes.n_items - kept.n_items, 'item')} without features")
+    return kept
 
 
 def taken_by(estimator: CrowdClassifier, rows: Features) -> Any:

@@ -80,22 +80,25 @@ class OutlierHead(ConfusionHead):
         return total
 
     @torch.no_grad()
-    def outlier_share(self, missing: Tensor, batch: Batch) -> Tensor:
-        """omega of every item, [B], that minimises the loss for votes of probability ``1 - missing``, [E_b]."""
+    def outlier_share(self, missing: Tensor, batch: Batch, votes_per_item: float | None = None) -> Tensor:
+        """omega of every item, [B], that minimises the loss for votes of probability ``1 - missing``, [E_b].
+
+        `votes_per_item` (their mean weight) is the batch's unless given.
+        """
         grid = missing.new_tensor(_GRID)
         gain = (1 - missing[:, None] * (1 - grid)).log_() * batch.weight[:, None]
-        size = self._size(missing, batch)[:, None] * grid.square()
         item_mass = _mass(batch)
-        # The loss times the total weight of the votes, item by item.
-        cost = (size + self.zeta) ** (self.power / 2) * item_mass[:, None]
-        cost = cost * (self.strength * batch.weight.sum() / item_mass.sum().clamp(min=1e-12))
+        per_item = batch.weight.sum() / item_mass.sum().clamp(min=1e-12) if votes_per_item is None else votes_per_item
+        size = self._size(missing, batch)[:, None] * grid.square()
+        # The loss times the weight of the votes, item by item.
+        cost = (size + self.zeta) ** (self.power / 2) * (self.strength * per_item * item_mass)[:, None]
         return grid[(cost - batch.sum_by_item(gain)).argmin(1)]
 
     @torch.no_grad()
-    def scores(self, logits: Tensor, batch: Batch) -> Tensor:
+    def scores(self, logits: Tensor, batch: Batch, votes_per_item: float | None = None) -> Tensor:
         """Outlier score of every item, [B]: the sum of |e|^2 over its votes."""
         missing = 1 - super().vote_log_prob(logits, batch).exp()
-        return self._size(missing, batch) * self.outlier_share(missing, batch).square()
+        return self._size(missing, batch) * self.outlier_share(missing, batch, votes_per_item).square()
 
     def vote_log_prob(self, logits: Tensor, batch: Batch) -> Tensor:
         """Votes on items never trained on, [E_b]: as likely outliers as the others, and then any label alike."""
@@ -109,7 +112,9 @@ class OutlierHead(ConfusionHead):
 
     def _size(self, added: Tensor, batch: Batch) -> Tensor:
         """Sum of |e|^2 over the votes of each item, [B], for votes raised by `added`."""
-        return batch.sum_by_item(added.square()) * (batch.n_classes / (batch.n_classes - 1))
+        # A vote of weight two counts as two; the item's own weight multiplies its penalty instead.
+        own = batch.weight / batch.item_weight.clamp(min=1e-30).index_select(0, batch.position)
+        return batch.sum_by_item(added.square() * own) * (batch.n_classes / (batch.n_classes - 1))
 
     def _sparsity(self, added: Tensor, batch: Batch) -> Tensor:
         item_mass = _mass(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
         Known labels, as `Annotations.with_gold` takes them.
     """
     n_rows = n_rows_of(features)
+    if isinstance(y, str | PathLike):
+        raise InputError(f"votes are read first: crowdwise.read({str(y)!r})")
     plain = is_plain(y)
     votes = votes_of_labels(y) if plain else as_annotations(y)
     # Labels and bare matrices are in the order of the rows, whatever the rows are called.
@@ -57,7 +60,7 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
         only = f"the class {votes.classes.tolist()[0]!r} only" if votes.n_classes else "no class"
         raise InputError(
             f"a classifier needs at least two classes, and the votes have {only}; "
-            "one class leaves nothing to learn: name them all with classes=..."
+            "one class leaves nothing to learn: name them all with classes=... or --classes"
         )
     if votes.n_votes == 0 and (votes.gold is None or (votes.gold < 0).all()):
         raise InputError("there is no vote to learn from")
@@ -99,7 +102,10 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
     lost = np.flatnonzero((where < 0) & (votes.votes_per_item > 0))
     if len(lost):
         some = ", ".join(str(votes.items[n]) for n in lost[:3])
-        raise InputError(f"{len(lost):,} of {votes.n_items:,} items have votes but no row of features, such as {some}")
+        raise InputError(
+            f"{len(lost):,} of {votes.n_items:,} items have votes but no row of features, such as {some}; "
+            "keep the others with votes.select(items=...)"
+        )
     where_row = np.full(n_rows, votes.n_items)
     kept = where >= 0
     where_row[where[kept]] = np.flatnonzero(kept)
@@ -119,7 +125,7 @@ def _ids(items: Any, n_rows: int) -> NDArray[Any]:
         raise InputError(f"X has {n_rows:,} rows but items has {len(ids):,} ids")
     twice = np.flatnonzero(positions(ids, ids) != np.arange(len(ids)))
     if len(twice):
-        raise InputError(f"the id {ids[twice[0]]!r} stands for two rows of features")
+        raise InputError(f"the id {ids.tolist()[twice[0]]!r} stands for two rows of features")
     return ids
 
 

@@ -24,7 +24,6 @@ from crowdwise.errors import InputError, NotFittedError
 from crowdwise.kernels.numerics import best_class
 from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.learn.features import checked_features
-from crowdwise.metrics import accuracy
 from crowdwise.priors.rows import RowPrior
 from crowdwise.result import Result
 
@@ -144,8 +143,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         who = positions(votes.annotators, result.votes.annotators)
         posterior = np.empty((votes.n_items, votes.n_classes))
-        model = result.annotators.aligned(who, np.full(votes.n_items, -1))
-        model.infer(votes, log_prob, np.empty(0, np.int16), posterior)
+        self._annotators_on(features, who).infer(votes, log_prob, np.empty(0, np.int16), posterior)
         return posterior
 
     def predict(self, X: Any, votes: Any = None) -> NDArray[Any]:
@@ -164,11 +162,17 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         votes = as_annotations(y).with_classes(result.votes.classes.tolist())
         if votes.n_items != n_rows_of(X):
             raise InputError(f"X has {n_rows_of(X):,} rows but there are {votes.n_items:,} items with votes")
-        log_prob = np.log(np.maximum(self.predict_proba(X), 1e-300))
-        model = result.annotators.aligned(positions(votes.annotators, result.votes.annotators), np.full(votes.n_items, -1))
+        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        log_prob = self.model_.log_prob(features)
+        model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
         evidence, _ = model.infer(votes, log_prob, np.empty(0, np.int16), np.empty_like(log_prob))
         mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
         return evidence / mass if mass > 0 else 0.0
+
+    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> AnnotatorModel:
+        """The annotators' part for new rows; a method whose annotators read features overrides it."""
+        model: AnnotatorModel = self._fitted().annotators
+        return model.aligned(who, np.full(n_rows_of(features), -1))
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
@@ -235,10 +239,10 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not f.default]
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if not _same(getattr(self, f.name), f.default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
-def label_accuracy(estimator: CrowdClassifier, truth: Any) -> float:
-    """Accuracy of the inferred labels of the training items against class codes (-1: unknown)."""
-    return accuracy(estimator.posterior_, truth)
+def _same(value: Any, default: Any) -> bool:
+    """Whether a setting has its default; arrays and modules never do."""
+    return value is default or (isinstance(value, str | int | float) and value == default)

@@ -205,7 +205,10 @@ def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], networ
             raise ValueError(f"no built-in network {spec}")
         made = build_network(spec)
     elif network is None:
-        raise InputError("this model was trained with your own network; load(folder, network=make_net)")
+        raise InputError(
+            "this model was trained with your own network, which the command line cannot make; "
+            "in Python: load(folder, network=make_net)"
+        )
     else:
         made = _own(network)
     _load_weights(made.to(dtype), tensors, own=spec is None)

@@ -3,7 +3,7 @@
     h = f(x),   g(votes) = softmax(b + sum_a w_a[:, y_a]),   D_ij = sum_c h_ic g_jc / p_c
     min  -(1/B) sum_i (1 + log D_ii)  +  1/(B (B - 1)) sum_{i != j} D_ij
 
-No model of how votes arise is needed, and g is free to discount annotators who copy each other.
+No model of how votes arise is needed: g is free to discount annotators who copy each other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import torch
 
+from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.heads.mutual_information import MutualInformationHead
 from crowdwise.learn.neural import NeuralClassifier, Start
@@ -24,12 +25,15 @@ __all__ = ["MaxMIG"]
 class MaxMIG(NeuralClassifier):
     """Network x classifier of the votes x mutual information."""
 
+    # A view that moves fast follows the other wherever it goes; the published rate keeps the crowd's near its start.
+    head_learning_rate: float = setting(1e-4, "Rate of the weights of the votes.", above=0)
+
     name: ClassVar[str] = "maxmig"
 
     def _head(self, votes: Annotations, start: Start) -> MutualInformationHead:
         posterior = start.posterior
-        weight = self._item_weight(votes, posterior.double().numpy())
         mass = torch.as_tensor(votes.votes_per_item > 0, dtype=posterior.dtype)
+        weight = self._item_weight(votes, posterior.double().numpy())
         if weight is not None:
             mass = mass * torch.as_tensor(weight, dtype=posterior.dtype)
         return MutualInformationHead(start.confusion, mass @ posterior / mass.sum().clamp(min=1e-12))

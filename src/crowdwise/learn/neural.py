@@ -6,6 +6,7 @@ devices) is shared and set here.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -202,8 +203,8 @@ class NeuralClassifier(CrowdClassifier):
         if isinstance(self.network, str):
             spec = default_spec(self.network, rows, n_classes, self.dropout)
             return _materialised(build_network(spec, rows), rows).to(dtype), spec
-        import copy
-
+        if not callable(self.network):
+            raise SettingError(f"network must be a name, a torch module or a function that makes one; got {self.network!r}")
         # A module given as a setting is a template: the fit must not change it, or `clone` and refits would go on from it.
         made = copy.deepcopy(self.network) if isinstance(self.network, nn.Module) else self.network()
         if not isinstance(made, nn.Module):

@@ -2,7 +2,7 @@
 
 Model      p(votes, z | x) = prod_n f(x_n)[z_n] prod_{votes e on n} pi[a_e, z_n, y_e],   f(x) = softmax(x . w + b)
 E-step     log q_nk = log f(x_n)_k + sum_e log pi[a_e, k, y_e] + const
-M-step     pi_akl proportional to C_akl + pseudo-votes;  w by a step up the cross-entropy with q, with an L2 penalty
+M-step     pi_akl proportional to C_akl + pseudo-votes;  w by a step on soft targets q with an L2 penalty
 
 For two classes pi holds the paper's sensitivities, sum_n q_n y_n / sum_n q_n, and specificities.
 
@@ -70,7 +70,7 @@ class Raykar(CrowdClassifier):
     )
     l2: float | None = setting(
         None,
-        "L2 penalty of logistic regression on scaled columns (1 / C of scikit-learn); by default columns / 10.",
+        "L2 penalty of logistic regression on scaled columns (1 / C of scikit-learn); by default columns / 3.",
         low=0,
         optional=True,
     )

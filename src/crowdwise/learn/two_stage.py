@@ -55,7 +55,7 @@ class TwoStage(CrowdClassifier):
     --------
     >>> from crowdwise.datasets import crowd_digits
     >>> X, votes, truth = crowd_digits()
-    >>> model = TwoStage(aggregator="majority").fit(X[:300], votes[:300])
+    >>> model = TwoStage(aggregator="one-coin").fit(X[:300], votes[:300])
     >>> bool(model.score(X[300:], truth[300:]) > 0.8)
     True
     """
@@ -72,7 +72,7 @@ class TwoStage(CrowdClassifier):
     soft: bool = setting(True, "Train on class probabilities; otherwise on the likeliest label of every item.")
     l2: float | None = setting(
         None,
-        "L2 penalty of logistic regression on scaled columns (1 / C of scikit-learn); by default columns / 10.",
+        "L2 penalty of logistic regression on scaled columns (1 / C of scikit-learn); by default columns / 3.",
         low=0,
         optional=True,
     )

@@ -81,7 +81,7 @@ class Yan(CrowdClassifier):
     )
     l2: float | None = setting(
         None,
-        "L2 penalty of the classifier on scaled columns (1 / C of scikit-learn); by default columns / 10.",
+        "L2 penalty of the classifier on scaled columns (1 / C of scikit-learn); by default columns / 3.",
         low=0,
         optional=True,
     )

@@ -26,8 +26,8 @@ __all__ = ["LogisticPrior", "log_softmax", "softmax_slope"]
 
 Floats = NDArray[np.float64]
 
-# Prior variance of a logit: with scaled columns and l2 = D / 10, logits of +-3 are ordinary and +-10 rare.
-_LOGIT_VARIANCE = 10.0
+# Prior variance of a logit on scaled columns. Held-out votes of six real sets put the best one between 1 and 30.
+_LOGIT_VARIANCE = 3.0
 # Curvature of log p by a logit is p (1 - p) <= 1/4; only its ratio between columns matters.
 _CURVATURE = 0.25
 _SHORTEN, _MOST_TRIES = 0.3, 6
@@ -64,14 +64,14 @@ class LogisticPrior:
 
     @classmethod
     def start(cls, features: Any, n_classes: int, *, l2: float | None = None, steps: int = 1) -> LogisticPrior:
-        """Before any data: all classes alike. Without `l2`, a tenth of the number of columns."""
+        """Before any data: all classes alike. Without `l2`, a third of the number of columns."""
         scaling = Scaling.of(features)
         table = scaling.apply(features)
         n_items, n_columns = table.shape
         strength = n_columns / _LOGIT_VARIANCE if l2 is None else float(l2)
         squares = table.multiply(table).sum(axis=0) if hasattr(table, "tocsr") else np.einsum("nd,nd->d", table, table)
         # A column of zeros has no curvature, and no slope either.
-        bend = np.append(np.maximum(_CURVATURE * np.asarray(squares).ravel() + strength, 1e-12), _CURVATURE * max(n_items, 1))
+        bend = np.append(np.maximum(_CURVATURE * np.asarray(squares).ravel() + strength, 1e-12), _CURVATURE * n_items)
         flat = np.full((n_items, n_classes), -np.log(n_classes))
         return cls(table, scaling, np.zeros((n_columns + 1, n_classes)), flat, bend, strength, steps)
 
@@ -93,7 +93,7 @@ class LogisticPrior:
         """Climb a few steps towards the regression on soft targets, [N, K]."""
         prior = self
         value = prior._value(posterior)
-        for _ in range(self.steps if len(posterior) else 0):
+        for _ in range(self.steps):
             slope, direction, along = prior._direction(posterior)
             length = _newton_length(slope, direction, along, np.exp(prior.log_nk), self.l2)
             for _ in range(_MOST_TRIES):
@@ -129,7 +129,7 @@ class LogisticPrior:
         if self.earlier is not None:
             last, before = self.earlier
             # Polak-Ribiere; below zero it has lost its way and starts again.
-            turn = np.vdot(slope - last, scaled) / max(np.vdot(last, last / self.bend[:, None]), 1e-300)
+            turn = float(np.vdot(slope - last, scaled)) / max(float(np.vdot(last, last / self.bend[:, None])), 1e-300)
             conjugate = scaled + max(turn, 0.0) * before
             if np.vdot(conjugate, slope) > 0:
                 direction = conjugate

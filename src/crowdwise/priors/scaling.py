@@ -35,7 +35,7 @@ class Scaling:
         if hasattr(table, "tocsr"):
             mean = np.asarray(table.mean(axis=0), float).ravel()
             square = np.asarray(table.multiply(table).mean(axis=0), float).ravel()
-            common = np.sqrt(max(float((square - mean**2).mean()), 0.0)) if len(mean) else 0.0
+            common = np.sqrt(max(float((square - mean**2).mean()), 0.0))
             return cls(np.zeros(len(mean)), np.full(len(mean), common if common > 0 else 1.0))
         center = table.mean(axis=0, dtype=np.float64)
         scale = table.std(axis=0, dtype=np.float64)
@@ -45,7 +45,7 @@ class Scaling:
     def apply(self, table: Any) -> Any:
         """Scale the columns of the kind of table that this was learned from, [N, D]."""
         if hasattr(table, "tocsr"):
-            return table.tocsr().astype(np.float64) / self.scale[0] if len(self.scale) else table
+            return table.tocsr().astype(np.float64) / self.scale[0]
         scaled = np.subtract(table, self.center, dtype=np.float64)
         scaled /= self.scale
         return scaled

@@ -115,15 +115,29 @@ def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _interval(result: Result) -> tuple[Floats, Floats]:
-    """Central 95 % of the Beta with the accuracy's posterior mean and variance; it contains the point estimate."""
+    """Central 95 % of the Beta with the accuracy's posterior mean and variance.
+
+    A trained matrix may be further from the counts than their pseudo-votes allow; its interval is laid around
+    the estimate itself, at most as sure as the annotator's votes.
+    """
+    shares = result.concentration / result.concentration.sum(axis=2, keepdims=True)
+    mean = np.einsum("akk,k->a", shares, result.class_prior)
+    variance = np.einsum("akk,k->a", result.confusion_sd**2, result.class_prior**2)
+    low, high = _beta_interval(mean, variance)
+    margin = 1 / (result.votes.votes_per_annotator + 2)
+    around = np.clip(result.accuracy, margin, 1 - margin)
+    outside = (result.accuracy < low) | (result.accuracy > high)
+    low, high = np.where(outside, _beta_interval(around, variance), (low, high))
+    return np.minimum(low, result.accuracy), np.maximum(high, result.accuracy)
+
+
+def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
     from scipy.stats import beta
 
-    shares = result.concentration / result.concentration.sum(axis=2, keepdims=True)
-    mean = np.clip(np.einsum("akk,k->a", shares, result.class_prior), 1e-6, 1 - 1e-6)
-    variance = np.einsum("akk,k->a", result.confusion_sd**2, result.class_prior**2)
+    mean = np.clip(mean, 1e-6, 1 - 1e-6)
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-3)
     low, high = (beta.ppf(level, mean * size, (1 - mean) * size) for level in (0.025, 0.975))
-    return np.minimum(low, result.accuracy), np.maximum(high, result.accuracy)
+    return low, high
 
 
 def _worst_confusions(result: Result) -> list[str | None]:

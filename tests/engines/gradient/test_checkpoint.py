@@ -67,6 +67,8 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "adamw, amsgrad": (CCEM, {"optimizer": lambda groups: torch.optim.AdamW(groups, amsgrad=True)}),
     "own schedule": (CCEM, {"scheduler": lambda o, steps: torch.optim.lr_scheduler.LambdaLR(o, lambda step: 0.9**step)}),
     "early stopping": (CCEM, {"epochs": 40, "learning_rate": 0.05, "patience": 2}),
+    "early stopping, no refit": (CCEM, {"epochs": 40, "learning_rate": 0.05, "patience": 2, "refit": False}),
+    "em with early stopping, no refit": (AggNet, {"epochs": 40, "learning_rate": 0.05, "patience": 2, "refit": False}),
     "no held-out part": (CCEM, {"validation": 0}),
     "no refit": (CCEM, {"refit": False}),
     "float32": (CCEM, {"precision": "float32"}),

@@ -145,6 +145,18 @@ def test_a_constant_column_becomes_zero(value: float, dtype: torch.dtype) -> Non
     assert np.isfinite(got).all()
 
 
+def test_rounding_noise_beside_real_columns_stays_small() -> None:
+    """Principal components beyond the rank of the data are some 1e-16 in size and must not be blown up to one."""
+    got = standardised(np.column_stack([RNG.normal(size=80), 1e-16 * RNG.normal(size=80)]))
+    np.testing.assert_allclose(got[:, 0].std(), 1, rtol=1e-9)
+    np.testing.assert_allclose(got[:, 1], 0, atol=1e-12)
+
+
+def test_units_may_differ_by_any_factor() -> None:
+    got = standardised(np.column_stack([1e20 * RNG.normal(size=80), RNG.normal(size=80), 1e-6 * RNG.normal(size=80)]))
+    np.testing.assert_allclose(got.std(axis=0), 1, rtol=1e-9)
+
+
 def test_a_network_that_brings_its_own_weights_needs_no_rows() -> None:
     spec = {"kind": "linear", "shape": [4], "n_classes": 3, "width": 64, "dropout": None}
     assert build_network(spec)(torch.zeros(2, 4)).shape == (2, 3)

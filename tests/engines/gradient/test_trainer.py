@@ -154,6 +154,19 @@ def test_a_lone_last_item_does_not_break_batch_normalisation() -> None:
     assert np.isfinite(model.posterior_).all()
 
 
+def test_em_infers_its_labels_anew_before_every_epoch() -> None:
+    """After one epoch the targets are the E-step of the untrained network; after more they have moved on."""
+    shares = np.zeros((60, 3))
+    np.add.at(shares, (VOTES.item, VOTES.label), 1)
+    kept = [fitted(AggNet, warmup=0, validation=0, epochs=epochs).head_ for epochs in (1, 2, 3)]
+    targets = [head.target.numpy() for head in kept]
+    for before, after in zip([shares / shares.sum(axis=1, keepdims=True), *targets], targets, strict=False):
+        assert np.abs(before - after).max() > 1e-3
+    # The first matrices come from the start, the next from the first E-step: dropout in it would be seen in the bits.
+    again = fitted(AggNet, warmup=0, validation=0, epochs=1, dropout=0.9).head_
+    np.testing.assert_array_equal(again.target.numpy(), targets[0])
+
+
 # -- early stopping -------------------------------------------------------------------------------
 
 # A rate at which a wide network memorises sixty noisy items in a few epochs.
@@ -197,6 +210,21 @@ def test_held_out_votes_are_judged_together_by_enumeration_of_labels() -> None:
         n_votes += len(own)
     assert model.history_["best_epoch"] == 2
     assert model.history_["held_out"][-1] == pytest.approx(-total / n_votes, rel=1e-9)
+
+
+def test_votes_that_judge_do_not_teach() -> None:
+    order = np.random.default_rng(0).permutation(np.flatnonzero(VOTES.votes_per_item))
+    held = np.isin(VOTES.item, order[: int(0.3 * len(order))])
+    changed = Annotations.from_arrays(
+        VOTES.item, VOTES.annotator, np.where(held, (VOTES.label + 1) % 3, VOTES.label), items=range(60), classes=range(3)
+    )
+    start = np.random.default_rng(1).dirichlet(np.ones(3), 60)
+    # Two epochs, of which one is judged: the held-out votes choose nothing.
+    first, second = (
+        fitted(AggNet, votes=votes, init=start, validation=0.3, refit=False, epochs=2, warmup=1) for votes in (VOTES, changed)
+    )
+    assert weights(first) == weights(second)
+    assert first.history_["held_out"] != second.history_["held_out"]
 
 
 def test_without_a_held_out_part_all_epochs_run() -> None:

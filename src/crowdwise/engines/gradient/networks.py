@@ -47,8 +47,9 @@ class Standardise(nn.Module):
             mean += (own - mean) * (len(values) / merged)
             count = merged
         spread = (square / max(count, 1)).sqrt()
-        # A constant column carries nothing; its spread is rounding noise.
-        self.mean, self.scale = mean, torch.where(spread <= 1e-12 * top, torch.ones_like(spread), spread)
+        # A constant column carries nothing; its spread is rounding noise, of its own numbers or of what it was computed from.
+        noise = 1e-12 * torch.maximum(top, spread.max().clamp(max=1) if len(spread) else top)
+        self.mean, self.scale = mean, torch.where(spread <= noise, torch.ones_like(spread), spread)
 
     def forward(self, rows: Tensor) -> Tensor:
         """[B, D] or [B, C, H, W]."""

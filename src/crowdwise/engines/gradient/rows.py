@@ -22,6 +22,8 @@ __all__ = ["Rows", "as_numbers", "evaluated_at_once", "rows_of"]
 _RUN = 64
 # Entries of rows that are evaluated together; activations of a network may be some ten times as many.
 _ENTRIES = 2**22
+# Grey, colour, colour with transparency.
+_CHANNELS = (1, 3, 4)
 
 
 class Rows(Protocol):
@@ -127,7 +129,7 @@ class _DatasetRows:
 def rows_of(features: Any, dtype: torch.dtype) -> Rows:
     """Wrap features in a source of rows.
 
-    Floats become `dtype`; uint8 images are scaled to [0, 1] and turned to channels first; wider
+    Floats become `dtype`; images with channels last are turned to channels first, uint8 ones scaled to [0, 1]; wider
     integers stay as they are, for networks that embed tokens.
     """
     if isinstance(features, torch.utils.data.TensorDataset):
@@ -190,12 +192,10 @@ def _is_mapped(array: Any) -> bool:
 
 
 def _shaped(rows: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    if rows.dtype == torch.uint8 and rows.ndim == 2:
+    if rows.ndim == 4 and rows.shape[3] in _CHANNELS and rows.shape[1] not in _CHANNELS:
+        rows = rows.permute(0, 3, 1, 2)
+    if rows.dtype != torch.uint8:
+        return rows.to(dtype) if rows.is_floating_point() else rows
+    if rows.ndim == 2:  # a table of small numbers
         return rows.to(dtype)
-    if rows.dtype == torch.uint8:
-        if rows.ndim == 3:
-            rows = rows[:, None]
-        elif rows.ndim == 4 and rows.shape[3] in (1, 3, 4):
-            rows = rows.permute(0, 3, 1, 2)
-        return rows.to(dtype) / 255
-    return rows.to(dtype) if rows.is_floating_point() else rows
+    return (rows[:, None] if rows.ndim == 3 else rows).to(dtype) / 255
