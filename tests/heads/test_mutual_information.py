@@ -162,7 +162,8 @@ def test_any_weights_imply_confusion_matrices_and_votes_go_through_them(seed: in
     assert (confusion >= 0).all()
     through = (logits.softmax(1).numpy()[votes.item][:, :, None] * confusion[votes.annotator]).sum(1)
     expected = np.log(np.maximum(through[np.arange(votes.n_votes), votes.label], 1e-30))
-    np.testing.assert_allclose(head.vote_log_prob(logits, batch_of(votes)).detach().numpy(), expected, rtol=1e-7)
+    got = head.vote_log_prob(logits, batch_of(votes)).detach().numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-12)
 
 
 def test_the_implied_matrices_are_not_transposed() -> None:
@@ -185,16 +186,18 @@ def test_it_fits_predicts_and_repeats_itself_to_the_bit(n_classes: int) -> None:
 
 
 def test_one_label_per_row_is_enough() -> None:
-    features, truth = blobs(0, 120, 3)
-    model = MaxMIG(epochs=25).fit(features, truth)
+    features, truth = blobs(0, 300, 3)
+    model = MaxMIG(epochs=30).fit(features, truth)
     assert np.mean(model.predict(features) == truth) > 0.9
 
 
-def test_class_weights_are_those_of_the_shares() -> None:
+def test_balanced_weights_make_the_shares_equal() -> None:
     features, votes = small_crowd()
+    labels = np.eye(3)[np.arange(60) % 5 // 2]
     with quiet():
-        model = MaxMIG(epochs=3, class_weight="balanced").fit(features, votes)
-    np.testing.assert_allclose(model.head_.log_shares.exp(), 1 / 3, atol=1e-12)
+        plain, weighted = (MaxMIG(epochs=2, init=labels, class_weight=w).fit(features, votes) for w in (None, "balanced"))
+    np.testing.assert_allclose(plain.head_.log_shares.exp(), [0.4, 0.4, 0.2], atol=1e-12)
+    np.testing.assert_allclose(weighted.head_.log_shares.exp(), 1 / 3, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -206,4 +209,5 @@ def test_it_learns_from_a_noisy_crowd_with_an_adversary(init: str) -> None:
     votes = votes_on(truth[:2000], confusion, 3, share=0.6)
     model = MaxMIG(epochs=40, init=init).fit(features[:2000], votes)
     assert np.mean(model.predict(features[2000:]) == truth[2000:]) > 0.93
-    assert model.confusion_[5].diagonal().mean() < 0.25 < model.confusion_[:5].diagonal(axis1=1, axis2=2).mean()
+    accuracy = model.confusion_.diagonal(axis1=1, axis2=2).mean(1)
+    assert accuracy[5] < accuracy[:5].min() - 0.1

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.strategies import edges, small_votes
 
 from crowdwise.annotations import Annotations
-from crowdwise.errors import InputError
+from crowdwise.errors import DataWarning, InputError
 from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of
 
 X = np.zeros((3, 2))
@@ -68,6 +68,20 @@ def test_without_ids_rows_are_in_the_order_of_the_items() -> None:
     votes = aligned_votes(np.zeros((2, 2)), VOTES, None, None)
     assert votes is VOTES
     assert votes.items.tolist() == ["a", "b"]
+
+
+def test_ids_that_sort_as_text_but_count_as_numbers_are_pointed_out() -> None:
+    """Rows in the order img1, img2, ..., img10 would silently get the votes of img1, img10, img2, ..."""
+    names = [f"img{n}" for n in range(1, 13)]
+    votes = Annotations.from_arrays(names, ["x"] * 12, ["u", "v"] * 6)
+    rows = np.zeros((12, 1))
+    with pytest.warns(DataWarning, match="in their order, which is img1, img10, img11, ...; if your rows are in another"):
+        aligned_votes(rows, votes, None, None)
+    # Silence where there is nothing to confuse: ids given, an order of the user's own, numbers, padded numbers.
+    aligned_votes(rows, votes, names, None)
+    aligned_votes(rows, Annotations.from_arrays(names, ["x"] * 12, ["u", "v"] * 6, items=names), None, None)
+    aligned_votes(rows, Annotations.from_arrays(range(12), ["x"] * 12, ["u", "v"] * 6), None, None)
+    aligned_votes(rows, Annotations.from_arrays([f"img{n:02d}" for n in range(12)], ["x"] * 12, ["u", "v"] * 6), None, None)
 
 
 # -- plain labels and matrices --------------------------------------------------------------------

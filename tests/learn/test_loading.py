@@ -98,7 +98,8 @@ class Fake(CrowdClassifier):
 def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fake]:
     """The method above, registered."""
 
-    monkeypatch.setitem(CLASSIFIERS, "fake", Method("fake", f"{__name__}:Fake", "", "", "", ""))
+    package, _, module = __name__.rpartition(".")
+    monkeypatch.setitem(CLASSIFIERS, "fake", Method("fake", f"{module}:Fake", "", "", "", "", package))
     monkeypatch.setitem(ALL_METHODS, "fake", CLASSIFIERS["fake"])
     monkeypatch.setitem(_MODELS, "plane", f"{__name__}:Plane")
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__, ModuleType(__name__)))
@@ -374,7 +375,7 @@ def test_a_result_without_its_classifier_says_so(tmp_path: Path) -> None:
 def test_a_network_that_is_missing_or_another(tmp_path: Path) -> None:
     X, votes = crowd()
     ccem(network=make_net).fit(X, votes).save(tmp_path)
-    with pytest.raises(InputError, match=r"trained with your own network; load\(folder, network=make_net\)"):
+    with pytest.raises(InputError, match=r"trained with your own network.*load\(folder, network=make_net\)"):
         crowdwise.load(tmp_path)
     with pytest.raises(InputError, match=r"it has '0\.weight' of shape \[5, 3\], and \[4, 3\] was saved"):
         crowdwise.load(tmp_path, network=nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2)))

@@ -28,13 +28,12 @@ from crowdwise.heads.confusion import Penalty
 from crowdwise.heads.penalties import Trace
 from crowdwise.kernels.mixture import log_mixture
 
-__all__ = ["InstanceHead"]
+__all__ = ["InstanceHead", "log_item_gate"]
 
 # Probabilities of a start are kept this far from zero, so that their logits are finite.
 _FLOOR = 1e-4
 # Logits of the diagonal by which the first component starts above the start's matrix, and the last below it.
 _APART = 0.5
-_SCALE = 1.0
 
 
 class InstanceHead(Head):
@@ -101,21 +100,19 @@ class InstanceHead(Head):
         log_u = self._item_gate(batch.features)
         return (log_u.index_select(0, batch.position) + self.offset.index_select(0, batch.annotator)).softmax(1)
 
-    def confusion_of(self, features: Tensor, annotators: Tensor) -> Tensor:
-        """T_a(x) for every row of features and the annotators at these positions, [B, A', K, L]."""
-        gate = (self._item_gate(features)[:, None, :] + self.offset[annotators]).softmax(2)
-        return torch.einsum("bam,almk->bakl", gate, self.logits[annotators].softmax(1))
-
     def confusion(self) -> Tensor:
         """The components averaged with `gate_mean`, [A, K, L]."""
         return torch.einsum("am,almk->akl", self.gate_mean, self.logits.softmax(1))
 
     def _item_gate(self, features: Tensor | None) -> Tensor:
-        """log u, [B, M]."""
         assert features is not None, "the trainer fills in features for heads that read them"
-        # Divided by sqrt(D): a step of the optimiser then moves the gate by as much for wide networks as for narrow ones.
-        features = features.detach().to(self.direction.dtype) / math.sqrt(self.direction.shape[1])
-        return (_SCALE * features @ self.direction.T).log_softmax(1)
+        return log_item_gate(features.detach().to(self.direction.dtype), self.direction)
+
+
+def log_item_gate(features: Tensor, direction: Tensor) -> Tensor:
+    """log u, the item's part of the gate, [B, M], from features [B, D] and G, [M, D]."""
+    # Divided by sqrt(D): a step of the optimiser then moves the gate by as much for wide networks as for narrow ones.
+    return (features @ direction.T / math.sqrt(direction.shape[1])).log_softmax(1)
 
 
 def _log_joint(log_f: Tensor, batch: Batch, log_r: Tensor, log_u: Tensor, log_v: Tensor) -> Tensor:

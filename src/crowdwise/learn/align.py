@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -13,12 +15,14 @@ from crowdwise.aggregate.base import as_annotations
 from crowdwise.aggregate.problem import positions
 from crowdwise.annotations import Annotations
 from crowdwise.encode import series_of, tidy, vocabulary_array
-from crowdwise.errors import InputError
+from crowdwise.errors import DataWarning, InputError
 
 __all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]
 
 # Name of the annotator whose votes are a plain `y`.
 ONLY_ANNOTATOR = "y"
+# Ids that are looked at to see how they are sorted.
+_COMPARED = 10_000
 
 
 def n_rows_of(features: Any) -> int:
@@ -54,6 +58,8 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
         raise InputError(f"X has {n_rows:,} rows but there are {votes.n_items:,} {what}{hint}")
     elif items is not None:
         votes = replace(votes, items=_ids(items, n_rows))
+    elif not in_order:
+        _warn_of_order(votes)
     if gold is not None:
         votes = votes.with_gold(gold)
     if votes.n_classes < 2:
@@ -116,6 +122,23 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
         gold=None if votes.gold is None else np.append(votes.gold, np.int16(-1)),
     )
     return replace(padded._take_items(where_row), items=ids)
+
+
+def _warn_of_order(votes: Annotations) -> None:
+    """Text ids are sorted as text (img1, img10, img2), which is seldom the order of the rows."""
+    names = votes.items[:_COMPARED].tolist()
+    if not all(isinstance(name, str) for name in names) or names != sorted(names):
+        return
+    # Text and numbers alternate, so that equal places hold equal types.
+    counted = sorted(names, key=lambda name: [int(part) if n % 2 else part for n, part in enumerate(re.split(r"(\d+)", name))])
+    if counted != names:
+        shown = ", ".join(names[:3])
+        warnings.warn(
+            f"rows are matched to the items of the votes in their order, which is {shown}, ...; "
+            "if your rows are in another, say which row is which item with items=... (ids of the rows)",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def _ids(items: Any, n_rows: int) -> NDArray[Any]:

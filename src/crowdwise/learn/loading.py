@@ -194,7 +194,7 @@ def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], networ
     from safetensors.torch import load as tensors_of
 
     from crowdwise.engines.gradient.networks import NETWORKS, build_network
-    from crowdwise.learn.neural import NetworkModel
+    from crowdwise.learn.network_model import NetworkModel
 
     spec, tensors = plain["spec"], tensors_of(weights)
     dtype = {"float32": torch.float32, "float64": torch.float64}[plain["dtype"]]

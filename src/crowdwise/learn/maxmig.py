@@ -17,6 +17,7 @@ from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.heads.mutual_information import MutualInformationHead
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.learn.start import start_confusion
 
 __all__ = ["MaxMIG"]
 
@@ -25,8 +26,8 @@ __all__ = ["MaxMIG"]
 class MaxMIG(NeuralClassifier):
     """Network x classifier of the votes x mutual information."""
 
-    # A view that moves fast follows the other wherever it goes; the published rate keeps the crowd's near its start.
-    head_learning_rate: float = setting(1e-4, "Rate of the weights of the votes.", above=0)
+    # Published: 1e-4, as for the network. A crowd's view that moves fast follows the network wherever it goes.
+    head_learning_rate: float = setting(1e-3, "Rate of the weights of the votes.", above=0)
 
     name: ClassVar[str] = "maxmig"
 
@@ -36,4 +37,7 @@ class MaxMIG(NeuralClassifier):
         weight = self._item_weight(votes, posterior.double().numpy())
         if weight is not None:
             mass = mass * torch.as_tensor(weight, dtype=posterior.dtype)
-        return MutualInformationHead(start.confusion, mass @ posterior / mass.sum().clamp(min=1e-12))
+        shares = mass @ posterior / mass.sum().clamp(min=1e-12)
+        # The paper's own start are matrices counted under the majority's labels, not identities.
+        confusion = torch.as_tensor(start_confusion(votes, posterior.double().numpy())) if start.identity else start.confusion
+        return MutualInformationHead(confusion.to(posterior.dtype), shares)

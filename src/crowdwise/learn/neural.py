@@ -9,9 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 from dataclasses import dataclass, fields
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,12 +26,14 @@ from crowdwise.engines.gradient.head import Head
 from crowdwise.engines.gradient.networks import NETWORKS, build_network, default_spec
 from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS
 from crowdwise.engines.gradient.parallel import Group
-from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, rows_of
+from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer, seeded
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import SettingError
 from crowdwise.heads.confusion import identity_confusion
 from crowdwise.heads.targets import WarmStart
 from crowdwise.learn.base import CrowdClassifier, Learned
+from crowdwise.learn.environment import check_checkpoint, device_of, seed_of
+from crowdwise.learn.network_model import NetworkModel, check_mixed, materialised, suited_rows
 from crowdwise.learn.start import start_confusion, start_posterior
 
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ class NeuralClassifier(CrowdClassifier):
         raise NotImplementedError
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
-        device, dtype, mixed = _device(self.device), self._dtype(features), self.precision == "mixed"
+        device, dtype, mixed = device_of(self.device), self._dtype(features), self.precision == "mixed"
         for share in ("validation", "dropout"):
             if (getattr(self, share) or 0) >= 1:
                 raise SettingError(f"{share} must be below 1, or nothing is left to train; got {getattr(self, share)!r}")
-        _check_checkpoint(self.checkpoint, self.random_state)
-        seed = Group().same_number(_seed(self.random_state))
+        check_checkpoint(self.checkpoint, self.random_state)
+        seed = Group().same_number(seed_of(self.random_state))
         rows = rows_of(features, dtype)
         posterior = start_posterior(votes, self.init)
         start = self._start(votes, posterior, dtype)
@@ -140,9 +140,9 @@ class NeuralClassifier(CrowdClassifier):
         def run(train: Integers, held_out: Integers, epochs: int, stage: str) -> tuple[Trainer, dict[str, Any] | None]:
             with seeded(seed, -1, 0, device):
                 network, spec = self._network(rows, votes.n_classes, dtype)
-                suited = _suited(network, rows, votes.n_classes, dtype, torch.device("cpu"))
+                suited = suited_rows(network, rows, votes.n_classes, dtype, torch.device("cpu"))
                 if mixed:
-                    _check_mixed(network.to(device), suited, device)
+                    check_mixed(network.to(device), suited, device)
                 head = self._head(_without(votes, held_out), start)
             warm = 0 if start.identity else self.warmup
             plan = Plan(
@@ -202,14 +202,14 @@ class NeuralClassifier(CrowdClassifier):
         """The backbone and, for a built-in one, the plain values that rebuild it."""
         if isinstance(self.network, str):
             spec = default_spec(self.network, rows, n_classes, self.dropout)
-            return _materialised(build_network(spec, rows), rows).to(dtype), spec
+            return materialised(build_network(spec, rows), rows).to(dtype), spec
         if not callable(self.network):
             raise SettingError(f"network must be a name, a torch module or a function that makes one; got {self.network!r}")
         # A module given as a setting is a template: the fit must not change it, or `clone` and refits would go on from it.
         made = copy.deepcopy(self.network) if isinstance(self.network, nn.Module) else self.network()
         if not isinstance(made, nn.Module):
             raise SettingError(f"network must be a torch module or a function that makes one; it made a {type(made).__name__}")
-        return _materialised(made, rows).to(dtype), None
+        return materialised(made, rows).to(dtype), None
 
     def _start(self, votes: Annotations, posterior: Floats, dtype: torch.dtype) -> Start:
         identity = isinstance(self.init, str) and self.init == "identity"
@@ -273,39 +273,6 @@ class NeuralClassifier(CrowdClassifier):
         return digest.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkModel:
-    """A trained backbone."""
-
-    network: nn.Module
-    spec: dict[str, Any] | None
-    dtype: torch.dtype
-    device: torch.device
-    mixed: bool = False
-
-    @torch.no_grad()
-    def log_prob(self, features: Any) -> Floats:
-        """[N, K]."""
-        rows = rows_of(features, self.dtype)
-        rows = _suited(self.network, rows, None, self.dtype, self.device)
-        parts = []
-        for index in torch.split(torch.arange(len(rows)), evaluated_at_once(rows)):
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-                logits = self.network(rows.take(index).to(self.device))
-            parts.append(logits.double().log_softmax(1).cpu().numpy())
-        return np.concatenate(parts)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Weights by name, and how to rebuild the module."""
-        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.network.state_dict().items()}
-        return arrays, {
-            "kind": "network",
-            "spec": self.spec,
-            "dtype": str(self.dtype).removeprefix("torch."),
-            "mixed": self.mixed,
-        }
-
-
 def point_confusion(confusion_akl: Floats, votes: Annotations) -> Confusion:
     """Fitted matrices as the annotator part of a `Result`; annotators never seen get their mean, weighted by votes."""
     pi_alk = np.ascontiguousarray(confusion_akl.transpose(0, 2, 1))
@@ -321,86 +288,6 @@ def _without(votes: Annotations, items: NDArray[np.int64]) -> Annotations:
     judged = np.zeros(votes.n_items, bool)
     judged[items] = True
     return votes._take_votes(~judged[votes.item])
-
-
-def _suited(network: nn.Module, rows: Rows, n_classes: int | None, dtype: torch.dtype, device: torch.device) -> Rows:
-    """Try two rows before any training; return the rows as the network takes them, one logit per class.
-
-    Whole numbers go in as they are, for networks that embed tokens, or else as floating-point ones.
-    """
-    network.eval()
-    index = torch.arange(min(2, len(rows)))
-    whole = not rows.take(index).is_floating_point()
-    problems = []
-    for source in (rows, as_numbers(rows, dtype)) if whole else (rows,):
-        try:
-            with torch.no_grad():
-                output = network(source.take(index).to(device))
-            break
-        except Exception as problem:  # whatever a module does with rows it was not made for
-            problems.append(str(problem).splitlines()[0] if str(problem) else type(problem).__name__)
-    else:
-        raise InputError(f"the network cannot take rows of shape {tuple(rows.shape)}: {'; as floats: '.join(problems)}")
-    if n_classes is None:
-        return source
-    if not isinstance(output, torch.Tensor) or output.shape != (len(index), n_classes):
-        got = (
-            f"shape {tuple(output.shape)} for {len(index)} rows" if isinstance(output, torch.Tensor) else type(output).__name__
-        )
-        raise InputError(f"the network must return logits of shape [rows, {n_classes}], one per class; it returned {got}")
-    return source
-
-
-def _check_mixed(network: nn.Module, rows: Rows, device: torch.device) -> None:
-    """Some processors claim half precision and then fail at it."""
-    try:
-        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
-            network(rows.take(torch.arange(min(2, len(rows)))).to(device))
-    except RuntimeError as problem:
-        raise SettingError(f'precision="mixed" fails on this machine ({problem}); set precision="float32"') from problem
-
-
-def _materialised(network: nn.Module, rows: Rows) -> nn.Module:
-    """Run two rows through a network with lazy layers, which take their sizes from the first input."""
-    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in network.parameters()):
-        network.eval()
-        with torch.no_grad():
-            network(rows.take(torch.arange(min(2, len(rows)))).float())
-    return network
-
-
-def _check_checkpoint(path: Any, random_state: Any) -> None:
-    """A checkpoint that cannot be written or resumed must be known before an hour of training."""
-    if path is None:
-        return
-    if random_state is None:
-        raise SettingError("a run with a checkpoint needs a random_state: another seed could not go on from it")
-    if not isinstance(path, str | os.PathLike):
-        raise SettingError(f"checkpoint must name a file; got {path!r}")
-    if Path(path).is_dir():
-        raise InputError(f"checkpoint: {path} is a folder; name a file in it")
-    folder = Path(path).parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"checkpoint: cannot write into {folder}; make the folder, or name another file")
-
-
-def _device(name: str) -> torch.device:
-    if name != "auto":
-        try:
-            device = torch.device(name)
-            torch.zeros(1, device=device)
-        except (RuntimeError, AssertionError, NotImplementedError, TypeError):
-            raise SettingError(f"no torch device {name!r} on this machine; try cpu") from None
-        return device
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
-        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
-    return int(random_state)
 
 
 def _told(value: Any) -> str:

@@ -1,0 +1,51 @@
+"""Where and from which seed a run starts, and whether its checkpoint can be written: known before it starts."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from crowdwise.errors import InputError, SettingError
+
+__all__ = ["check_checkpoint", "device_of", "seed_of"]
+
+
+def check_checkpoint(path: Any, random_state: Any) -> None:
+    """A checkpoint that cannot be written or resumed must be known before an hour of training."""
+    if path is None:
+        return
+    if random_state is None:
+        raise SettingError("a run with a checkpoint needs a random_state: another seed could not go on from it")
+    if not isinstance(path, str | os.PathLike):
+        raise SettingError(f"checkpoint must name a file; got {path!r}")
+    if Path(path).is_dir():
+        raise InputError(f"checkpoint: {path} is a folder; name a file in it")
+    folder = Path(path).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"checkpoint: cannot write into {folder}; make the folder, or name another file")
+
+
+def device_of(name: str) -> torch.device:
+    """The device of this name, tried out; "auto" is a GPU when there is one."""
+    if name != "auto":
+        try:
+            device = torch.device(name)
+            torch.zeros(1, device=device)
+        except (RuntimeError, AssertionError, NotImplementedError, TypeError):
+            raise SettingError(f"no torch device {name!r} on this machine; try cpu") from None
+        return device
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed of a run; None draws one."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
+        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
+    return int(random_state)
