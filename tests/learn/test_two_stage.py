@@ -186,3 +186,15 @@ def test_the_second_stage_may_be_a_network() -> None:
     # Images go to networks.
     images = FEATURES.reshape(200, 1, 2, 2)
     assert TwoStage(classifier=SoftNetwork(epochs=2)).fit(images, VOTES).predict(images).shape == (200,)
+
+
+def test_items_without_votes_get_the_classifiers_label() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    X = np.column_stack([truth * 4.0 - 2, rng.normal(size=60)]) + 0.3 * rng.normal(size=(60, 2))
+    voted = np.arange(40)
+    votes = Annotations.from_arrays(
+        item=np.repeat(voted, 3), annotator=np.tile(["a", "b", "c"], 40), label=np.repeat(truth[voted], 3), items=range(60)
+    )
+    model = TwoStage(aggregator="majority").fit(X, votes)
+    assert (model.labels_[40:] == truth[40:]).all()

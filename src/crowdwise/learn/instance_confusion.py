@@ -29,7 +29,8 @@ from crowdwise.heads.instance import InstanceHead, log_item_gate
 from crowdwise.heads.penalties import PredictionVolume, Trace
 from crowdwise.learn.base import Learned, Model
 from crowdwise.learn.features import checked_features
-from crowdwise.learn.neural import NetworkModel, NeuralClassifier, Start, point_confusion
+from crowdwise.learn.network_model import NetworkModel, suited_rows
+from crowdwise.learn.neural import NeuralClassifier, Start, point_confusion
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Progress
@@ -54,14 +55,10 @@ class InstanceConfusion(NeuralClassifier):
 
     name: ClassVar[str] = "instance-confusion"
 
-    components_: Floats
-    gate_direction_: Floats
-    gate_offset_: Floats
-
     def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
         network, spec = super()._network(rows, n_classes, dtype)
-        # The gate is as wide as what the last linear layer reads, and `_head` is made next.
-        self._width = _last_linear(network).in_features
+        # The gate is as wide as what the last linear layer reads; `_head` is made next.
+        self._width = _width_read(network, rows, n_classes, dtype)
         return network, spec
 
     def _head(self, votes: Annotations, start: Start) -> InstanceHead:
@@ -138,6 +135,24 @@ def _last_linear(network: nn.Module) -> nn.Linear:
             "end it with one, or use ccem"
         )
     return linear[-1]
+
+
+def _width_read(network: nn.Module, rows: Rows, n_classes: int, dtype: torch.dtype) -> int:
+    """Number of features per row that the last linear layer reads, found by trying two rows."""
+    shapes: list[torch.Size] = []
+    last = _last_linear(network)
+    handle = last.register_forward_pre_hook(lambda layer, inputs: shapes.append(inputs[0].shape))
+    try:
+        suited_rows(network, rows, n_classes, dtype, torch.device("cpu"))
+    finally:
+        handle.remove()
+    if not shapes or len(shapes[-1]) != 2:
+        got = f"an input of shape {tuple(shapes[-1])}" if shapes else "nothing"
+        raise SettingError(
+            f"instance-confusion needs one row of features per item at the network's last nn.Linear layer, which reads {got}; "
+            "pool before it, or use ccem"
+        )
+    return last.in_features
 
 
 @torch.no_grad()

@@ -4,8 +4,8 @@
     stage 2    max over theta of  sum_n sum_k q_nk log f_theta(x_n)_k
 
 The classifier never sees a vote and the aggregation never sees a feature; every other method here asks what is gained by
-doing both at once. `posterior_` is the aggregation's, too. With votes on new rows, `predict_proba(X, votes)` does combine
-classifier and annotators.
+doing both at once. `posterior_` is the aggregation's, too, except for items without votes. With votes on new rows,
+`predict_proba(X, votes)` does combine classifier and annotators.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TwoStage(CrowdClassifier):
         log_prior = log_softmax(np.repeat(stage_one.prior.log_prob(), votes.n_items, axis=0))
         if self._uses_network:
             done = self._network(target)._learn(features, votes, progress)
-            return replace(done, annotators=annotators, log_prior=log_prior)
+            return replace(done, annotators=annotators, log_prior=_seen_by(done.model, features, votes, log_prior))
         taught = teaching_items(votes)
         model: Model
         if isinstance(self.classifier, str):
@@ -106,6 +106,7 @@ class TwoStage(CrowdClassifier):
             model = LogisticModel(start.update(target[taught]).raw_weights)
         else:
             model = _fitted_classifier(self.classifier, features[taught], target[taught], soft=self.soft)
+        log_prior = _seen_by(model, features, votes, log_prior)
         return Learned(model, annotators, stage_one.trace, stage_one.n_iter, stage_one.converged, log_prior)
 
     def _aggregated(self, votes: Annotations) -> Result:
@@ -132,6 +133,12 @@ class TwoStage(CrowdClassifier):
         check_settings(network.set_params(init=target))
         made: CrowdClassifier = network
         return made
+
+
+def _seen_by(model: Model, features: Any, votes: Annotations, log_prior: Floats) -> Floats:
+    """Where an item has no votes, the classifier's opinion in the place of the class shares, [N, K]."""
+    silent = votes.votes_per_item == 0
+    return np.where(silent[:, None], model.log_prob(features), log_prior) if silent.any() else log_prior
 
 
 @dataclass(frozen=True, eq=False)
