@@ -26,7 +26,7 @@ from crowdwise.kernels.mixture import log_mixture
 
 __all__ = ["OutlierHead"]
 
-# Below 1, so that an item taken for an outlier still teaches a little and can come back; above 0, so that scores rank all items.
+# Below 1, so that an item taken for an outlier still teaches a little and can come back; above 0, so that scores rank them all.
 _GRID = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.95)
 # Share of the newest batch in the running mean of omega.
 _NEWEST = 0.1

@@ -77,7 +77,11 @@ class COINNet(NeuralClassifier):
     def _outliers(self, votes: Annotations, confusion: torch.Tensor) -> OutlierHead:
         strength = self._strength(votes) if self.outlier_strength is None else self.outlier_strength
         volume = PredictionVolume(self.strength, self.penalty_from, self.rise, balanced=self.balanced)
-        return OutlierHead(confusion, [volume], strength=strength, power=self.power, begin=self.outliers_from)
+        # A Gram matrix of fewer than two rows per class would be noise.
+        enough = min(self.batch_size, votes.n_items) >= 2 * votes.n_classes
+        return OutlierHead(
+            confusion, [volume] if enough else [], strength=strength, power=self.power, begin=self.outliers_from
+        )
 
     def _strength(self, votes: Annotations) -> float:
         """What makes an outlier (all votes raised to one) as costly as votes of log-loss ``_MARGIN`` x log K each."""

@@ -49,7 +49,7 @@ class InstanceConfusion(NeuralClassifier):
 
     head_learning_rate: float = setting(3e-3, "Rate of the matrices and of the gate.", above=0)
     components: int = setting(3, "Confusion matrices per annotator, mixed by the features.", low=1, whole=True)
-    strength: float = setting(1e-2, "Weight of the trace, averaged over the votes.", low=0)
+    strength: float = setting(1e-3, "Weight of the trace, averaged over the votes.", low=0)
     penalty_from: int = setting(10, "Epochs before the trace counts.", low=0, whole=True)
     volume: float = setting(1e-2, "Weight of the volume of the predictions, which keeps classes from merging.", low=0)
 
@@ -63,9 +63,11 @@ class InstanceConfusion(NeuralClassifier):
 
     def _head(self, votes: Annotations, start: Start) -> InstanceHead:
         trace = Trace(self.strength, self.penalty_from)
-        # Without it a class can be given up: the gate, which reads the same features, then explains its votes.
-        volume = PredictionVolume(self.volume, balanced=False)
-        return InstanceHead(start.confusion, self._width, self.components, trace, [volume])
+        # Without it a class can be given up: the gate, which reads the same features, then explains its votes. A Gram
+        # matrix of fewer than two rows per class would be noise.
+        enough = min(self.batch_size, votes.n_items) >= 2 * votes.n_classes
+        penalties = [PredictionVolume(self.volume, balanced=False)] if enough else []
+        return InstanceHead(start.confusion, self._width, self.components, trace, penalties)
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         done = super()._learn(features, votes, progress)
@@ -98,7 +100,7 @@ class InstanceConfusion(NeuralClassifier):
             ids = vocabulary_array(tidy(series_of(np.asarray(annotators))))
             who = positions(ids, result.votes.annotators)
             if (who < 0).any():
-                raise InputError(f"no annotator {ids[int(np.flatnonzero(who < 0)[0])]!r} in the fit")
+                raise InputError(f"no annotator {ids.tolist()[int(np.flatnonzero(who < 0)[0])]!r} in the fit")
         features = checked_features(self, X, fitting=False, images=self._accepts_images)
         _, log_u = self._log_prob_and_gate(self.model_, features)
         gate = (log_u[:, None, :] + torch.as_tensor(self.gate_offset_[who])).softmax(2).numpy()
