@@ -27,7 +27,7 @@ from crowdwise.engines.gradient.trainer import Plan, Trainer
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.registry import CLASSIFIERS
 
-ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 5
+ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 3
 CPU = torch.device("cpu")
 
 

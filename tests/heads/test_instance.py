@@ -46,7 +46,8 @@ def matrix_of(head: InstanceHead, features: Any, annotator: int) -> Any:
     """T_a(x) as the module's docstring writes it, [K, L]."""
     n_components = head.offset.shape[1]
     score = [
-        sum(head.direction[m, d].item() * float(features[d]) for d in range(4)) / math.sqrt(4) + head.offset[annotator, m].item()
+        sum(head.direction[m, d].item() * float(features[d]) for d in range(4)) / math.sqrt(4)
+        + head.offset[annotator, m].item()
         for m in range(n_components)
     ]
     gate = np.exp(score) / np.exp(score).sum()

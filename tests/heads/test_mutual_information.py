@@ -36,7 +36,10 @@ def double_sum(head: MutualInformationHead, logits: torch.Tensor, votes: Annotat
     for n in range(votes.n_items):
         own = [e for e in range(votes.n_votes) if votes.item[e] == n]
         if own:
-            score = [bias[c] + sum(weight[e] * table[votes.annotator[e] * n_classes + votes.label[e], c] for e in own) for c in range(n_classes)]
+            score = [
+                bias[c] + sum(weight[e] * table[votes.annotator[e] * n_classes + votes.label[e], c] for e in own)
+                for c in range(n_classes)
+            ]
             g[n] = np.exp(score) / np.exp(score).sum()
     ratio = {(i, j): sum(h[i, c] * g[j][c] / p[c] for c in range(n_classes)) for i in g for j in g}
     own_pairs = sum(mass[i] * (1 + math.log(max(ratio[i, i], 1e-4))) for i in g) / sum(mass[i] for i in g)
@@ -64,7 +67,9 @@ def test_the_value_is_the_mutual_information_where_both_views_are_exact() -> Non
     assert counts.sum() == 5000
     x = np.repeat([0, 0, 1, 1], counts.ravel())
     y = np.repeat([0, 1, 0, 1], counts.ravel())
-    votes = Annotations.from_arrays(np.arange(5000), np.zeros(5000, int), y, items=range(5000), annotators=range(1), classes=range(2))
+    votes = Annotations.from_arrays(
+        np.arange(5000), np.zeros(5000, int), y, items=range(5000), annotators=range(1), classes=range(2)
+    )
     head = MutualInformationHead(torch.tensor(voted)[None], torch.tensor(shares))
     head.weight.data = torch.tensor(voted.T).log()
     log_h = torch.tensor(np.log(shares[:, None] * seen).T[x])
@@ -77,7 +82,9 @@ def test_no_view_tells_more_than_the_exact_ones() -> None:
     rng = np.random.default_rng(0)
     truth = rng.choice(2, 20_000, p=[0.4, 0.6])
     x, y = (np.where(rng.random(20_000) < right, truth, 1 - truth) for right in (0.8, 0.7))
-    votes = Annotations.from_arrays(np.arange(20_000), np.zeros(20_000, int), y, items=range(20_000), annotators=range(1), classes=range(2))
+    votes = Annotations.from_arrays(
+        np.arange(20_000), np.zeros(20_000, int), y, items=range(20_000), annotators=range(1), classes=range(2)
+    )
     shares, voted = torch.tensor([0.4, 0.6], dtype=torch.float64), torch.tensor([[0.7, 0.3], [0.3, 0.7]], dtype=torch.float64)
     log_h = torch.tensor(np.log(np.array([[0.4 * 0.8, 0.6 * 0.2], [0.4 * 0.2, 0.6 * 0.8]]))[x])
     head = MutualInformationHead(voted[None], shares)

@@ -194,7 +194,9 @@ def crowd_with_outliers(
     seen = np.where(outlier, (truth + rng.integers(1, n_classes, n_items)) % n_classes, truth)
     votes = votes_on(seen, confusion, seed, share=0.5)
     if kind == "guesses":
-        label = np.where(outlier[votes.item], rng.integers(0, n_classes, votes.n_votes), votes_on(truth, confusion, seed, 0.5).label)
+        label = np.where(
+            outlier[votes.item], rng.integers(0, n_classes, votes.n_votes), votes_on(truth, confusion, seed, 0.5).label
+        )
         votes = Annotations.from_arrays(
             votes.item, votes.annotator, label, items=range(n_items), annotators=range(n_annotators), classes=range(n_classes)
         )

@@ -9,7 +9,8 @@ entry at the vote, so the cheapest e_na that adds t_e there takes t_e / (K - 1) 
 most 2 t_e^2.) With t_e = omega_n (1 - s_e) the probability of the vote stays in [0, 1] for omega in [0, 1].
 
 omega_n belongs to one item, so it is not trained: given s_e it is the minimiser of the loss over a grid, for
-all items of a batch at once. Nothing is stored per item or vote, and O(E) work is added to `ConfusionHead`.
+all items of a batch at once. Nothing is stored per item or vote, O(E) work is added to `ConfusionHead`, and zeta
+needs no schedule (trained from e = 0, its power would freeze or blow up the gradient).
 """
 
 from __future__ import annotations

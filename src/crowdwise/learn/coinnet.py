@@ -35,7 +35,7 @@ __all__ = ["COINNet"]
 _FEW = 0.05
 # Items scored together.
 _CHUNK = 65_536
-# How much less likely than by guessing, in logs, the votes of an outlier must be.
+# How many times the log-loss of guesses the votes of an outlier have at least.
 _MARGIN = 2.0
 
 
@@ -47,7 +47,7 @@ class COINNet(NeuralClassifier):
     head_learning_rate: float = setting(1e-3, "Rate of the confusion matrices.", above=0)
     outlier_strength: float | None = setting(
         None,
-        "Weight of the outliers' norm; by default an item is one where guesses with half the log-loss would explain its votes.",
+        "Weight of the outliers' norm; by default the votes of an outlier have about twice the log-loss of guesses.",
         above=0,
         optional=True,
     )
@@ -79,9 +79,7 @@ class COINNet(NeuralClassifier):
         volume = PredictionVolume(self.strength, self.penalty_from, self.rise, balanced=self.balanced)
         # A Gram matrix of fewer than two rows per class would be noise.
         enough = min(self.batch_size, votes.n_items) >= 2 * votes.n_classes
-        return OutlierHead(
-            confusion, [volume] if enough else [], strength=strength, power=self.power, begin=self.outliers_from
-        )
+        return OutlierHead(confusion, [volume] if enough else [], strength=strength, power=self.power, begin=self.outliers_from)
 
     def _strength(self, votes: Annotations) -> float:
         """What makes an outlier (all votes raised to one) as costly as votes of log-loss ``_MARGIN`` x log K each."""
