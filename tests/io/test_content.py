@@ -20,7 +20,7 @@ VOTES = [("a", "x", 1), ("a", "y", 2)]
         b"\xef\xbb\xbf" + CSV.encode(),
         CSV.replace("\n", "\r\n").encode(),
         CSV.replace("\n", "\r").encode(),
-        gzip.compress(CSV.encode(, mtime=0)),
+        gzip.compress(CSV.encode(), mtime=0),
     ],
     ids=["plain", "bom", "crlf", "cr", "gzip"],
 )
@@ -39,7 +39,7 @@ def test_the_usual_dialects_of_text_are_accepted(tmp_path: Path, data: bytes) ->
         ("v.csv", CSV.encode("utf-16"), "UTF-16.*re-save it as UTF-8"),
         ("v.csv", CSV.encode("utf-16-le"), "UTF-16.*re-save it as UTF-8"),
         ("v.csv", b"item,annotator,label\na,x,caf\xe9\n", r"row 2: byte 0xe9 is not UTF-8; re-save it as UTF-8"),
-        ("v.csv.gz", gzip.compress(CSV.encode(, mtime=0))[:-9], "gzip data are damaged"),
+        ("v.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9], "gzip data are damaged"),
         ("v.xlsx", b"PK\x03\x04", "save as CSV"),
         ("v.zip", b"PK\x03\x04", "unpack it"),
         ("v.pkl", b"\x80\x04", "could run code.*export"),
