@@ -27,6 +27,8 @@ __all__ = ["LogisticPrior", "log_softmax", "softmax_slope"]
 Floats = NDArray[np.float64]
 
 # Prior variance of a logit on scaled columns. Held-out votes of six real sets put the best one between 1 and 30.
+# Curvature below which a direction counts as flat: a step divided by it would leave the finite numbers.
+_FLAT = 1e-100
 _LOGIT_VARIANCE = 3.0
 # Curvature of log p by a logit is p (1 - p) <= 1/4; only its ratio between columns matters.
 _CURVATURE = 0.25
@@ -159,4 +161,4 @@ def _newton_length(slope: Floats, direction: Floats, along: Floats, p_nk: Floats
     pushed = p_nk * along
     mean = pushed.sum(axis=1)
     curve = np.vdot(pushed, along) - mean @ mean + l2 * (direction[:-1] ** 2).sum()
-    return float(np.vdot(slope, direction) / curve) if curve > 0 else 1.0
+    return float(np.vdot(slope, direction) / curve) if curve > _FLAT else 1.0
