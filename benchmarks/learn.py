@@ -34,7 +34,7 @@ EPOCHS_ON_IMAGES = 12
 # A run collapsed if it is this far below two stages with majority vote.
 COLLAPSE = 0.10
 # Seeds of the choice without gold.
-CHOICES = 2
+CHOICES = 1
 # Settings that a user would try too.
 VARIANTS = {"raykar, gaussian": {"classifier": "gaussian"}}
 RUNS = Path(__file__).parent / ".runs"

@@ -4,7 +4,7 @@
 
 200,000 rows of 256 features, ten votes per item by 200 annotators, ten classes. The plain loop slices tensors and
 uses the same network, optimiser and batch size. All runs of a round follow each other, so that a busy machine slows
-them alike; the table has the median ratio of five rounds.
+them alike; the table has the median ratio of the rounds after a warm-up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crowdwise.engines.gradient.trainer import Plan, Trainer
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.registry import CLASSIFIERS
 
-ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 2
+ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 1
 CPU = torch.device("cpu")
 
 
@@ -127,7 +127,7 @@ def main() -> None:
     text = (
         provenance("python benchmarks/learn_speed.py")
         + f"\n{ROWS:,} rows x {WIDTH} features, {VOTES} votes per item, 200 annotators, K={K}; the default MLP; seconds of an "
-        f"epoch as a multiple of the same network's on plain labels (median of {ROUNDS} rounds).\n\n"
+        f"epoch as a multiple of the same network's on plain labels (after a warm-up; rounds measured: {ROUNDS}, median).\n\n"
         + table(["head", *(f"batches of {size}" for size in sizes)], rows)
         + "\n\nPeak memory of a ccem epoch over 50,000 rows and 500,000 votes, in MB: "
         + ", ".join(f"{mb:,} with {n:,} annotators" for n, mb in memory.items())

@@ -14,7 +14,7 @@ import crowdwise
 from crowdwise.annotations import Annotations
 from crowdwise.metrics import confusion_error
 
-SEEDS = 5
+SEEDS = 3
 K, WIDTH = 5, 10
 ENTRIES = {
     "two-stage": {},

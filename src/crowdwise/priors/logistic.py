@@ -27,9 +27,9 @@ __all__ = ["LogisticPrior", "log_softmax", "softmax_slope"]
 Floats = NDArray[np.float64]
 
 # Prior variance of a logit on scaled columns. Held-out votes of six real sets put the best one between 1 and 30.
+_LOGIT_VARIANCE = 3.0
 # Curvature below which a direction counts as flat: a step divided by it would leave the finite numbers.
 _FLAT = 1e-100
-_LOGIT_VARIANCE = 3.0
 # Curvature of log p by a logit is p (1 - p) <= 1/4; only its ratio between columns matters.
 _CURVATURE = 0.25
 _SHORTEN, _MOST_TRIES = 0.3, 6

@@ -144,6 +144,8 @@ class Trainer:
         if self._best:
             self.network.load_state_dict(files.under(self._best, "network."))
             self.head.load_state_dict(files.under(self._best, "head."))
+        if self.tap is not None:
+            self.tap.handle.remove()
         self.network.eval()
         return history
 
@@ -308,7 +310,7 @@ class FeatureTap:
             raise InputError("this method reads what the last linear layer of the network reads, and the network has none")
         last = linear[-1]
         self.width = last.in_features
-        last.register_forward_pre_hook(self._keep)
+        self.handle = last.register_forward_pre_hook(self._keep)
 
     def _keep(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         self.features = inputs[0]
