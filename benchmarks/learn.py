@@ -26,7 +26,7 @@ from crowdwise.learn.registry import CLASSIFIERS
 from crowdwise.learn.soft_network import SoftNetwork
 from crowdwise.metrics import accuracy, ece, log_loss
 
-SEEDS = {"labelme": 10, "rte": 5, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 1}
+SEEDS = {"labelme": 10, "rte": 5, "sentence_polarity": 3, "cifar10n": 2, "convarg_pairs": 2, "ner_mturk": 1}
 SEEDS["cifar10n_images"] = 1
 # Networks on images take minutes here: the ones that differ most in kind.
 ON_IMAGES = ["gold", "two-stage majority", "aggnet", "crowd-layer-mw", "ccem", "geocrowdnet-f"]
