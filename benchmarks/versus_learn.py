@@ -108,8 +108,7 @@ def main() -> None:
     text = (
         provenance("make bench-learn")
         + f"\n20,000 items x 64 features, 10 votes per item, K={K}; one hidden layer of {WIDTH}, Adam 1e-3, {EPOCHS} epochs, "
-        f"batches of {BATCH}, identity start; {SEEDS} seeds; median seconds of a fit. scikit-activeml evaluates every annotator "
-        "on every item, so its time grows with the crowd.\n\n"
+        f"batches of {BATCH}, identity start; {SEEDS} seeds; median seconds of a fit.\n\n"
         + table(["library", "annotators", "test accuracy", "seconds", "times ours"], rows)
     )
     put("learn versus", text)
