@@ -51,7 +51,7 @@ class InstanceHead(Head):
     trace : Trace
         Strength of the trace penalty by epoch.
     penalties
-        Added to the loss; they see the class probabilities and the average confusion matrices.
+        Added to the loss: penalties on the class probabilities (the matrices that they see here have components).
     """
 
     reads_features = True

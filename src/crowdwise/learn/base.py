@@ -55,10 +55,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What a method returns.
-
-    `item_scores` holds one number per item where the method has one to show (outlier scores, say).
-    """
+    """What a method returns; `log_prior` [N, K] where it is not what the model says of the rows."""
 
     model: Model
     annotators: AnnotatorModel
