@@ -191,6 +191,24 @@ def test_odd_crowds_give_sound_fits(name: str) -> None:
 
 
 @method
+def test_memory_nobody_wrote_is_never_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from numpy import empty
+
+    def poisoned(*args: Any, **settings: Any) -> Any:
+        fresh = empty(*args, **settings)
+        if fresh.dtype == np.float64:
+            fresh.view(np.uint64).fill(0x7FF0000000000001)  # a signalling NaN: arithmetic on it warns
+        return fresh
+
+    monkeypatch.setattr(np, "empty", poisoned)
+    monkeypatch.setattr(np, "empty_like", lambda like, *args, **settings: poisoned(like.shape, like.dtype))
+    model = fit(name, FEATURES, VOTES, epochs=3)
+    is_sound(model, FEATURES)
+    assert np.isfinite(model.predict_proba(FEATURES, VOTES)).all()
+    assert np.isfinite(model.score(FEATURES, VOTES))
+
+
+@method
 def test_annotators_never_seen_are_given_the_population(name: str) -> None:
     model = fit(name, FEATURES, VOTES)
     new = Annotations.from_arrays([0, 0, 1], ["new", "newer", "new"], [2, 2, 0], items=[0, 1, 2])

@@ -17,11 +17,11 @@ from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
 from crowdwise.aggregate.problem import MOMENT_STARTS, Problem, carried_posterior, positions, start_posteriors
 from crowdwise.aggregate.settings import check_settings, setting
+from crowdwise.aggregate.views import ResultViews
 from crowdwise.annotations import Annotations
 from crowdwise.encode import translate
 from crowdwise.engines.alternate import Fit, Progress, alternate, best_of
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError, did_you_mean
-from crowdwise.explain import Explanation
 from crowdwise.kernels.numerics import best_class
 from crowdwise.metrics import accuracy
 from crowdwise.priors.marginals import given_class_prior
@@ -44,7 +44,7 @@ _WARM_FROM = 100_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Aggregator:
+class Aggregator(ResultViews):
     """Base of the label-only methods; a method supplies `name` and `_fit`."""
 
     class_prior: Any = setting(
@@ -181,10 +181,6 @@ class Aggregator:
         """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
         self._fitted().save(folder)
 
-    def explain(self, item: Any) -> Explanation:
-        """Say how much the class prior and each vote moved the label of one item."""
-        return self._fitted().explain(item)
-
     def _infer(self, votes: Any) -> tuple[Floats, float, float]:
         """Posterior, log-evidence and the total weight of the votes."""
         result = self._fitted()
@@ -205,50 +201,9 @@ class Aggregator:
     # -- views of the result -------------------------------------------------------------------
 
     @property
-    def posterior_(self) -> Floats:
-        """Probability of every class for every item, [N, K]."""
-        return self._fitted().posterior
-
-    @property
-    def labels_(self) -> NDArray[Any]:
-        """Consensus label of every item, in the user's classes, [N]."""
-        return self._fitted().labels
-
-    @property
-    def items_(self) -> NDArray[Any]:
-        """The items, in the order of `labels_` and `posterior_`, [N]."""
-        return self._fitted().votes.items
-
-    @property
     def classes_(self) -> NDArray[Any]:
         """The classes, [K]."""
         return self._fitted().votes.classes
-
-    @property
-    def confusion_(self) -> Floats:
-        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
-        return self._fitted().confusion
-
-    @property
-    def prior_(self) -> Floats:
-        """Share of each class, [K]."""
-        return self._fitted().class_prior
-
-    @property
-    def trace_(self) -> Floats:
-        """The bound after every iteration; empty for methods without one."""
-        trace = self._fitted().trace
-        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations run."""
-        return self._fitted().n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self._fitted().converged
 
     # -- scikit-learn's protocol ---------------------------------------------------------------
 

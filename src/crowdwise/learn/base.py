@@ -19,6 +19,7 @@ from crowdwise.aggregate.base import as_annotations
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import check_settings
+from crowdwise.aggregate.views import ResultViews
 from crowdwise.annotations import Annotations
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.kernels.numerics import best_class
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import Progress
-    from crowdwise.explain import Explanation
 
 __all__ = ["CrowdClassifier", "Learned", "Model"]
 
@@ -69,7 +69,7 @@ class _NotFitted(NotFittedError, SklearnNotFittedError):
     """Known to those who catch either library's."""
 
 
-class CrowdClassifier(ClassifierMixin, BaseEstimator):
+class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     """Base of the feature-based methods."""
 
     name: ClassVar[str]
@@ -105,7 +105,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         self.model_ = done.model
         self.classes_ = votes.classes
         log_prior = done.model.log_prob(features) if done.log_prior is None else done.log_prior
-        posterior = np.empty((votes.n_items, votes.n_classes))
+        posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         done.annotators.infer(votes, log_prior, known, posterior)
         self.result_ = Result(
@@ -139,7 +139,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         if votes.n_items != len(log_prob):
             raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         who = positions(votes.annotators, result.votes.annotators)
-        posterior = np.empty((votes.n_items, votes.n_classes))
+        posterior = np.zeros((votes.n_items, votes.n_classes))
         self._annotators_on(features, who).infer(votes, log_prob, np.empty(0, np.int16), posterior)
         return posterior
 
@@ -162,7 +162,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         features = checked_features(self, X, fitting=False, images=self._accepts_images)
         log_prob = self.model_.log_prob(features)
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
-        evidence, _ = model.infer(votes, log_prob, np.empty(0, np.int16), np.empty_like(log_prob))
+        evidence, _ = model.infer(votes, log_prob, np.empty(0, np.int16), np.zeros_like(log_prob))
         mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
         return evidence / mass if mass > 0 else 0.0
 
@@ -177,58 +177,11 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
 
         save(self, folder)
 
-    def explain(self, item: Any) -> Explanation:
-        """Say how much the classifier and each vote moved the label of one training item."""
-        return self._fitted().explain(item)
-
     def _fitted(self) -> Result:
         if "result_" not in vars(self):
             raise _NotFitted(f"this {type(self).__name__} is not fitted yet; call fit(X, votes) first")
         result: Result = vars(self)["result_"]
         return result
-
-    # -- views of the result -------------------------------------------------------------------
-
-    @property
-    def posterior_(self) -> Floats:
-        """Probability of every class for every training item, from features and votes, [N, K]."""
-        return self._fitted().posterior
-
-    @property
-    def labels_(self) -> NDArray[Any]:
-        """Label of every training item, [N]."""
-        return self._fitted().labels
-
-    @property
-    def items_(self) -> NDArray[Any]:
-        """The training items, in the order of `labels_`, [N]."""
-        return self._fitted().votes.items
-
-    @property
-    def confusion_(self) -> Floats:
-        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
-        return self._fitted().confusion
-
-    @property
-    def prior_(self) -> Floats:
-        """Class shares that the classifier expects, [K]."""
-        return self._fitted().class_prior
-
-    @property
-    def trace_(self) -> Floats:
-        """The objective after every iteration or epoch."""
-        trace = self._fitted().trace
-        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations or epochs run."""
-        return self._fitted().n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether training stopped by its own rule rather than at the cap."""
-        return self._fitted().converged
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

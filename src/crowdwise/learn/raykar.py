@@ -161,7 +161,7 @@ def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel)
     """What to multiply log-odds by, at most 1, so that the votes are likeliest."""
     from scipy.optimize import minimize_scalar
 
-    no_one, scratch = np.empty(0, np.int16), np.empty_like(scores)
+    no_one, scratch = np.empty(0, np.int16), np.zeros_like(scores)
 
     def loss(log_temperature: float) -> float:
         return -annotators.infer(votes, log_softmax(scores * np.exp(log_temperature)), no_one, scratch)[0]

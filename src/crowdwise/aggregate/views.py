@@ -1,0 +1,68 @@
+"""What every fitted estimator shows of its `Result`, label-only method or classifier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from crowdwise.explain import Explanation
+    from crowdwise.result import Result
+
+__all__ = ["ResultViews"]
+
+Floats = NDArray[np.float64]
+
+
+class ResultViews:
+    """Fitted attributes as views of the one frozen result; an estimator supplies `_fitted`."""
+
+    def _fitted(self) -> Result:
+        raise NotImplementedError
+
+    def explain(self, item: Any) -> Explanation:
+        """Say how much the class prior (or the classifier) and each vote moved the label of one item."""
+        return self._fitted().explain(item)
+
+    @property
+    def posterior_(self) -> Floats:
+        """Probability of every class for every item of the fit, [N, K]."""
+        return self._fitted().posterior
+
+    @property
+    def labels_(self) -> NDArray[Any]:
+        """Label of every item, in the user's classes, [N]."""
+        return self._fitted().labels
+
+    @property
+    def items_(self) -> NDArray[Any]:
+        """The items, in the order of `labels_` and `posterior_`, [N]."""
+        return self._fitted().votes.items
+
+    @property
+    def confusion_(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
+        return self._fitted().confusion
+
+    @property
+    def prior_(self) -> Floats:
+        """Share of each class, [K]."""
+        return self._fitted().class_prior
+
+    @property
+    def trace_(self) -> Floats:
+        """The bound or objective after every iteration or epoch; empty for methods without one."""
+        trace = self._fitted().trace
+        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations or epochs run."""
+        return self._fitted().n_iter
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the stopping rule was met."""
+        return self._fitted().converged
