@@ -27,7 +27,7 @@ from crowdwise.engines.gradient.trainer import Plan, Trainer
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.registry import CLASSIFIERS
 
-ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 1
+ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 3
 CPU = torch.device("cpu")
 
 
@@ -118,7 +118,7 @@ def one_epoch(n_annotators: int) -> None:
 
 
 def main() -> None:
-    sizes = (1024,)
+    sizes = (256, 1024)
     measured = {size: ratios(size) for size in sizes}
     rows = [["*plain labels (seconds per epoch)*", *(f"{measured[size][0]:.2f}" for size in sizes)]]
     for name in networks():

@@ -28,11 +28,11 @@ def head_with(kind: str, seed: int, n_annotators: int = 3, n_classes: int = 3) -
 
 
 def scores_of(head: CrowdLayerHead, annotator: int, f: np.ndarray) -> list[float]:
-    """The layer of one annotator as the paper writes it; W[l][k] maps class k to label l."""
+    """The layer of one annotator as the paper writes it; the weight [k][l] maps class k to label l."""
     weight = head.weight.detach().numpy()[annotator]
     n_classes = len(f)
     if head.kind == "mw":
-        return [sum(weight[l][k] * f[k] for k in range(n_classes)) for l in range(n_classes)]
+        return [sum(weight[k][l] * f[k] for k in range(n_classes)) for l in range(n_classes)]
     bias = np.zeros(n_classes) if head.bias is None else head.bias.detach().numpy()[annotator]
     return [weight[l] * f[l] + bias[l] for l in range(n_classes)]
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdwise.kernels.mixture import log_mixture, own_matrix_product
+from crowdwise.kernels.mixture import log_mixture, own_log_softmax
 
 
 def literal(f: np.ndarray, table: np.ndarray, position: list[int], entry: list[int]) -> list[float]:
@@ -88,30 +88,54 @@ def test_no_votes_give_an_empty_answer_and_a_zero_gradient(dtype: torch.dtype) -
     assert log_f.grad.abs().sum() == 0
 
 
-# -- the product of every vote with its annotator's matrix ----------------------------------------
+# -- every vote through its annotator's matrix ------------------------------------------------------
 
-# Three busy annotators are laid out by annotator; forty of whom one casts most votes are gathered vote by vote.
-CROWDS = {"laid out": (3, [0, 2, 2, 0, 1, 1, 0]), "gathered": (40, [7, 7, 7, 7, 7, 39, 0]), "one idle": (2, [1, 1, 1])}
-
-
-@pytest.mark.parametrize("crowd", CROWDS)
-def test_every_vote_meets_the_matrix_of_its_annotator(crowd: str) -> None:
-    n_annotators, owner = CROWDS[crowd]
-    values, matrices = drawn(0, len(owner), 3), drawn(1, n_annotators, 4, 3)
-    expected = [
-        [sum(matrices[a, l, k].item() * values[e, k].item() for k in range(3)) for l in range(4)] for e, a in enumerate(owner)
-    ]
-    np.testing.assert_allclose(own_matrix_product(values, matrices, torch.tensor(owner)), expected, rtol=1e-12)
+# Idle annotators, one who casts most votes (several blocks), and enough votes for the compiled loop.
+CROWDS = {"few": (3, 7), "one idle": (2, 3), "many": (5, 60), "compiled": (40, 1_200)}
 
 
-@pytest.mark.parametrize("crowd", CROWDS)
-def test_the_gradient_by_votes_and_by_matrices_is_that_of_finite_differences(crowd: str) -> None:
-    n_annotators, owner = CROWDS[crowd]
-    arguments = drawn(0, len(owner), 3).requires_grad_(), drawn(1, n_annotators, 2, 3).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda values, matrices: own_matrix_product(values, matrices, torch.tensor(owner)), arguments
-    )
+def crowd(name: str) -> tuple[int, list[int], list[int], list[int]]:
+    """Annotators, and (item, annotator, label) of every vote; half of the votes are of annotator 1."""
+    n_annotators, n_votes = CROWDS[name]
+    rng = np.random.default_rng(5)
+    owner = np.where(rng.random(n_votes) < 0.5, 1, rng.integers(n_annotators, size=n_votes))
+    return n_annotators, rng.integers(4, size=n_votes).tolist(), owner.tolist(), rng.integers(2, size=n_votes).tolist()
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_every_vote_meets_the_matrix_of_its_annotator(name: str) -> None:
+    n_annotators, item, owner, label = crowd(name)
+    f, matrices = drawn(0, 4, 3), drawn(1, n_annotators, 3, 2)
+    entry = 2 * torch.tensor(owner) + torch.tensor(label)
+    expected = []
+    for i, a, l in zip(item, owner, label, strict=True):
+        scores = [sum(f[i, k].item() * matrices[a, k, m].item() for k in range(3)) for m in range(2)]
+        expected.append(scores[l] - math.log(sum(math.exp(score) for score in scores)))
+    np.testing.assert_allclose(own_log_softmax(f, matrices, torch.tensor(item), entry), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["few", "one idle", "many"])
+def test_the_gradient_by_items_and_by_matrices_is_that_of_finite_differences(name: str) -> None:
+    n_annotators, item, owner, label = crowd(name)
+    entry = 2 * torch.tensor(owner) + torch.tensor(label)
+    arguments = drawn(0, 4, 3).requires_grad_(), drawn(1, n_annotators, 3, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda f, matrices: own_log_softmax(f, matrices, torch.tensor(item), entry), arguments)
+
+
+def test_scores_far_apart_do_not_overflow() -> None:
+    matrices = torch.tensor([[[500.0, -500.0]]], requires_grad=True)
+    value = own_log_softmax(torch.ones(1, 1), matrices, torch.tensor([0, 0]), torch.tensor([0, 1]))
+    np.testing.assert_array_equal(value.detach(), [0, -1000])
+    value.sum().backward()
+    assert matrices.grad is not None
+    np.testing.assert_array_equal(matrices.grad, [[[-1, 1]]])
 
 
 def test_no_votes_meet_no_matrix() -> None:
-    assert own_matrix_product(drawn(0, 0, 3), drawn(1, 2, 4, 3), torch.zeros(0, dtype=torch.int64)).shape == (0, 4)
+    none = torch.zeros(0, dtype=torch.int64)
+    f = drawn(0, 2, 3).requires_grad_()
+    value = own_log_softmax(f, drawn(1, 2, 3, 4), none, none)
+    assert value.shape == (0,)
+    value.sum().backward()
+    assert f.grad is not None
+    assert f.grad.abs().sum() == 0

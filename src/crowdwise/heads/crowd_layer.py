@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from crowdwise.engines.gradient.batch import Batch
 from crowdwise.engines.gradient.head import Head
-from crowdwise.kernels.mixture import own_matrix_product
+from crowdwise.kernels.mixture import own_log_softmax
 
 __all__ = ["CrowdLayerHead"]
 
@@ -38,28 +38,27 @@ class CrowdLayerHead(Head):
         self.kind = kind
         if kind == "mw":
             eye = torch.eye(n_classes, dtype=dtype).expand(n_annotators, n_classes, n_classes)
-            # softmax(W e_k) = R[k, :] where W[:, k] = log R[k, :]; stored [A, L, K].
-            self.weight = nn.Parameter(eye.clone() if start is None else start.transpose(1, 2).clamp(min=_FLOOR).log().clone())
+            # [A, K, L], the paper's W transposed: the answer to a certain label k is softmax(weight[a, k]).
+            self.weight = nn.Parameter(eye.clone() if start is None else start.clamp(min=_FLOOR).log().clone())
         else:
             self.weight = nn.Parameter(_vector_start(n_annotators, n_classes, dtype, start))
         self.bias = nn.Parameter(torch.zeros(n_annotators, n_classes, dtype=dtype)) if kind == "vwb" else None
 
     def vote_log_prob(self, logits: Tensor, batch: Batch) -> Tensor:
         """Log-softmax of the annotator's layer at the vote, [E_b]."""
-        annotator, label = batch.annotator, batch.label
-        f = logits.softmax(1).index_select(0, batch.position)
+        f = logits.softmax(1)
         if self.kind == "mw":
-            scores = own_matrix_product(f, self.weight, annotator)
-        else:
-            scores = self.weight.index_select(0, annotator) * f
-            if self.bias is not None:
-                scores = scores + self.bias.index_select(0, annotator)
-        return -torch.nn.functional.cross_entropy(scores, label, reduction="none")
+            return own_log_softmax(f, self.weight, batch.position, batch.entry)
+        annotator = batch.annotator
+        scores = self.weight.index_select(0, annotator) * f.index_select(0, batch.position)
+        if self.bias is not None:
+            scores = scores + self.bias.index_select(0, annotator)
+        return -torch.nn.functional.cross_entropy(scores, batch.label, reduction="none")
 
     def confusion(self) -> Tensor:
         """What a certain label is answered with, [A, K, L]."""
         if self.kind == "mw":
-            return self.weight.softmax(1).transpose(1, 2)
+            return self.weight.softmax(2)
         scores = torch.diag_embed(self.weight)
         if self.bias is not None:
             scores = scores + self.bias[:, None, :]

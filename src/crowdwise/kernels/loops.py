@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ability_terms", "add_counts", "add_voted", "easiness_terms", "infer_logs", "infer_products", "infer_voted"]
+__all__ = ["ability_terms", "add_counts", "add_voted", "easiness_terms", "infer_logs", "infer_products", "infer_voted", "ranks"]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
@@ -248,3 +248,14 @@ def easiness_terms(
             sums[n, 0] += value
             sums[n, 1] += slope * s
             sums[n, 2] += curve * s * s
+
+
+@compiled
+def ranks(owner: Integers, first: Integers) -> Integers:
+    """Number the votes of every owner in their order, from ``first[owner]`` on."""
+    following = first.copy()
+    rank = np.empty(len(owner), np.int64)
+    for e in range(len(owner)):
+        rank[e] = following[owner[e]]
+        following[owner[e]] += 1
+    return rank
