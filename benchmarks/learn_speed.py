@@ -26,6 +26,7 @@ from crowdwise.engines.gradient.rows import rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.registry import CLASSIFIERS
+from crowdwise.learn.variational import VariationalClassifier
 
 ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 3
 CPU = torch.device("cpu")
@@ -62,7 +63,7 @@ def plain_epoch(X: torch.Tensor, y: torch.Tensor, spec: dict, size: int) -> floa
 
 
 def crowd_epoch(name: str, X: np.ndarray, votes: Annotations, edges: VoteList, size: int) -> float:
-    estimator = crowdwise.make(name)
+    estimator = crowdwise.make(name, hidden=None, dropout=None)  # the same network for all
     rows = rows_of(X, torch.float32)
     n = votes.n_classes
     start = Start(torch.full((len(X), n), 1 / n), torch.full((votes.n_annotators, n, n), 1 / n), False, torch.float32)
@@ -81,7 +82,9 @@ def crowd_epoch(name: str, X: np.ndarray, votes: Annotations, edges: VoteList, s
 
 
 def networks() -> list[str]:
-    return [name for name, method in CLASSIFIERS.items() if issubclass(method.cls, NeuralClassifier)]
+    """Not those that take turns with inference over the whole crowd, whose rounds deep_bp_speed.py measures."""
+    networks = {name: method.cls for name, method in CLASSIFIERS.items() if issubclass(method.cls, NeuralClassifier)}
+    return [name for name, kind in networks.items() if not issubclass(kind, VariationalClassifier)]
 
 
 def ratios(size: int) -> tuple[float, dict[str, list[float]]]:

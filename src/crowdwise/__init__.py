@@ -46,11 +46,14 @@ _LAZY = {
     "SymNMF": "crowdwise.aggregate.sym_nmf",
     "TensorADMM": "crowdwise.aggregate.tensor_admm",
     "AggNet": "crowdwise.learn.aggnet",
+    "BayesDGC": "crowdwise.learn.bayes_dgc",
     "CCEM": "crowdwise.learn.ccem",
     "COINNet": "crowdwise.learn.coinnet",
     "CrowdLayerMW": "crowdwise.learn.crowd_layer",
     "CrowdLayerVW": "crowdwise.learn.crowd_layer",
     "CrowdLayerVWB": "crowdwise.learn.crowd_layer",
+    "DeepBP": "crowdwise.learn.deep_bp",
+    "DeepMF": "crowdwise.learn.deep_mf",
     "GeoCrowdNetF": "crowdwise.learn.geocrowdnet",
     "GeoCrowdNetW": "crowdwise.learn.geocrowdnet",
     "InstanceConfusion": "crowdwise.learn.instance_confusion",
@@ -100,11 +103,14 @@ if TYPE_CHECKING:
     from crowdwise.annotations import Annotations as Annotations
     from crowdwise.io import read as read
     from crowdwise.learn.aggnet import AggNet as AggNet
+    from crowdwise.learn.bayes_dgc import BayesDGC as BayesDGC
     from crowdwise.learn.ccem import CCEM as CCEM
     from crowdwise.learn.coinnet import COINNet as COINNet
     from crowdwise.learn.crowd_layer import CrowdLayerMW as CrowdLayerMW
     from crowdwise.learn.crowd_layer import CrowdLayerVW as CrowdLayerVW
     from crowdwise.learn.crowd_layer import CrowdLayerVWB as CrowdLayerVWB
+    from crowdwise.learn.deep_bp import DeepBP as DeepBP
+    from crowdwise.learn.deep_mf import DeepMF as DeepMF
     from crowdwise.learn.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
     from crowdwise.learn.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
     from crowdwise.learn.instance_confusion import InstanceConfusion as InstanceConfusion

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import counts_of
 from crowdwise.encode import series_of
+from crowdwise.errors import SettingError
 from crowdwise.explain import Explanation, explain
 from crowdwise.kernels.numerics import best_class, segment_sum
 
@@ -117,6 +118,20 @@ class Result:
         mean = self.concentration / total
         return np.asarray(np.sqrt(mean * (1 - mean) / (total + 1)))
 
+    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L].
+
+        An entry of a Dirichlet row has a Beta distribution: ``concentration[k, l]`` against the rest of the row.
+        """
+        from scipy.special import betaincinv
+
+        if not 0 < level < 1:
+            raise SettingError(f"level must be between 0 and 1; got {level!r}")
+        own = self.concentration
+        rest = np.maximum(own.sum(axis=2, keepdims=True) - own, 1e-12)
+        low, high = (np.asarray(betaincinv(own, rest, (1 + sign * level) / 2)) for sign in (-1, 1))
+        return low, high
+
     @property
     def accuracy(self) -> Floats:
         """Probability that an annotator is right on an item drawn from the class prior, [A]."""
@@ -162,10 +177,11 @@ class Result:
         )
 
     def confusion_frame(self) -> pl.DataFrame:
-        """Every confusion entry as a row: annotator, true, observed, probability and its sd."""
+        """Every confusion entry as a row: annotator, true, observed, probability, its sd and its 95 % interval."""
         n_annotators, n_classes, _ = self.confusion.shape
         a, k, observed = (index.ravel() for index in np.indices((n_annotators, n_classes, n_classes)))
         classes = series_of(self.votes.classes)
+        low, high = self.confusion_interval()
         return pl.DataFrame(
             {
                 "annotator": series_of(self.votes.annotators)[a],
@@ -173,6 +189,8 @@ class Result:
                 "observed": classes[observed],
                 "probability": self.confusion.ravel(),
                 "sd": self.confusion_sd.ravel(),
+                "low": low.ravel(),
+                "high": high.ravel(),
             }
         )
 

@@ -41,11 +41,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
+from crowdwise.annotations import Annotations
 from crowdwise.annotators.messages import BeliefMessages
 from crowdwise.annotators.protocol import sum_by_annotator
 from crowdwise.engines.alternate import Fit
@@ -92,13 +94,12 @@ class BeliefPropagation(IterativeAggregator):
     name: ClassVar[str] = "belief-propagation"
 
     def _fit(self, problem: Problem) -> Fit:
-        done = self._alternate(problem, problem.marginals(), self._annotators(problem))
-        self._warn_if_coarse(problem, done.annotators)
+        done = self._alternate(problem, problem.marginals(), self._annotators(problem.votes, problem.history))
+        self._warn_if_coarse(problem.votes, done.annotators)
         return done
 
-    def _warn_if_coarse(self, problem: Problem, annotators: BeliefMessages) -> None:
+    def _warn_if_coarse(self, votes: Annotations, annotators: BeliefMessages) -> None:
         """Draws of the prior may be too few to tell what an annotator with many votes is like."""
-        votes = problem.votes
         if len(annotators.rule_ptr) > 2 or annotators.node.ndim < 3 or not isinstance(self.worker_prior, str):
             return
         coarse = annotators.effective_nodes()[votes.annotator] < _FEW_NODES
@@ -110,13 +111,13 @@ class BeliefPropagation(IterativeAggregator):
                 stacklevel=4,
             )
 
-    def _annotators(self, problem: Problem) -> BeliefMessages:
+    def _annotators(self, votes: Annotations, history: NDArray[np.float64] | None, rounds: int | None = None) -> BeliefMessages:
+        """The model before the first round; `rounds` are those to foresee, by default what fits usually need."""
         if self.damping >= 1:
             raise SettingError(f"{type(self).__name__}: damping must be below 1; got {self.damping!r}")
         samples: Any = self.samples
         if samples is not None and not (isinstance(samples, Integral) and int(samples) >= 1):
             raise SettingError(f"{type(self).__name__}: samples must be a whole number of at least 1; got {self.samples!r}")
-        votes, history = problem.votes, problem.history
         degree = sum_by_annotator(votes, np.ones(votes.n_votes))
         if history is not None:
             degree = degree + history.sum(axis=(1, 2))
@@ -129,7 +130,7 @@ class BeliefPropagation(IterativeAggregator):
         terms = float((votes.votes_per_annotator * size_a).sum())
         announce(
             self.name,
-            operations=terms * (2 * states + 30) * min(self.max_iter, _USUAL_ROUNDS) * self.restarts,
+            operations=terms * (2 * states + 30) * (rounds or min(self.max_iter, _USUAL_ROUNDS) * self.restarts),
             memory=8.0 * (3 * votes.n_votes * states + 3 * float(size_a.sum())),
             advice="use family='one-coin', fewer samples, or mean-field",
         )

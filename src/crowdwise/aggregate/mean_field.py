@@ -26,17 +26,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
+from crowdwise.annotations import Annotations
 from crowdwise.annotators.atoms import AtomMixture
 from crowdwise.annotators.beta import BetaAccuracy
 from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.annotators.protocol import AnnotatorModel
 from crowdwise.engines.alternate import Fit
-from crowdwise.priors.abilities import FAMILIES, AbilityPrior, ability_prior, expand_accuracy, node_rules
+from crowdwise.priors.abilities import FAMILIES, ability_prior, expand_accuracy, node_rules
 
 __all__ = ["MeanField"]
 
@@ -57,14 +59,14 @@ class MeanField(IterativeAggregator):
     name: ClassVar[str] = "mean-field"
 
     def _fit(self, problem: Problem) -> Fit:
-        prior = ability_prior(self.worker_prior, self.worker_weights, problem.votes.n_classes)
-        return self._alternate(problem, problem.marginals(), self._annotators(problem, prior))
+        return self._alternate(problem, problem.marginals(), self._annotators(problem.votes, problem.history))
 
-    def _annotators(self, problem: Problem, prior: AbilityPrior) -> AnnotatorModel:
-        votes, history = problem.votes, problem.history
+    def _annotators(self, votes: Annotations, history: NDArray[np.float64] | None) -> AnnotatorModel:
+        """The model before any vote of these."""
         n_annotators, n_classes = votes.n_annotators, votes.n_classes
+        prior = ability_prior(self.worker_prior, self.worker_weights, n_classes)
         if prior.atoms is not None:
-            (rule,), _ = node_rules(prior, self.family, n_classes, np.zeros(0), "auto", None, problem.rng)
+            (rule,), _ = node_rules(prior, self.family, n_classes, np.zeros(0), "auto", None, np.random.default_rng(0))
             table = rule.node if rule.node.ndim == 3 else expand_accuracy(rule.node[:, None], n_classes)
             return AtomMixture.start(table, rule.log_weight, history, n_annotators)
         if self.family == "confusion":

@@ -47,6 +47,15 @@ class ResultViews:
         return self._fitted().confusion
 
     @property
+    def concentration_(self) -> Floats:
+        """Dirichlet parameters of every confusion row, [A, K, L]: the model's, or those of expected counts."""
+        return self._fitted().concentration
+
+    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L]."""
+        return self._fitted().confusion_interval(level)
+
+    @property
     def prior_(self) -> Floats:
         """Share of each class, [K]."""
         return self._fitted().class_prior

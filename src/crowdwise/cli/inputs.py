@@ -109,18 +109,34 @@ def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
 
 def settings_of(options: MethodOptions, fields: list[str]) -> dict[str, Any]:
     """Settings from --set, --seed and --class-prior."""
-    settings = seeded_settings(options.set, options.seed, fields)
+    settings = seeded_settings(options.set, options.seed, fields, options.worker_prior)
     if options.class_prior is not None:
         settings["class_prior"] = _class_prior(options.class_prior)
     return settings
 
 
-def seeded_settings(pairs: list[str] | None, seed: int | None, fields: list[str]) -> dict[str, Any]:
-    """Settings from --set and --seed; a seed is nothing to methods that draw no numbers."""
+def seeded_settings(
+    pairs: list[str] | None, seed: int | None, fields: list[str], worker_prior: str | None = None
+) -> dict[str, Any]:
+    """Settings from --set, --worker-prior and --seed; a seed is nothing to methods that draw no numbers."""
     settings = parse_settings(pairs)
+    if worker_prior is not None:
+        from crowdwise.priors.abilities import ability_prior
+
+        if "worker_prior" not in fields:
+            raise SettingError(f"--worker-prior: this method has no such prior; {', '.join(_WITH_WORKER_PRIOR)} have")
+        try:
+            ability_prior(worker_prior, None, 2)
+        except SettingError as problem:
+            raise SettingError(f"--worker-prior: {problem}") from None
+        settings["worker_prior"] = worker_prior
     if seed is not None and "random_state" in fields:
         settings["random_state"] = seed
     return settings
+
+
+# A test compares them with the settings of all methods.
+_WITH_WORKER_PRIOR = ("belief-propagation", "mean-field", "bayes-dgc", "deep-mf", "deep-bp")
 
 
 def _class_prior(text: str) -> Any:

@@ -85,6 +85,9 @@ class ReadOptions:
     ] = False
 
 
+WORKER_PRIOR = "What annotators are like before any vote: beta:2,1, dir:2,1 or spammer-hammer:0.5. Bayesian methods only."
+
+
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
     """Which method to run, and what is known beside the votes."""
@@ -101,6 +104,7 @@ class MethodOptions:
         str | None,
         _method("--class-prior", metavar="PRIOR", help="learn, uniform, or one share per class such as 0.2,0.8."),
     ] = None
+    worker_prior: Annotated[str | None, _method("--worker-prior", metavar="PRIOR", help=WORKER_PRIOR)] = None
     gold: Annotated[Path | None, _method("--gold", metavar="FILE", help="Known labels of some items: item, label.")] = None
     history: Annotated[
         Path | None,

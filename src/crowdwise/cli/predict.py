@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,8 @@ def run(
     given = None if votes is None else _votes_on(estimator, rows, votes, read, quiet)
     probabilities = _probabilities(estimator, X, given)
     frame = _table(estimator, rows, probabilities, given)
+    if getattr(estimator.model_, "n_draws", 1) > 1:
+        frame = frame.with_columns(disagreement=_disagreement(estimator, X))
     measured = {} if truth is None else _measured(estimator, rows, probabilities, truth)
     if output is None and not as_json and sys.stdout.isatty():
         emit(frame.select(name for name in ("item", "label", "confidence", "n_votes") if name in frame.columns), None, "item")
@@ -122,20 +125,25 @@ def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions, quie
 
 
 def _probabilities(estimator: Any, X: Any, votes: Annotations | None) -> Any:
-    """[N, K]; a memory-mapped array is read a part at a time."""
+    """[N, K]."""
+    return _in_parts(estimator, X, lambda rows, part: estimator.predict_proba(rows, None if votes is None else votes[part]))
+
+
+def _disagreement(estimator: Any, X: Any) -> Any:
+    """How far the networks of an ensemble, or passes with dropout, disagree on each row, [N]."""
+    return _in_parts(estimator, X, lambda rows, part: estimator.uncertainty(rows).disagreement)
+
+
+def _in_parts(estimator: Any, X: Any, answer: Callable[[Any, slice], Any]) -> Any:
+    """What `answer` says of all rows; a memory-mapped array is read a part at a time."""
     import numpy as np
 
     if not isinstance(X, np.memmap):
-        return estimator.predict_proba(X, votes)
+        return answer(X, slice(None))
     parts = [slice(start, start + _CHUNK) for start in range(0, len(X), _CHUNK)]
     # One trained on a table in memory knows the number of its columns and takes such tables.
     table = hasattr(estimator, "n_features_in_")
-    return np.concatenate(
-        [
-            estimator.predict_proba(np.array(X[part]) if table else X[part], None if votes is None else votes[part])
-            for part in parts
-        ]
-    )
+    return np.concatenate([answer(np.array(X[part]) if table else X[part], part) for part in parts])
 
 
 def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) -> dict[str, Any]:

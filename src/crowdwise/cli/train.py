@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import FLAG, FeatureOptions, Json, Output, Quiet, ReadOptions, SpreadsheetSafe, VotesPath
+from crowdwise.cli.options import (
+    FLAG,
+    WORKER_PRIOR,
+    FeatureOptions,
+    Json,
+    Output,
+    Quiet,
+    ReadOptions,
+    SpreadsheetSafe,
+    VotesPath,
+)
 from crowdwise.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
@@ -20,7 +30,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "Example: crowdwise train votes.csv --features X.npz --save model -o labels.csv\n\n"
     "Then: crowdwise predict model --features new.npz -o predicted.csv\n\n"
-    "Settings: crowdwise train votes.csv --features X.npz --method geocrowdnet-f --set epochs=50"
+    "Settings: crowdwise train votes.csv --features X.npz --method geocrowdnet-f --set epochs=50\n\n"
+    "Bayesian: crowdwise train votes.csv --features X.npz --method deep-bp --worker-prior dir:2,1"
 )
 DEFAULT_CLASSIFIER = "ccem"
 _METHOD, _MORE = "Method", "More results"
@@ -49,6 +60,9 @@ class TrainOptions:
             rich_help_panel=_METHOD,
             help="A setting of the method; see crowdwise methods NAME. May be repeated.",
         ),
+    ] = None
+    worker_prior: Annotated[
+        str | None, typer.Option("--worker-prior", metavar="PRIOR", rich_help_panel=_METHOD, help=WORKER_PRIOR)
     ] = None
     seed: Annotated[
         int | None,
@@ -176,7 +190,7 @@ def _build(options: TrainOptions) -> CrowdClassifier:
 
     estimator = make_classifier(options.method or DEFAULT_CLASSIFIER)
     known = list(estimator.get_params(deep=False))
-    given = seeded_settings(options.set, options.seed, known)
+    given = seeded_settings(options.set, options.seed, known, options.worker_prior)
     # Settings of a part, such as classifier__C, are checked by the part.
     for name in (name for name in given if "__" not in name and name not in known):
         raise SettingError(f"{estimator.name} has no setting {name!r}{did_you_mean(name, known)} (it has {', '.join(known)})")

@@ -7,9 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["clamp", "harden"]
+__all__ = ["below_ceiling", "clamp", "harden"]
 
 Floats = NDArray[np.float64]
+
+
+def below_ceiling(log_prob: Floats, ceiling: float) -> Floats:
+    """Bound every probability from above and share the excess evenly among the classes still below, [N, K].
+
+    Takes and returns logs. `ceiling` is at least 1 / K; at most K passes, because each fills a class up.
+    """
+    n_classes = log_prob.shape[1]
+    if ceiling >= 1 or n_classes == 1:
+        return log_prob
+    prob = np.exp(log_prob)
+    for _ in range(n_classes):
+        over = prob > ceiling
+        if not over.any():
+            break
+        prob[over] = ceiling
+        free = prob < ceiling
+        excess = np.maximum(1 - prob.sum(axis=1, keepdims=True), 0)
+        prob += np.where(free, excess / np.maximum(free.sum(axis=1, keepdims=True), 1), 0)
+    return np.asarray(np.log(np.maximum(prob, 1e-300)))
 
 
 def clamp(posterior: Floats, known: NDArray[Any]) -> None:

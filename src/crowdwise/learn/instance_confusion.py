@@ -115,11 +115,15 @@ class InstanceConfusion(NeuralClassifier):
         def keep(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             parts.append(log_item_gate(inputs[0].detach().cpu().double(), direction))
 
+        # The gate is that of the first network, without dropout.
+        alone = replace(model, networks=model.networks[:1], passes=0)
         handle = _last_linear(model.network).register_forward_pre_hook(keep)
         try:
-            log_prob = model.log_prob(features)
+            log_prob = alone.log_prob(features)
         finally:
             handle.remove()
+        if model.n_draws > 1 or model.passes:
+            log_prob = model.log_prob(features)
         # The model first tries a few rows.
         return log_prob, torch.cat(parts)[-len(log_prob) :]
 

@@ -8,6 +8,7 @@ is made again by the user, who passes it to `load`.
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,18 +204,27 @@ def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], networ
             raise SettingError("this model was trained with a built-in network; leave network= out")
         if spec["kind"] not in NETWORKS or spec["n_classes"] != len(estimator.result_.votes.classes):
             raise ValueError(f"no built-in network {spec}")
-        made = build_network(spec)
+        make = partial(build_network, spec)
     elif network is None:
         raise InputError(
             "this model was trained with your own network, which the command line cannot make; "
             "in Python: load(folder, network=make_net)"
         )
     else:
-        made = _own(network)
-    _load_weights(made.to(dtype), tensors, own=spec is None)
-    made.eval()
+        make = partial(_own, network)
     device = _present_device(getattr(estimator, "device", "auto"))
-    return NetworkModel(made.to(device), spec, dtype, device, bool(plain["mixed"]))
+    n_members, made = int(plain.get("members", 1)), []
+    if n_members < 1:
+        raise ValueError(f"{n_members} networks")
+    for number in range(n_members):
+        own = tensors if n_members == 1 else _under(tensors, f"{number}.")
+        _load_weights(module := make().to(dtype), own, own=spec is None)
+        made.append(module.eval().to(device))
+    return NetworkModel(tuple(made), spec, dtype, device, bool(plain["mixed"]), int(plain.get("passes", 0)))
+
+
+def _under(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _own(network: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,44 +13,109 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, rows_of
+from crowdwise.engines.gradient.trainer import seeded
 from crowdwise.errors import InputError, SettingError
 
-__all__ = ["NetworkModel", "check_mixed", "materialised", "suited_rows"]
+__all__ = ["NetworkModel", "Uncertainty", "check_mixed", "materialised", "suited_rows"]
 
 Floats = NDArray[np.float64]
+
+_DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkModel:
-    """A trained backbone."""
+    """Trained backbones: one, or an ensemble; `passes` with dropout left on where it is above 0."""
 
-    network: nn.Module
+    networks: tuple[nn.Module, ...]
     spec: dict[str, Any] | None
     dtype: torch.dtype
     device: torch.device
     mixed: bool = False
+    passes: int = 0
+
+    @property
+    def network(self) -> nn.Module:
+        """The first, or only, one."""
+        return self.networks[0]
+
+    @property
+    def n_draws(self) -> int:
+        """Answers per row that are averaged."""
+        return len(self.networks) * max(self.passes, 1)
+
+    def log_prob(self, features: Any) -> Floats:
+        """Log of the mean probability, [N, K]."""
+        parts = [torch.logsumexp(draws, 0) - math.log(len(draws)) for draws in self.log_draws(features)]
+        return torch.cat(parts).numpy()
 
     @torch.no_grad()
-    def log_prob(self, features: Any) -> Floats:
-        """[N, K]."""
+    def log_draws(self, features: Any) -> Iterator[torch.Tensor]:
+        """Log probabilities by every network and pass, [S, n, K], some rows at a time."""
         rows = rows_of(features, self.dtype)
         rows = suited_rows(self.network, rows, None, self.dtype, self.device)
-        parts = []
-        for index in torch.split(torch.arange(len(rows)), evaluated_at_once(rows)):
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-                logits = self.network(rows.take(index).to(self.device))
-            parts.append(logits.double().log_softmax(1).cpu().numpy())
-        return np.concatenate(parts)
+        for number, index in enumerate(torch.split(torch.arange(len(rows)), evaluated_at_once(rows))):
+            taken = rows.take(index).to(self.device)
+            with seeded(0, number, 0, self.device):
+                yield torch.stack([self._once(network, taken) for network in self.networks for _ in range(max(self.passes, 1))])
+
+    def _once(self, network: nn.Module, rows: torch.Tensor) -> torch.Tensor:
+        if self.passes:
+            for module in network.modules():
+                module.training = isinstance(module, _DROPOUT)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+            logits = network(rows)
+        network.eval()
+        answer: torch.Tensor = logits.double().log_softmax(1).cpu()
+        return answer
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Weights by name, and how to rebuild the module."""
-        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.network.state_dict().items()}
+        """Weights by name (of several networks by number and name), and how to rebuild the modules."""
+        arrays = {
+            (f"{number}." if len(self.networks) > 1 else "") + name: tensor.detach().cpu().numpy()
+            for number, network in enumerate(self.networks)
+            for name, tensor in network.state_dict().items()
+        }
         return arrays, {
             "kind": "network",
             "spec": self.spec,
             "dtype": str(self.dtype).removeprefix("torch."),
             "mixed": self.mixed,
+            "members": len(self.networks),
+            "passes": self.passes,
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """How sure a classifier is of rows, and how far its networks or passes agree.
+
+    Attributes
+    ----------
+    probability, sd : [N, K]
+        Mean and standard deviation of the class probabilities over networks and passes.
+    entropy : [N]
+        Of the mean, in nats: all doubt, whatever it comes from.
+    disagreement : [N]
+        Entropy less the mean entropy of the single answers (mutual information): doubt that more data could remove.
+    """
+
+    probability: Floats
+    sd: Floats
+    entropy: Floats
+    disagreement: Floats
+
+    @classmethod
+    def of(cls, model: NetworkModel, features: Any) -> Uncertainty:
+        """Evaluate the model's networks and passes on rows."""
+        parts: list[tuple[torch.Tensor, ...]] = []
+        for log_draws in model.log_draws(features):
+            draws = log_draws.exp()
+            mean = draws.mean(0)
+            entropy = -torch.special.xlogy(mean, mean).sum(1)
+            single = -(draws * log_draws.clamp(min=-700)).sum(2).mean(0)
+            parts.append((mean, draws.std(0, correction=0), entropy, (entropy - single).clamp(min=0)))
+        return cls(*(torch.cat(column).numpy() for column in zip(*parts, strict=True)))
 
 
 def suited_rows(network: nn.Module, rows: Rows, n_classes: int | None, dtype: torch.dtype, device: torch.device) -> Rows:

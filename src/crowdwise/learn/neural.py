@@ -33,10 +33,12 @@ from crowdwise.heads.confusion import identity_confusion
 from crowdwise.heads.targets import WarmStart
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.environment import check_checkpoint, device_of, seed_of
-from crowdwise.learn.network_model import NetworkModel, check_mixed, materialised, suited_rows
+from crowdwise.learn.features import checked_features
+from crowdwise.learn.network_model import NetworkModel, Uncertainty, check_mixed, materialised, suited_rows
 from crowdwise.learn.start import start_confusion, start_posterior
 
 if TYPE_CHECKING:
+    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import Progress
 
 __all__ = ["NetworkModel", "NeuralClassifier", "Start"]
@@ -46,6 +48,8 @@ Integers = NDArray[np.int64]
 
 # Entries of X up to which float64 input is trained in float64: too few for the speed to matter.
 _SMALL = 1_000_000
+# Between the seeds of an ensemble's networks: far enough that runs with neighbouring seeds share none.
+_NEXT_MEMBER = 2**20
 # Rows that tell the data of a checkpoint from others.
 _COMPARED = 1024
 
@@ -84,6 +88,9 @@ class NeuralClassifier(CrowdClassifier):
     dropout: float | None = setting(
         None, "Dropout of the built-in networks; by default 0.5 (MLP) or 0.25 (CNN).", low=0, optional=True
     )
+    hidden: int | None = setting(
+        None, "Hidden units of the built-in MLP; by default sized from the number of rows.", low=1, whole=True, optional=True
+    )
     epochs: int = setting(100, "Most passes over the items.", low=1, whole=True)
     batch_size: int = setting(128, "Items per step.", low=1, whole=True)
     learning_rate: float = setting(1e-3, "Rate of the network.", above=0)
@@ -108,6 +115,12 @@ class NeuralClassifier(CrowdClassifier):
     validation: float = setting(0.1, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
     patience: int = setting(20, "Epochs without a better held-out score before training stops.", low=1, whole=True)
     refit: bool = setting(True, "After early stopping, train anew on all items for the number of epochs it found best.")
+    members: int = setting(
+        1, "Networks trained from different seeds, whose probabilities are averaged: a deep ensemble.", low=1, whole=True
+    )
+    dropout_passes: int = setting(
+        0, "Passes with dropout left on that are averaged in predictions (MC dropout); 0 for none.", low=0, whole=True
+    )
     class_weight: Any = setting(None, 'None, "balanced", or class -> weight: weights items for imbalance.', free=True)
     precision: str = setting(
         "auto", "float32, float64, mixed (bfloat16 network), or auto.", choices=("auto", "float32", "float64", "mixed")
@@ -129,15 +142,15 @@ class NeuralClassifier(CrowdClassifier):
             if (getattr(self, share) or 0) >= 1:
                 raise SettingError(f"{share} must be below 1, or nothing is left to train; got {getattr(self, share)!r}")
         check_checkpoint(self.checkpoint, self.random_state)
-        seed = Group().same_number(seed_of(self.random_state))
+        first_seed = Group().same_number(seed_of(self.random_state))
         rows = rows_of(features, dtype)
-        posterior = start_posterior(votes, self.init)
+        posterior = self._start_posterior(votes)
         start = self._start(votes, posterior, dtype)
         votes_of_items = VoteList(votes, dtype, device, self._item_weight(votes, posterior))
         known = None if votes.gold is None else torch.as_tensor(votes.gold.astype(np.int64), device=device)
         fingerprint = "" if self.checkpoint is None else self._fingerprint(rows, votes)
 
-        def run(train: Integers, held_out: Integers, epochs: int, stage: str) -> tuple[Trainer, dict[str, Any] | None]:
+        def run(seed: int, train: Integers, held_out: Integers, epochs: int, stage: str) -> tuple[Trainer, Any]:
             with seeded(seed, -1, 0, device):
                 network, spec = self._network(rows, votes.n_classes, dtype)
                 suited = suited_rows(network, rows, votes.n_classes, dtype, torch.device("cpu"))
@@ -175,33 +188,59 @@ class NeuralClassifier(CrowdClassifier):
             trainer.run(progress)
             return trainer, spec
 
-        train, held_out = self._split(votes, seed)
-        trainer, spec = run(train, held_out, self.epochs, "")
-        history = trainer.history
-        if self.refit and len(held_out):
-            trainer, spec = run(np.sort(np.concatenate([train, held_out])), held_out[:0], history.best + 1, ".refit")
-        self.history_ = {"loss": history.loss, "held_out": history.held_out, "best_epoch": history.best + 1}
-        self.network_ = trainer.network
-        self.head_ = trainer.head.head if isinstance(trainer.head, WarmStart) else trainer.head
+        trainers, stages = [], []
+        for member in range(self.members):
+            seed, name = first_seed + member * _NEXT_MEMBER, f".member{member}" if member else ""
+            train, held_out = self._split(votes, seed)
+            trainer, spec = run(seed, train, held_out, self.epochs, name)
+            history = trainer.history
+            if self.refit and len(held_out):
+                everything = np.sort(np.concatenate([train, held_out]))
+                trainer, spec = run(seed, everything, held_out[:0], history.best + 1, f"{name}.refit")
+            trainers.append(trainer)
+            stages += [name, f"{name}.refit"]
+            if member == 0:
+                first = history
+        self.history_ = {"loss": first.loss, "held_out": first.held_out, "best_epoch": first.best + 1}
+        self.network_ = trainers[0].network
+        heads = [trainer.head.head if isinstance(trainer.head, WarmStart) else trainer.head for trainer in trainers]
+        self.head_ = heads[0]
         if self.checkpoint is not None:
-            for stage in ("", ".refit"):
+            for stage in stages:
                 Path(f"{self.checkpoint}{stage}").unlink(missing_ok=True)
-        with torch.no_grad():
-            confusion = self.head_.confusion().double().cpu().numpy()
+        model = NetworkModel(tuple(t.network for t in trainers), spec, dtype, device, mixed, self.dropout_passes)
+        log_prob = model.log_prob(features)
+        annotators, log_prior = self._inferred(votes, log_prob, heads)
         return Learned(
-            model=NetworkModel(trainer.network, spec, dtype, device, mixed),
-            annotators=point_confusion(confusion, votes),
-            trace={"votes": -np.asarray(history.loss)},
-            n_iter=len(history.loss),
-            converged=history.stopped_early,
+            model=model,
+            annotators=annotators,
+            trace={"votes": -np.asarray(first.loss)},
+            n_iter=len(first.loss),
+            converged=first.stopped_early,
+            log_prior=log_prior,
         )
+
+    def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
+        """The annotators, and what is known of the items before their votes, [N, K]; of an ensemble, the mean matrices."""
+        with torch.no_grad():
+            confusion = torch.stack([head.confusion().double().cpu() for head in heads]).mean(0).numpy()
+        return point_confusion(confusion, votes), log_prob
+
+    def uncertainty(self, X: Any) -> Uncertainty:
+        """How sure the classifier is of rows, and how far its networks (`members`) or passes (`dropout_passes`) agree."""
+        self._fitted()
+        model = self.model_
+        assert isinstance(model, NetworkModel)
+        if model.n_draws == 1:
+            raise SettingError("one network answers once; fit with members=5 (an ensemble) or dropout_passes=20 (MC dropout)")
+        return Uncertainty.of(model, checked_features(self, X, fitting=False, images=self._accepts_images))
 
     # -- parts ---------------------------------------------------------------------------------
 
     def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
         """The backbone and, for a built-in one, the plain values that rebuild it."""
         if isinstance(self.network, str):
-            spec = default_spec(self.network, rows, n_classes, self.dropout)
+            spec = default_spec(self.network, rows, n_classes, self.dropout, self.hidden)
             return materialised(build_network(spec, rows), rows).to(dtype), spec
         if not callable(self.network):
             raise SettingError(f"network must be a name, a torch module or a function that makes one; got {self.network!r}")
@@ -210,6 +249,9 @@ class NeuralClassifier(CrowdClassifier):
         if not isinstance(made, nn.Module):
             raise SettingError(f"network must be a torch module or a function that makes one; it made a {type(made).__name__}")
         return materialised(made, rows).to(dtype), None
+
+    def _start_posterior(self, votes: Annotations) -> Floats:
+        return start_posterior(votes, self.init)
 
     def _start(self, votes: Annotations, posterior: Floats, dtype: torch.dtype) -> Start:
         identity = isinstance(self.init, str) and self.init == "identity"

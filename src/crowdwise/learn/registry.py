@@ -135,6 +135,30 @@ CLASSIFIERS: dict[str, Method] = {
             _NETWORK,
             "Zhang et al. (2020)",
         ),
+        _line(
+            "bayes-dgc",
+            "bayes_dgc:BayesDGC",
+            "network, Dirichlet class shares and confusion rows, by natural gradients",
+            "Bayesian with a network",
+            _NETWORK,
+            "Li, Huang and Chen (2021)",
+        ),
+        _line(
+            "deep-mf",
+            "deep_mf:DeepMF",
+            "network as prior, annotators by mean field",
+            "Bayesian with a network",
+            _NETWORK,
+            "Kim et al. (2022)",
+        ),
+        _line(
+            "deep-bp",
+            "deep_bp:DeepBP",
+            "network as prior, annotators summed out by messages",
+            "Bayesian with a network",
+            _NETWORK,
+            "Kim et al. (2022)",
+        ),
     )
 }
 

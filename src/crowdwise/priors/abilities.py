@@ -3,7 +3,8 @@
 A prior is written as
 
     "beta:R,W"            accuracy ~ Beta(R, W), wrong answers uniform over the other classes
-    "dirichlet:R,W"       a row of the confusion matrix ~ Dirichlet: R on the diagonal, W spread over the K - 1 wrong labels
+    "dirichlet:R,W"       a row of the confusion matrix ~ Dirichlet: R on the diagonal, W spread over the K - 1 wrong
+                          labels; also "dir:R,W"
     "spammer-hammer:S"    accuracy 0.9 with probability S, guessing (1 / K) otherwise; "spammer-hammer:S,ACCURACY"
     an array              draws of accuracies [S], of accuracies by class [S, K] or of confusion matrices [S, K, K]
 
@@ -172,6 +173,7 @@ def _from_uniforms(prior: AbilityPrior, uniform: Floats, n_classes: int) -> Floa
 
 def _named(text: str, n_classes: int) -> AbilityPrior:
     kind, _, rest = text.partition(":")
+    kind = "dirichlet" if kind == "dir" else kind
     try:
         numbers = [float(part) for part in rest.split(",")]
     except ValueError:

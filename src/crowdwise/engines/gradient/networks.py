@@ -57,12 +57,12 @@ class Standardise(nn.Module):
         return (rows.to(self.mean.dtype) - self.mean.reshape(shape)) / self.scale.reshape(shape)
 
 
-def default_spec(kind: str, rows: Rows, n_classes: int, dropout: float | None) -> dict[str, Any]:
+def default_spec(kind: str, rows: Rows, n_classes: int, dropout: float | None, hidden: int | None = None) -> dict[str, Any]:
     """Plain values from which `build_network` makes a network for these rows: what a saved model keeps."""
     if kind == "auto":
         kind = "cnn" if len(rows.shape) == 3 else "mlp"
     # A power of two near the root of the number of rows: enough to fit, too little to memorise at once.
-    width = 2 ** min(9, max(6, round(math.log2(max(len(rows), 2)) / 2)))
+    width = hidden or 2 ** min(9, max(6, round(math.log2(max(len(rows), 2)) / 2)))
     return {"kind": kind, "shape": list(rows.shape), "n_classes": n_classes, "width": width, "dropout": dropout}
 
 

@@ -1,0 +1,161 @@
+"""Variational Bayes in minibatches: Dirichlet posteriors over confusion matrices and class shares, beside a network.
+
+For the items of a batch, with the posteriors Dir(alpha) of the shares and Dir(beta_ak) of the rows as they are:
+
+    log q_nk = E log d_k + log f(x_n)_k [- log mean f_k] + sum_e E log R[a_e, k, y_e] + const
+    loss     = - sum_k q_nk log f(x_n)_k                    the network's step, by backprop
+    beta     = (1 - rate) beta + rate (beta0 + N / B  counts of the batch under q)        alpha likewise
+
+The last line is a step along the natural gradient of the bound, which in the natural parameters of a
+Dirichlet is "prior plus expected counts minus what it is"; over all items and with rate 1 it is the
+exact coordinate update. Memoised (rate None), the counts of the batch replace those that the same items
+had before, so beta is exact at all times: the steps need no rate, and no step lowers the bound.
+
+Symbols
+-------
+prior_rk, count_rk : [A * L, K]   Dirichlet parameters before any vote, and expected counts; rows as `Batch.entry`
+share_k : [K]                     expected items of each class
+q_nk : [N, K]                     labels as last inferred (memoised)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdwise.annotators.confusion import DirichletConfusion
+from crowdwise.annotators.protocol import counts_of
+from crowdwise.engines.gradient.batch import Batch
+from crowdwise.engines.gradient.head import Head
+from crowdwise.heads.targets import soft_cross_entropy
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["DirichletHead"]
+
+# Weight of a batch in the running mean of the network's probabilities.
+_MEMORY = 0.05
+# Step sizes of the schedule: (1 + step) ** -_FORGETTING, which sums to infinity while its squares do not.
+_FORGETTING = 0.7
+
+
+class DirichletHead(Head):
+    """BayesDGC's factors beside the network.
+
+    Parameters
+    ----------
+    votes : Annotations
+        The votes that teach.
+    prior_lk : [L, K]
+        Dirichlet parameters of a confusion matrix before any vote.
+    alpha0 : float
+        Dirichlet parameter of every class share.
+    posterior : [N, K]
+        Where to start.
+    memoised : bool
+        Exact counts of all items; else steps along the natural gradient.
+    rate : float or None
+        Their size; None lets it fall from 1.
+    balanced : bool
+        Divide f by its mean, so that class shares, which f has learned too, count once.
+    """
+
+    prior_rk: Tensor
+    count_rk: Tensor
+    share_k: Tensor
+    q_nk: Tensor
+    known: Tensor
+    mean_k: Tensor
+    n_steps: Tensor
+
+    def __init__(
+        self,
+        votes: Annotations,
+        prior_lk: np.ndarray,
+        alpha0: float,
+        posterior: Tensor,
+        *,
+        memoised: bool = True,
+        rate: float | None = None,
+        balanced: bool = False,
+    ) -> None:
+        super().__init__()
+        n_annotators, n_classes = votes.n_annotators, votes.n_classes
+        self.alpha0, self.memoised, self.rate, self.balanced = alpha0, memoised, rate, balanced
+        self.n_classes = n_classes
+        taught = votes.votes_per_item > 0
+        if votes.gold is not None:
+            taught = taught | (votes.gold >= 0)
+        self.n_taught = int(taught.sum())
+        start = posterior.double().cpu().numpy() * taught[:, None]
+        counts = counts_of(votes, start).reshape(n_annotators * n_classes, n_classes)
+        self.register_buffer("prior_rk", torch.tensor(np.tile(prior_lk, (n_annotators, 1))))
+        self.register_buffer("count_rk", torch.from_numpy(counts))
+        self.register_buffer("share_k", torch.from_numpy(start.sum(axis=0)))
+        self.register_buffer("q_nk", torch.from_numpy(start))
+        self.register_buffer("mean_k", torch.full((n_classes,), 1 / n_classes, dtype=torch.float64))
+        self.register_buffer("n_steps", torch.zeros((), dtype=torch.int64))
+        gold = np.full(votes.n_items, -1) if votes.gold is None else votes.gold
+        self.register_buffer("known", torch.from_numpy(gold.astype(np.int64)))
+
+    @property
+    def alpha(self) -> Tensor:
+        """Dirichlet parameters of the class shares, [K]."""
+        return self.alpha0 + self.share_k
+
+    def loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Infer the labels of the batch, move the Dirichlets, and train the network on the labels."""
+        with torch.no_grad():
+            log_f = logits.detach().double().log_softmax(1)
+            own = batch.weight.double() / batch.item_weight.double().clamp(min=1e-30).index_select(0, batch.position)
+            q = self._labels(log_f, batch, own)
+            self._move(q, batch, own)
+            self.mean_k.lerp_(log_f.exp().mean(0), _MEMORY)
+            self.n_steps += 1
+        return soft_cross_entropy(logits, q.to(logits.dtype), batch.item_weight)
+
+    def _labels(self, log_f: Tensor, batch: Batch, weight: Tensor) -> Tensor:
+        """q of the batch, [B, K]."""
+        beta = self.prior_rk.index_select(0, batch.entry) + self.count_rk.index_select(0, batch.entry)
+        total = (self.prior_rk + self.count_rk).view(-1, self.n_classes, self.n_classes).sum(1).digamma_()
+        evidence = beta.digamma_() - total.index_select(0, batch.annotator)
+        q = (self.log_shares() + log_f + batch.sum_by_item(evidence * weight[:, None])).softmax(1)
+        known = self.known.index_select(0, batch.rows)
+        given = torch.nn.functional.one_hot(known.clamp(min=0), self.n_classes).to(q.dtype)
+        return torch.where((known >= 0)[:, None], given, q)
+
+    def log_shares(self) -> Tensor:
+        """What is known of a label before features and votes, as `f` enters it, [K]."""
+        log_d = self.alpha.digamma() - self.alpha.sum().digamma()
+        return log_d - self.mean_k.clamp(min=1e-12).log() if self.balanced else log_d
+
+    def _move(self, q: Tensor, batch: Batch, weight: Tensor) -> None:
+        if self.memoised:
+            change = q - self.q_nk.index_select(0, batch.rows)
+            self.count_rk.index_add_(0, batch.entry, change.index_select(0, batch.position) * weight[:, None])
+            # Differences of expected counts may leave -1e-17 where nothing is left.
+            self.count_rk.clamp_(min=0)
+            self.share_k += change.sum(0)
+            self.q_nk[batch.rows] = q
+            return
+        rate = float(self.n_steps + 1) ** -_FORGETTING if self.rate is None else self.rate
+        counts = torch.zeros_like(self.count_rk)
+        counts.index_add_(0, batch.entry, q.index_select(0, batch.position) * weight[:, None])
+        scale = self.n_taught / len(batch.rows)
+        self.count_rk.lerp_(counts * scale, rate)
+        self.share_k.lerp_(q.sum(0) * scale, rate)
+
+    def confusion(self) -> Tensor:
+        """Posterior mean, [A, K, L]."""
+        beta = (self.prior_rk + self.count_rk).view(-1, self.n_classes, self.n_classes)
+        return (beta / beta.sum(1, keepdim=True)).transpose(1, 2)
+
+    def annotators(self) -> DirichletConfusion:
+        """The Dirichlets as engine 1 knows them."""
+        shape = (-1, self.n_classes, self.n_classes)
+        prior = self.prior_rk.view(shape).cpu().numpy()
+        return DirichletConfusion(prior[:1], (self.prior_rk + self.count_rk).view(shape).cpu().numpy())
