@@ -59,6 +59,8 @@ _LAZY = {
     "InstanceConfusion": "crowdwise.learn.instance_confusion",
     "MaxMIG": "crowdwise.learn.maxmig",
     "Raykar": "crowdwise.learn.raykar",
+    "SVGP": "crowdwise.learn.svgpcr",
+    "SVGPCR": "crowdwise.learn.svgpcr",
     "TraceReg": "crowdwise.learn.trace_reg",
     "TwoStage": "crowdwise.learn.two_stage",
     "Yan": "crowdwise.learn.yan",
@@ -118,6 +120,8 @@ if TYPE_CHECKING:
     from crowdwise.learn.maxmig import MaxMIG as MaxMIG
     from crowdwise.learn.raykar import Raykar as Raykar
     from crowdwise.learn.registry import make as make
+    from crowdwise.learn.svgpcr import SVGP as SVGP
+    from crowdwise.learn.svgpcr import SVGPCR as SVGPCR
     from crowdwise.learn.trace_reg import TraceReg as TraceReg
     from crowdwise.learn.two_stage import TwoStage as TwoStage
     from crowdwise.learn.yan import Yan as Yan

@@ -136,7 +136,7 @@ def seeded_settings(
 
 
 # A test compares them with the settings of all methods.
-_WITH_WORKER_PRIOR = ("belief-propagation", "mean-field", "bayes-dgc", "deep-mf", "deep-bp")
+_WITH_WORKER_PRIOR = ("belief-propagation", "mean-field", "bayes-dgc", "deep-mf", "deep-bp", "svgpcr", "svgp")
 
 
 def _class_prior(text: str) -> Any:

@@ -52,8 +52,8 @@ class DirichletHead(Head):
         The votes that teach.
     prior_lk : [L, K]
         Dirichlet parameters of a confusion matrix before any vote.
-    alpha0 : float
-        Dirichlet parameter of every class share.
+    alpha0 : float or None
+        Dirichlet parameter of every class share; None where class shares have no part of their own.
     posterior : [N, K]
         Where to start.
     memoised : bool
@@ -76,7 +76,7 @@ class DirichletHead(Head):
         self,
         votes: Annotations,
         prior_lk: np.ndarray,
-        alpha0: float,
+        alpha0: float | None,
         posterior: Tensor,
         *,
         memoised: bool = True,
@@ -105,7 +105,7 @@ class DirichletHead(Head):
     @property
     def alpha(self) -> Tensor:
         """Dirichlet parameters of the class shares, [K]."""
-        return self.alpha0 + self.share_k
+        return (self.alpha0 or 0.0) + self.share_k
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Infer the labels of the batch, move the Dirichlets, and train the network on the labels."""
@@ -130,6 +130,8 @@ class DirichletHead(Head):
 
     def log_shares(self) -> Tensor:
         """What is known of a label before features and votes, as `f` enters it, [K]."""
+        if self.alpha0 is None:
+            return torch.zeros_like(self.share_k)
         log_d = self.alpha.digamma() - self.alpha.sum().digamma()
         return log_d - self.mean_k.clamp(min=1e-12).log() if self.balanced else log_d
 

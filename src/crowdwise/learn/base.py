@@ -140,7 +140,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         who = positions(votes.annotators, result.votes.annotators)
         posterior = np.zeros((votes.n_items, votes.n_classes))
-        self._annotators_on(features, who).infer(votes, self._before_votes(log_prob), np.empty(0, np.int16), posterior)
+        self._annotators_on(features, who).infer(votes, self._prior(votes, log_prob), np.empty(0, np.int16), posterior)
         return posterior
 
     def predict(self, X: Any, votes: Any = None) -> NDArray[Any]:
@@ -162,13 +162,17 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         features = checked_features(self, X, fitting=False, images=self._accepts_images)
         log_prob = self.model_.log_prob(features)
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
-        evidence, _ = model.infer(votes, self._before_votes(log_prob), np.empty(0, np.int16), np.zeros_like(log_prob))
+        evidence, _ = model.infer(votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob))
         mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
         return evidence / mass if mass > 0 else 0.0
 
     def _before_votes(self, log_prob: Floats) -> Floats:
         """What the classifier's answer, [N, K], counts for where there are votes too."""
         return log_prob
+
+    def _prior(self, votes: Annotations, log_prob: Floats) -> Floats:
+        """What is known of the items before their votes; the classifier's own answer where there are none."""
+        return np.where((votes.votes_per_item > 0)[:, None], self._before_votes(log_prob), log_prob)
 
     def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> AnnotatorModel:
         """The annotators' part for new rows; a method whose annotators read features overrides it."""

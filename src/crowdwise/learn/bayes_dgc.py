@@ -36,8 +36,7 @@ from crowdwise.errors import SettingError
 from crowdwise.heads.dirichlet import DirichletHead
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.start import start_posterior
-from crowdwise.learn.variational import settled
-from crowdwise.priors.abilities import ability_prior
+from crowdwise.learn.variational import dirichlet_rows, settled
 
 if TYPE_CHECKING:
     from crowdwise.annotators.protocol import AnnotatorModel
@@ -83,20 +82,14 @@ class BayesDGC(NeuralClassifier):
         return start_posterior(votes, self._aggregator(votes.n_classes) if own else self.init)
 
     def _aggregator(self, n_classes: int) -> BayesGC:
-        prior_lk = self._row_prior(n_classes)
+        prior_lk = dirichlet_rows(self.worker_prior, n_classes)
         wrong = prior_lk[0, 1] if n_classes > 1 else 1.0
         return BayesGC(alpha0=self.alpha0, diagonal=prior_lk[0, 0], off_diagonal=wrong)
-
-    def _row_prior(self, n_classes: int) -> Floats:
-        prior = ability_prior(self.worker_prior, None, n_classes)
-        if prior.atoms is not None or not str(self.worker_prior).startswith("dir"):
-            raise SettingError(f"bayes-dgc has Dirichlet rows: worker_prior must be like 'dir:5,2'; got {self.worker_prior!r}")
-        return prior.row_parameters(n_classes)
 
     def _head(self, votes: Annotations, start: Start) -> DirichletHead:
         return DirichletHead(
             votes,
-            self._row_prior(votes.n_classes),
+            dirichlet_rows(self.worker_prior, votes.n_classes),
             self.alpha0,
             start.posterior,
             memoised=self.steps == "memoised",
@@ -114,7 +107,7 @@ class BayesDGC(NeuralClassifier):
         assert isinstance(head, DirichletHead)
         self.log_shares_ = head.log_shares().cpu().numpy()
         self.class_concentration_ = head.alpha.cpu().numpy()
-        log_prior = self._before_votes(log_prob)
+        log_prior = self._prior(votes, log_prob)
         annotators, start = head.annotators(), np.zeros_like(log_prob)
         annotators.infer(votes, log_prior, np.empty(0, np.int16), start)
         return settled(votes, annotators, log_prior, start), log_prior

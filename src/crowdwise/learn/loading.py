@@ -8,6 +8,7 @@ is made again by the user, who passes it to `load`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -43,7 +44,7 @@ _FITTED = ("n_features_in_", "feature_names_in_", "row_shape_", "history_")
 def check_save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
     """Refuse, before training, what `save` would refuse after it."""
     check_folder(folder)
-    if "network" in estimator.get_params(deep=False) or getattr(estimator, "_uses_network", False):
+    if hasattr(estimator, "_network") or getattr(estimator, "_uses_network", False):
         _safetensors()
 
 
@@ -170,9 +171,13 @@ def _fill(estimator: Any, result: Result, members: dict[str, bytes], network: An
 
 def _name_network(estimator: Any, network: Any) -> None:
     """Settings that say what the network was, where it could not be saved: checks of rows and a new fit go by them."""
-    if "network" in estimator.get_params(deep=False):
+    settings = estimator.get_params(deep=False)
+    if "network" in settings:
         if network is not None:
             estimator.network = network
+    elif "kernel" in settings:
+        if network is not None:
+            estimator.kernel = network
     elif network is not None or not estimator._uses_network:
         from crowdwise.learn.soft_network import SoftNetwork
 
@@ -190,28 +195,15 @@ def _array_model(arrays: dict[str, Any], plain: dict[str, Any], n_features: int,
 
 
 def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], network: Any) -> Model:
-    """The trained backbone: a built-in one from its plain description, or the user's with the saved weights."""
+    """The trained backbone with the saved weights."""
     import torch
     from safetensors.torch import load as tensors_of
 
-    from crowdwise.engines.gradient.networks import NETWORKS, build_network
     from crowdwise.learn.network_model import NetworkModel
 
     spec, tensors = plain["spec"], tensors_of(weights)
     dtype = {"float32": torch.float32, "float64": torch.float64}[plain["dtype"]]
-    if spec is not None:
-        if network is not None:
-            raise SettingError("this model was trained with a built-in network; leave network= out")
-        if spec["kind"] not in NETWORKS or spec["n_classes"] != len(estimator.result_.votes.classes):
-            raise ValueError(f"no built-in network {spec}")
-        make = partial(build_network, spec)
-    elif network is None:
-        raise InputError(
-            "this model was trained with your own network, which the command line cannot make; "
-            "in Python: load(folder, network=make_net)"
-        )
-    else:
-        make = partial(_own, network)
+    make = _maker(spec, len(estimator.result_.votes.classes), network)
     device = _present_device(getattr(estimator, "device", "auto"))
     n_members, made = int(plain.get("members", 1)), []
     if n_members < 1:
@@ -221,6 +213,33 @@ def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], networ
         _load_weights(module := make().to(dtype), own, own=spec is None)
         made.append(module.eval().to(device))
     return NetworkModel(tuple(made), spec, dtype, device, bool(plain["mixed"]), int(plain.get("passes", 0)))
+
+
+def _maker(spec: dict[str, Any] | None, n_classes: int, network: Any) -> Callable[[], Any]:
+    """What makes the backbone untrained: a built-in one from its plain description, or the user's."""
+    from crowdwise.engines.gradient.networks import NETWORKS, build_network
+
+    if spec is None:
+        if network is None:
+            raise InputError(
+                "this model was trained with your own network, which the command line cannot make; "
+                "in Python: load(folder, network=make_net)"
+            )
+        return partial(_own, network)
+    if spec["kind"] not in (*NETWORKS, "sparse-gp") or spec["n_classes"] != n_classes:
+        raise ValueError(f"no built-in network {spec}")
+    build: Callable[..., Any] = build_network
+    if spec["kind"] == "sparse-gp":
+        from crowdwise.learn.svgpcr import build_process
+
+        if spec["kernel"] is None:
+            if network is None:
+                raise InputError("this model was trained with your own kernel; in Python: load(folder, network=kernel)")
+            return partial(build_process, spec, network)
+        build = build_process
+    if network is not None:
+        raise SettingError("this model was trained with a built-in network; leave network= out")
+    return partial(build, spec)
 
 
 def _under(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:

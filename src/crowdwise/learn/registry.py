@@ -159,6 +159,22 @@ CLASSIFIERS: dict[str, Method] = {
             _NETWORK,
             "Kim et al. (2022)",
         ),
+        _line(
+            "svgpcr",
+            "svgpcr:SVGPCR",
+            "sparse Gaussian process and Dirichlet confusion matrices",
+            "Gaussian processes",
+            _NETWORK,
+            "Morales-Alvarez et al. (2020)",
+        ),
+        _line(
+            "svgp",
+            "svgpcr:SVGP",
+            "sparse Gaussian process on labels taken as they are",
+            "Gaussian processes",
+            _NETWORK,
+            "Hensman, Matthews and Ghahramani (2015)",
+        ),
     )
 }
 

@@ -17,7 +17,7 @@ from crowdwise.heads.alternating import AlternatingHead
 from crowdwise.kernels.posterior import below_ceiling
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.start import start_posterior
-from crowdwise.priors.abilities import FAMILIES
+from crowdwise.priors.abilities import FAMILIES, ability_prior
 from crowdwise.priors.rows import RowPrior
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.gradient.head import Head
 
-__all__ = ["VariationalClassifier", "settled"]
+__all__ = ["VariationalClassifier", "dirichlet_rows", "settled"]
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class VariationalClassifier(NeuralClassifier):
 
     def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
         """Inference to its end under the finished network."""
-        log_prior = self._before_votes(log_prob)
+        log_prior = self._prior(votes, log_prob)
         head = heads[0]
         assert isinstance(head, AlternatingHead)
         with warnings.catch_warnings():
@@ -104,3 +104,11 @@ def settled(votes: Annotations, annotators: AnnotatorModel, log_prior: Floats, s
     fit = alternate(votes, prior, annotators, start=start, known=known, max_iter=_LAST_ROUNDS, tol=_LAST_TOL)
     inferred: AnnotatorModel = fit.annotators
     return inferred
+
+
+def dirichlet_rows(worker_prior: Any, n_classes: int) -> Floats:
+    """Dirichlet parameters of confusion rows, [L, K], from a setting such as "dir:5,2"."""
+    prior = ability_prior(worker_prior, None, n_classes)
+    if prior.atoms is not None or not str(worker_prior).startswith("dir"):
+        raise SettingError(f"this method has Dirichlet rows: worker_prior must be like 'dir:5,2'; got {worker_prior!r}")
+    return prior.row_parameters(n_classes)

@@ -1,0 +1,130 @@
+"""Covariance functions of Gaussian processes, by name or from GPyTorch.
+
+    "rbf"      variance exp(-r^2 / 2)                        r: distance in units of the length scale(s)
+    "matern"   variance (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
+    "linear"   variance (1 + x . x' / lengthscale^2)
+    "rbf+linear", "rbf*linear"    sums and products, products first
+
+A covariance answers ``forward(left, right)`` with [N, M] and ``diagonal(rows)`` with [N].
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from crowdwise.errors import SettingError
+
+__all__ = ["COVARIANCES", "Stationary", "covariance"]
+
+COVARIANCES = ("rbf", "matern", "linear")
+
+
+class _Scaled(nn.Module):
+    """A variance and one length scale, or one per column."""
+
+    def __init__(self, n_columns: int, lengthscale: float, variance: float, ard: bool) -> None:
+        super().__init__()
+        self.log_variance = nn.Parameter(torch.tensor(variance).log())
+        self.log_lengthscale = nn.Parameter(torch.full((n_columns if ard else 1,), lengthscale).log())
+
+    def _scaled(self, rows: Tensor) -> Tensor:
+        return rows * (-self.log_lengthscale).exp()
+
+
+class Stationary(_Scaled):
+    """A function of the distance."""
+
+    def __init__(self, kind: str, n_columns: int, lengthscale: float, variance: float, ard: bool) -> None:
+        super().__init__(n_columns, lengthscale, variance, ard)
+        self.kind = kind
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """[N, M]."""
+        a, b = self._scaled(left), self._scaled(right)
+        square = (a.square().sum(1)[:, None] + b.square().sum(1)[None, :] - 2 * a @ b.T).clamp(min=0)
+        if self.kind == "rbf":
+            return (self.log_variance - square / 2).exp()
+        # The root has no gradient at zero, where the function itself is flat.
+        r = (5 * square + 1e-12).sqrt()
+        return self.log_variance.exp() * (1 + r + r.square() / 3) * (-r).exp()
+
+    def diagonal(self, rows: Tensor) -> Tensor:
+        """[N]."""
+        return self.log_variance.exp().expand(len(rows))
+
+
+class _Linear(_Scaled):
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """[N, M]."""
+        return self.log_variance.exp() * (1 + self._scaled(left) @ self._scaled(right).T)
+
+    def diagonal(self, rows: Tensor) -> Tensor:
+        """[N]."""
+        return self.log_variance.exp() * (1 + self._scaled(rows).square().sum(1))
+
+
+class _Combined(nn.Module):
+    def __init__(self, parts: list[nn.Module], product: bool) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+        self.product = product
+
+    def _joined(self, values: list[Tensor]) -> Tensor:
+        return reduce(torch.mul if self.product else torch.add, values)
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """[N, M]."""
+        return self._joined([part(left, right) for part in self.parts])
+
+    def diagonal(self, rows: Tensor) -> Tensor:
+        """[N]."""
+        return self._joined([part.diagonal(rows) for part in self.parts])  # type: ignore[operator]
+
+
+class _FromGPyTorch(nn.Module):
+    """A kernel of GPyTorch's."""
+
+    def __init__(self, kernel: nn.Module) -> None:
+        super().__init__()
+        self.kernel = kernel
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """[N, M]."""
+        answer: Tensor = self.kernel(left, right).to_dense()
+        return answer
+
+    def diagonal(self, rows: Tensor) -> Tensor:
+        """[N]."""
+        answer: Tensor = self.kernel(rows, diag=True)
+        return answer
+
+
+def covariance(choice: Any, n_columns: int, *, lengthscale: float, variance: float = 1.0, ard: bool = False) -> nn.Module:
+    """Make a covariance function by name, or wrap a GPyTorch kernel (a copy of which is trained)."""
+    if isinstance(choice, nn.Module):
+        import copy
+
+        return _FromGPyTorch(copy.deepcopy(choice))
+
+    def single(name: str) -> nn.Module:
+        name = name.strip()
+        if name not in COVARIANCES:
+            raise SettingError(
+                f"kernel must be made of {', '.join(COVARIANCES)} with + and *, or be a GPyTorch kernel; got {choice!r}"
+            )
+        if name == "linear":
+            return _Linear(n_columns, lengthscale, variance, ard)
+        return Stationary(name, n_columns, lengthscale, variance, ard)
+
+    def product(text: str) -> nn.Module:
+        parts = [single(name) for name in text.split("*")]
+        return parts[0] if len(parts) == 1 else _Combined(parts, product=True)
+
+    if not isinstance(choice, str):
+        raise SettingError(f"kernel must be a name or a GPyTorch kernel; got {choice!r}")
+    parts = [product(text) for text in choice.split("+")]
+    return parts[0] if len(parts) == 1 else _Combined(parts, product=False)

@@ -1,0 +1,122 @@
+"""K Gaussian processes with shared inducing points, whitened, as a label prior that reads features.
+
+    f_k ~ GP(0, kappa),  u_k = f_k(inducing points) = L v_k,  L L' = kappa(inducing, inducing) + jitter
+    q(v_k) = N(m_k, S_k);   B = kappa(rows, inducing) L'^-1
+    mean_nk = B_n . m_k     variance_nk = kappa(x_n, x_n) - |B_n|^2 + B_n S_k B_n'
+
+One covariance function and one Cholesky factor serve all classes. Whitening makes KL(q || p) free of the
+covariance's parameters and gives natural steps in closed form: with g the gradient of the expected
+log-likelihood by means and variances, and lambda = max(-2 g_variance, 0),
+
+    S^-1     = (1 - rate) S^-1 + rate (I + B' diag(lambda) B)
+    S^-1 m   = (1 - rate) S^-1 m + rate B' (g_mean + lambda mean)
+
+In training mode the module returns means and variances, [B, 2 K]; in evaluation log class probabilities.
+
+Symbols
+-------
+precision_kmm : [K, M, M]   S^-1
+weighted_km : [K, M]        S^-1 m
+root_kmm : [K, M, M]        a square root of S: S = root root'
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from crowdwise.errors import DivergedError
+
+__all__ = ["SparseGP"]
+
+_LEAST_VARIANCE = 1e-10
+_JITTERS = (1e-6, 1e-5, 1e-4, 1e-3)
+
+
+class SparseGP(nn.Module):
+    """Inducing points, a covariance and Gaussian posteriors.
+
+    Parameters
+    ----------
+    covariance : nn.Module
+        See `crowdwise.priors.covariance`.
+    likelihood : nn.Module
+        See `crowdwise.priors.robust_max`.
+    inducing : [M, D]
+        Where they start.
+    """
+
+    precision_kmm: Tensor
+    weighted_km: Tensor
+    mean_km: Tensor
+    root_kmm: Tensor
+
+    def __init__(self, covariance: nn.Module, likelihood: nn.Module, inducing: Tensor, n_classes: int) -> None:
+        super().__init__()
+        n_inducing = len(inducing)
+        self.covariance, self.likelihood = covariance, likelihood
+        self.inducing = nn.Parameter(inducing.clone())
+        identity = torch.eye(n_inducing, dtype=inducing.dtype).repeat(n_classes, 1, 1)
+        self.register_buffer("precision_kmm", identity.clone())
+        self.register_buffer("root_kmm", identity.clone())
+        self.register_buffer("weighted_km", torch.zeros(n_classes, n_inducing, dtype=inducing.dtype))
+        self.register_buffer("mean_km", torch.zeros(n_classes, n_inducing, dtype=inducing.dtype))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """[B, 2 K] in training, [B, K] in evaluation."""
+        mean, variance = self.moments(rows)
+        if self.training:
+            return torch.cat([mean, variance], 1)
+        answer: Tensor = self.likelihood.log_predictive(mean, variance)  # type: ignore[operator]
+        return answer
+
+    def moments(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances of the latent functions, two of [B, K]; `projected` keeps B of the last rows."""
+        self.projected = self._projection(rows)
+        mean = self.projected @ self.mean_km.T
+        spread = torch.matmul(self.projected, self.root_kmm).square().sum(2).T
+        prior = self.covariance.diagonal(rows)  # type: ignore[operator]
+        variance = (prior - self.projected.square().sum(1))[:, None] + spread
+        return mean, variance.clamp(min=_LEAST_VARIANCE)
+
+    def kl(self) -> Tensor:
+        """KL of the posterior from the prior, summed over classes."""
+        n_classes, n_inducing = self.mean_km.shape
+        log_det = 2 * self.root_kmm.diagonal(dim1=1, dim2=2).abs().log().sum()
+        return (self.root_kmm.square().sum() + self.mean_km.square().sum() - n_classes * n_inducing - log_det) / 2
+
+    @torch.no_grad()
+    def natural_step(self, projected: Tensor, mean: Tensor, by_mean: Tensor, by_variance: Tensor, rate: float) -> None:
+        """Move q(v) along its natural gradient.
+
+        Parameters
+        ----------
+        projected : [B, M]
+        mean, by_mean, by_variance : [B, K]
+            Means, and the gradient of the (scaled) expected log-likelihood by means and variances.
+        """
+        weight = (-2 * by_variance).clamp(min=0)
+        scaled = projected * weight.T[:, :, None]
+        self.precision_kmm.mul_(1 - rate).add_(scaled.transpose(1, 2) @ projected, alpha=rate)
+        self.precision_kmm.diagonal(dim1=1, dim2=2).add_(rate)
+        self.weighted_km.mul_(1 - rate).add_((by_mean + weight * mean).T @ projected, alpha=rate)
+        factor = torch.linalg.cholesky(self.precision_kmm)
+        identity = torch.eye(factor.shape[1], dtype=factor.dtype, device=factor.device).expand_as(factor)
+        self.root_kmm.copy_(torch.linalg.solve_triangular(factor, identity, upper=False).transpose(1, 2))
+        self.mean_km.copy_((self.root_kmm @ (self.root_kmm.transpose(1, 2) @ self.weighted_km[:, :, None]))[:, :, 0])
+
+    def _projection(self, rows: Tensor) -> Tensor:
+        """B, [B, M]."""
+        between = self.covariance(self.inducing, self.inducing)
+        identity = torch.eye(len(self.inducing), dtype=between.dtype, device=between.device)
+        size = float(between.detach().diagonal().mean())
+        for jitter in _JITTERS:
+            factor, failed = torch.linalg.cholesky_ex(between + jitter * size * identity)
+            if not bool(failed):
+                across = self.covariance(self.inducing, rows)
+                projected: Tensor = torch.linalg.solve_triangular(factor, across, upper=False).T
+                return projected
+        raise DivergedError(
+            "the covariance of the inducing points is singular even with a jitter of 0.001: use fewer inducing points, "
+            "a lower learning_rate or precision='float64'"
+        )
