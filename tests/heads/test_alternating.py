@@ -42,17 +42,17 @@ def e_step(votes: Annotations, f: np.ndarray, confusion: np.ndarray) -> np.ndarr
     return posterior / posterior.sum(axis=1, keepdims=True)
 
 
-def test_an_epoch_begins_with_matrices_from_the_old_labels_and_new_labels_from_the_matrices() -> None:
+def test_an_epoch_begins_with_labels_under_the_new_network_then_matrices_then_labels() -> None:
     votes = some_votes()
     first, log_f = random_logits(0, 5, 3).softmax(1), random_logits(1, 5, 3).log_softmax(1)
+    f = log_f.exp().numpy()
     head = head_on(votes, first)
-    head.begin_epoch(0, lambda: log_f)
     confusion = m_step(votes, first.numpy())
-    np.testing.assert_allclose(head.confusion(), confusion, rtol=1e-10)
-    np.testing.assert_allclose(head.target, e_step(votes, log_f.exp().numpy(), confusion), rtol=1e-10)
-    second = e_step(votes, log_f.exp().numpy(), confusion)
-    head.begin_epoch(1, lambda: log_f)
-    np.testing.assert_allclose(head.confusion(), m_step(votes, second), rtol=1e-10)
+    for epoch in range(2):
+        head.begin_epoch(epoch, lambda: log_f)
+        confusion = m_step(votes, e_step(votes, f, confusion))
+        np.testing.assert_allclose(head.confusion(), confusion, rtol=1e-10)
+        np.testing.assert_allclose(head.target, e_step(votes, f, confusion), rtol=1e-10)
 
 
 def test_the_posterior_given_is_not_overwritten() -> None:

@@ -2,7 +2,7 @@
 
 For the items of a batch, with the posteriors Dir(alpha) of the shares and Dir(beta_ak) of the rows as they are:
 
-    log q_nk = E log d_k + log f(x_n)_k [- log mean f_k] + sum_e E log R[a_e, k, y_e] + const
+    log q_nk = [E log d_k +] log f(x_n)_k + sum_e E log R[a_e, k, y_e] + const
     loss     = - sum_k q_nk log f(x_n)_k                    the network's step, by backprop
     beta     = (1 - rate) beta + rate (beta0 + N / B  counts of the batch under q)        alpha likewise
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DirichletHead"]
 
-# Weight of a batch in the running mean of the network's probabilities.
-_MEMORY = 0.05
 # Step sizes of the schedule: (1 + step) ** -_FORGETTING, which sums to infinity while its squares do not.
 _FORGETTING = 0.7
 
@@ -52,16 +50,16 @@ class DirichletHead(Head):
         The votes that teach.
     prior_lk : [L, K]
         Dirichlet parameters of a confusion matrix before any vote.
-    alpha0 : float or None
-        Dirichlet parameter of every class share; None where class shares have no part of their own.
+    alpha0 : float
+        Dirichlet parameter of every class share.
     posterior : [N, K]
         Where to start.
     memoised : bool
         Exact counts of all items; else steps along the natural gradient.
     rate : float or None
         Their size; None lets it fall from 1.
-    balanced : bool
-        Divide f by its mean, so that class shares, which f has learned too, count once.
+    shares : bool
+        Whether class shares have a factor of their own in q, beside what f says of them.
     """
 
     prior_rk: Tensor
@@ -69,23 +67,22 @@ class DirichletHead(Head):
     share_k: Tensor
     q_nk: Tensor
     known: Tensor
-    mean_k: Tensor
     n_steps: Tensor
 
     def __init__(
         self,
         votes: Annotations,
         prior_lk: np.ndarray,
-        alpha0: float | None,
+        alpha0: float,
         posterior: Tensor,
         *,
         memoised: bool = True,
         rate: float | None = None,
-        balanced: bool = False,
+        shares: bool = True,
     ) -> None:
         super().__init__()
         n_annotators, n_classes = votes.n_annotators, votes.n_classes
-        self.alpha0, self.memoised, self.rate, self.balanced = alpha0, memoised, rate, balanced
+        self.alpha0, self.memoised, self.rate, self.shares = alpha0, memoised, rate, shares
         self.n_classes = n_classes
         taught = votes.votes_per_item > 0
         if votes.gold is not None:
@@ -97,7 +94,6 @@ class DirichletHead(Head):
         self.register_buffer("count_rk", torch.from_numpy(counts))
         self.register_buffer("share_k", torch.from_numpy(start.sum(axis=0)))
         self.register_buffer("q_nk", torch.from_numpy(start))
-        self.register_buffer("mean_k", torch.full((n_classes,), 1 / n_classes, dtype=torch.float64))
         self.register_buffer("n_steps", torch.zeros((), dtype=torch.int64))
         gold = np.full(votes.n_items, -1) if votes.gold is None else votes.gold
         self.register_buffer("known", torch.from_numpy(gold.astype(np.int64)))
@@ -105,7 +101,7 @@ class DirichletHead(Head):
     @property
     def alpha(self) -> Tensor:
         """Dirichlet parameters of the class shares, [K]."""
-        return (self.alpha0 or 0.0) + self.share_k
+        return self.alpha0 + self.share_k
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Infer the labels of the batch, move the Dirichlets, and train the network on the labels."""
@@ -114,7 +110,6 @@ class DirichletHead(Head):
             own = batch.weight.double() / batch.item_weight.double().clamp(min=1e-30).index_select(0, batch.position)
             q = self._labels(log_f, batch, own)
             self._move(q, batch, own)
-            self.mean_k.lerp_(log_f.exp().mean(0), _MEMORY)
             self.n_steps += 1
         return soft_cross_entropy(logits, q.to(logits.dtype), batch.item_weight)
 
@@ -130,10 +125,9 @@ class DirichletHead(Head):
 
     def log_shares(self) -> Tensor:
         """What is known of a label before features and votes, as `f` enters it, [K]."""
-        if self.alpha0 is None:
+        if not self.shares:
             return torch.zeros_like(self.share_k)
-        log_d = self.alpha.digamma() - self.alpha.sum().digamma()
-        return log_d - self.mean_k.clamp(min=1e-12).log() if self.balanced else log_d
+        return self.alpha.digamma() - self.alpha.sum().digamma()
 
     def _move(self, q: Tensor, batch: Batch, weight: Tensor) -> None:
         if self.memoised:

@@ -61,7 +61,7 @@ class ProcessHead(DirichletHead):
         warmup: int,
         frozen: int,
     ) -> None:
-        super().__init__(votes, prior_lk, None, posterior)
+        super().__init__(votes, prior_lk, 1.0, posterior, shares=False)
         # In a tuple, so that the process, which the trainer has as its network, is not a part of the head as well.
         self.process = (process,)
         self.step_rate, self.warmup, self.frozen = rate, warmup, frozen

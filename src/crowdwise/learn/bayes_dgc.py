@@ -9,12 +9,13 @@ Notes
 -----
 Without the network this is `bayes-gc`. Since log f is itself the natural parameter of a categorical distribution, the
 paper's surrogate potentials equal the true factors: q is the exact optimum and needs no correction. A network trained on
-q learns the class shares too, so with d they would count twice; ``balanced=True`` divides f by its mean (False as in the
-paper). ``steps="memoised"`` keeps the expected counts of every item, so that the Dirichlets are exact at all times and no
-step lowers the bound; ``"natural"`` is the paper's stochastic step, of size `rate` or falling as step ** -0.7. Defaults
-are the paper's: alpha0 = 1.1, 5 on the diagonal, 2 beside it (spread over the K - 1 wrong answers), one layer of 100
-units. q contains f, and f is trained on q: the two can carry each other away; `deep-mf` and `deep-bp` bound f. Cost:
-O(E K) per epoch.
+q learns the class shares too; with d beside it they count twice, and in a weak crowd the larger class takes in the
+other. d is therefore left out of q unless ``class_shares=True`` asks for the paper's model; its posterior is reported
+either way. ``steps="memoised"`` keeps the expected counts of every item, so that the Dirichlets are exact at all times
+and no step lowers the bound; ``"natural"`` is the paper's stochastic step, of size `rate` or falling as step ** -0.7.
+Other defaults are the paper's: alpha0 = 1.1, 5 on the diagonal, 2 beside it (spread over the K - 1 wrong answers), one
+layer of 100 units. q contains f, and f is trained on q: the two can carry each other away; `deep-mf` and `deep-bp`
+bound f. Cost: O(E K) per epoch.
 
 References
 ----------
@@ -29,13 +30,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.heads.dirichlet import DirichletHead
 from crowdwise.learn.neural import NeuralClassifier, Start
-from crowdwise.learn.start import start_posterior
 from crowdwise.learn.variational import dirichlet_rows, settled
 
 if TYPE_CHECKING:
@@ -61,32 +60,26 @@ class BayesDGC(NeuralClassifier):
     worker_prior: Any = setting(
         "dir:5,2", 'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels.', free=True
     )
-    balanced: bool = setting(True, "Divide the network by its mean, so that class shares count once; False as in the paper.")
+    class_shares: bool = setting(
+        False,
+        "Dirichlet class shares beside the network, as in the paper; the network learns them too, so that they count twice.",
+    )
     steps: str = setting("memoised", "Steps of the Dirichlets: see the notes.", choices=("memoised", "natural"))
     rate: float | None = setting(
         None, "Size of natural steps, at most 1; by default it falls with the number of steps.", above=0, optional=True
     )
     init: Any = setting(
-        "own",
-        'Start: "own", the same inference without a network (bayes-gc); the posterior of an aggregation method by its name; '
-        '"identity" (vote shares); or a posterior [N, K].',
+        "majority",
+        'Start: the posterior of an aggregation method by its name, "identity" (vote shares, without a warm-up), or a '
+        "posterior [N, K].",
         free=True,
     )
 
     name: ClassVar[str] = "bayes-dgc"
 
-    def _start_posterior(self, votes: Annotations) -> Floats:
+    def _head(self, votes: Annotations, start: Start) -> DirichletHead:
         if self.rate is not None and self.rate > 1:
             raise SettingError(f"rate must be at most 1; got {self.rate!r}")
-        own = isinstance(self.init, str) and self.init == "own"
-        return start_posterior(votes, self._aggregator(votes.n_classes) if own else self.init)
-
-    def _aggregator(self, n_classes: int) -> BayesGC:
-        prior_lk = dirichlet_rows(self.worker_prior, n_classes)
-        wrong = prior_lk[0, 1] if n_classes > 1 else 1.0
-        return BayesGC(alpha0=self.alpha0, diagonal=prior_lk[0, 0], off_diagonal=wrong)
-
-    def _head(self, votes: Annotations, start: Start) -> DirichletHead:
         return DirichletHead(
             votes,
             dirichlet_rows(self.worker_prior, votes.n_classes),
@@ -94,7 +87,7 @@ class BayesDGC(NeuralClassifier):
             start.posterior,
             memoised=self.steps == "memoised",
             rate=self.rate,
-            balanced=self.balanced,
+            shares=self.class_shares,
         )
 
     def _before_votes(self, log_prob: Floats) -> Floats:

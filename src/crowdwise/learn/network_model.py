@@ -16,11 +16,11 @@ from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once,
 from crowdwise.engines.gradient.trainer import seeded
 from crowdwise.errors import InputError, SettingError
 
-__all__ = ["NetworkModel", "Uncertainty", "check_mixed", "materialised", "suited_rows"]
+__all__ = ["DROPOUT", "NetworkModel", "Uncertainty", "check_mixed", "materialised", "suited_rows"]
 
 Floats = NDArray[np.float64]
 
-_DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class NetworkModel:
     def _once(self, network: nn.Module, rows: torch.Tensor) -> torch.Tensor:
         if self.passes:
             for module in network.modules():
-                module.training = isinstance(module, _DROPOUT)
+                module.training = isinstance(module, DROPOUT)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
             logits = network(rows)
         network.eval()

@@ -14,7 +14,7 @@ from crowdwise.engines.gradient.networks import NETWORKS, build_network, default
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.learn.features import checked_features
-from crowdwise.learn.network_model import NetworkModel, Uncertainty, materialised
+from crowdwise.learn.network_model import DROPOUT, NetworkModel, Uncertainty, materialised
 from crowdwise.learn.trained import Start, TrainedClassifier, point_confusion
 
 __all__ = ["NeuralClassifier", "Start", "point_confusion"]
@@ -56,13 +56,24 @@ class NeuralClassifier(TrainedClassifier):
 
     def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
         """The backbone and, for a built-in one, the plain values that rebuild it."""
+        made, spec = self._made(rows, n_classes)
+        drops = any(isinstance(module, DROPOUT) and module.p > 0 for module in made.modules())
+        if self.dropout_passes and not drops:
+            raise SettingError("dropout_passes: the network has no dropout, so that all passes would agree; set dropout=0.5")
+        return materialised(made, rows).to(dtype), spec
+
+    def _made(self, rows: Rows, n_classes: int) -> tuple[nn.Module, dict[str, Any] | None]:
         if isinstance(self.network, str):
             spec = default_spec(self.network, rows, n_classes, self.dropout, self.hidden)
-            return materialised(build_network(spec, rows), rows).to(dtype), spec
+            return build_network(spec, rows), spec
         if not callable(self.network):
             raise SettingError(f"network must be a name, a torch module or a function that makes one; got {self.network!r}")
-        # A module given as a setting is a template: the fit must not change it, or `clone` and refits would go on from it.
-        made = copy.deepcopy(self.network) if isinstance(self.network, nn.Module) else self.network()
+        if isinstance(self.network, nn.Module):
+            if self.members > 1:
+                raise SettingError("members: copies of one module would all start alike; give a function that makes a network")
+            # A template: the fit must not change it, or `clone` and refits would go on from it.
+            return copy.deepcopy(self.network), None
+        made = self.network()
         if not isinstance(made, nn.Module):
             raise SettingError(f"network must be a torch module or a function that makes one; it made a {type(made).__name__}")
-        return materialised(made, rows).to(dtype), None
+        return made, None

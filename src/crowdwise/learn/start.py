@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.protocol import counts_of, weight_of
@@ -27,10 +26,10 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
     Parameters
     ----------
     init
-        A label-only method, by name or made; "identity", which starts from vote shares; or a posterior [N, K].
+        A label-only method by name; "identity", which starts from vote shares; or a posterior [N, K].
     """
-    if isinstance(init, str | Aggregator):
-        if init != "identity" and isinstance(init, str) and init not in METHODS:
+    if isinstance(init, str):
+        if init != "identity" and init not in METHODS:
             known = ["identity", *METHODS]
             raise SettingError(f"init: no start {init!r}{did_you_mean(init, known)} (there are {', '.join(known)})")
         # One annotator leaves nothing to aggregate.
@@ -43,7 +42,7 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
             # The start need not have converged; the fit itself says what deserves a look.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            return (make(init) if isinstance(init, str) else init).fit(votes).posterior_
+            return make(init).fit(votes).posterior_
     try:
         posterior = np.asarray(init, float)
     except (TypeError, ValueError):

@@ -141,7 +141,7 @@ class TrainedClassifier(CrowdClassifier):
         check_checkpoint(self.checkpoint, self.random_state)
         first_seed = Group().same_number(seed_of(self.random_state))
         rows = rows_of(features, dtype)
-        posterior = self._start_posterior(votes)
+        posterior = start_posterior(votes, self.init)
         start = self._start(votes, posterior, dtype)
         votes_of_items = VoteList(votes, dtype, device, self._item_weight(votes, posterior))
         known = None if votes.gold is None else torch.as_tensor(votes.gold.astype(np.int64), device=device)
@@ -225,9 +225,6 @@ class TrainedClassifier(CrowdClassifier):
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _start_posterior(self, votes: Annotations) -> Floats:
-        return start_posterior(votes, self.init)
-
     def _start(self, votes: Annotations, posterior: Floats, dtype: torch.dtype) -> Start:
         identity = isinstance(self.init, str) and self.init == "identity"
         if identity:
@@ -264,7 +261,8 @@ class TrainedClassifier(CrowdClassifier):
             weight = np.array([float(given[c]) for c in votes.classes.tolist()])
             if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
                 raise SettingError(f"class_weight must hold finite weights >= 0, one of them above; got {self.class_weight!r}")
-        return np.asarray(posterior @ weight)
+        # Not quite zero, or the weight of a vote could not be told from that of its item.
+        return np.asarray(np.maximum(posterior @ weight, 1e-9))
 
     def _dtype(self, features: Any) -> torch.dtype:
         if self.precision == "float64":
@@ -304,7 +302,8 @@ def _without(votes: Annotations, items: NDArray[np.int64]) -> Annotations:
         return votes
     judged = np.zeros(votes.n_items, bool)
     judged[items] = True
-    return votes._take_votes(~judged[votes.item])
+    fewer = votes._take_votes(~judged[votes.item])
+    return fewer if fewer.gold is None else replace(fewer, gold=np.where(judged, -1, fewer.gold))
 
 
 def _told(value: Any) -> str:

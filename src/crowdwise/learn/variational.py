@@ -16,7 +16,6 @@ from crowdwise.errors import CostWarning, SettingError
 from crowdwise.heads.alternating import AlternatingHead
 from crowdwise.kernels.posterior import below_ceiling
 from crowdwise.learn.neural import NeuralClassifier, Start
-from crowdwise.learn.start import start_posterior
 from crowdwise.priors.abilities import FAMILIES, ability_prior
 from crowdwise.priors.rows import RowPrior
 
@@ -52,9 +51,9 @@ class VariationalClassifier(NeuralClassifier):
     )
     rounds: int = setting(3, "Rounds of inference before every epoch; they go on from those before.", low=1, whole=True)
     init: Any = setting(
-        "own",
-        'Start: "own", the same inference without a network; the posterior of an aggregation method by its name; "identity" '
-        "(vote shares); or a posterior [N, K].",
+        "majority",
+        'Start: the posterior of an aggregation method by its name, "identity" (vote shares, without a warm-up), or a '
+        "posterior [N, K].",
         free=True,
     )
 
@@ -67,20 +66,12 @@ class VariationalClassifier(NeuralClassifier):
         model: AnnotatorModel = self._aggregator()._annotators(votes, None)  # type: ignore[attr-defined]
         return model
 
-    def _start_posterior(self, votes: Annotations) -> Floats:
+    def _head(self, votes: Annotations, start: Start) -> AlternatingHead:
         if not 1 / votes.n_classes <= self.ceiling <= 1:
             raise SettingError(
                 f"ceiling must be between 1 / K = {1 / votes.n_classes:.3g}, at which the network counts for nothing, and 1; "
                 f"got {self.ceiling!r}"
             )
-        if not (isinstance(self.init, str) and self.init == "own"):
-            return start_posterior(votes, self.init)
-        with warnings.catch_warnings():
-            # What the whole training will take is said when the head is made.
-            warnings.simplefilter("ignore", CostWarning)
-            return start_posterior(votes, self._aggregator())
-
-    def _head(self, votes: Annotations, start: Start) -> AlternatingHead:
         return AlternatingHead(votes, self._annotators(votes), start.posterior, ceiling=self.ceiling, rounds=self.rounds)
 
     def _before_votes(self, log_prob: Floats) -> Floats:

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import log_floored
 
 __all__ = ["FAMILIES", "INTEGRALS", "AbilityPrior", "NodeRule", "ability_prior", "expand_accuracy", "node_rules"]
 
@@ -137,11 +138,20 @@ def _tables(atoms: Floats, n_classes: int) -> Floats:
 
 
 def _quadrature(prior: AbilityPrior, size: int, axes: int) -> NodeRule:
-    """Gauss-Jacobi on (0, 1) with the Beta(right, wrong) weight; on two axes, their product."""
-    from scipy.special import roots_jacobi
+    """Gauss-Jacobi on (0, 1) with the Beta(right, wrong) weight; on two axes, their product.
 
-    x, weight = roots_jacobi(size, prior.wrong - 1, prior.right - 1)
-    node, log_weight = (1 + x) / 2, np.log(weight / weight.sum())
+    By Golub and Welsch, from the recurrence of the polynomials: their values overflow for priors of thousands of votes.
+    """
+    from scipy.linalg import eigh_tridiagonal
+
+    a, b, k = prior.wrong - 1.0, prior.right - 1.0, np.arange(1.0, size)
+    both = 2 * k + a + b
+    diagonal = np.append((b - a) / (a + b + 2), (b - a) * (b + a) / (both * (both + 2)))
+    # At k = 1 two factors, (k + a + b) and (both - 1), are the same number and may be zero.
+    ratio = np.divide(k + a + b, both - 1, where=k > 1, out=np.ones(size - 1))
+    beside = 4 * k * (k + a) * (k + b) / (both**2 * (both + 1)) * ratio
+    x, vectors = eigh_tridiagonal(diagonal, np.sqrt(beside)) if size > 1 else (diagonal, np.ones((1, 1)))
+    node, log_weight = np.clip((1 + x) / 2, 1e-15, 1 - 1e-15), 2 * log_floored(np.abs(vectors[0]))
     if axes == 1:
         return NodeRule(node, log_weight)
     both = np.stack(np.meshgrid(node, node, indexing="ij"), axis=-1).reshape(-1, 2)
