@@ -51,7 +51,7 @@ def rte(seed: int) -> FeatureSet:
     items = pl.read_csv(SHARED / "rte" / "items.csv")
     texts, hypotheses = (_words(items[c].to_list()) for c in ("text", "hypothesis"))
     pairs = zip(texts, hypotheses, strict=True)
-    marked = [" ".join([f"new_{w}" for w in h - t] + [f"both_{w}" for w in h & t]) for t, h in pairs]
+    marked = [" ".join([f"new_{w}" for w in sorted(h - t)] + [f"both_{w}" for w in sorted(h & t)]) for t, h in pairs]
     share = np.array([[len(h & t) / max(len(h), 1), len(h), len(t)] for t, h in zip(texts, hypotheses, strict=True)])
     return _split("rte", seed, lambda train, test: _with_columns(marked, share, train, test))
 

@@ -49,6 +49,10 @@ Integers = NDArray[Any]
 
 # Numbers held at once per array over pairs and nodes: about 8 MB each.
 _BLOCK = 1 << 20
+# Pairs times nodes from which compiled loops pay for being loaded.
+_COMPILED_FROM = 1 << 18
+# Where weights and products of factors can do without logs: pairs of an annotator, and the smallest log-weight.
+_FEW_PAIRS, _LEAST_LOG = 8, -100.0
 _PAIRS: WeakKeyDictionary[Annotations, dict[bool, Pairs]] = WeakKeyDictionary()
 
 
@@ -124,19 +128,9 @@ class BeliefMessages:
         incoming, _ = row_softmax(log_incoming)
         if self.damping and len(self.incoming_pj):
             incoming = (1 - self.damping) * incoming + self.damping * self.incoming_pj
-        log_post = self.log_prior.copy()
-        for r, likelihood, part in self._blocks(pairs.annotator):
-            first = np.flatnonzero(np.diff(pairs.annotator[part], prepend=-1))
-            factor, shift = likelihood.factor(pairs, part, incoming[part])
-            log_post[self._cells(pairs.annotator[part[first]], r)] += log_products(factor, shift, first)
-        log_total = np.zeros(len(self.rule))
-        for r in range(len(self.rule_ptr) - 1):
-            who = np.flatnonzero(self.rule == r)
-            cells = self._cells(who, r)
-            log_total[who] = row_softmax(log_post[cells])[1]
-            log_post[cells] -= log_total[who, None]
+        sent = self._round_compiled(pairs, incoming) or self._round(pairs, incoming)
+        log_post, log_total, log_message = sent
         now = replace(self, incoming_pj=incoming, log_post=log_post)
-        log_message = now._send(pairs, pairs, np.arange(len(pairs.item)), pairs.annotator)
         log_pair = _log_dot(incoming, log_message)
         # Bethe: log-normalisers of annotators minus those of pairs; `infer` adds those of items.
         correction = float(log_total.sum() - log_pair.sum())
@@ -220,6 +214,56 @@ class BeliefMessages:
             step = max(_BLOCK // len(likelihood.log_weight), 1)
             for start in range(ends[r], ends[r + 1], step):
                 yield r, likelihood, order[start : min(start + step, ends[r + 1])]
+
+    def _round(self, pairs: Pairs, incoming: Floats) -> tuple[Floats, Floats, Floats]:
+        """Node weights of the annotators, the logs of what they were divided by, and log messages of the pairs."""
+        log_post = self.log_prior.copy()
+        for r, likelihood, part in self._blocks(pairs.annotator):
+            first = np.flatnonzero(np.diff(pairs.annotator[part], prepend=-1))
+            factor, shift = likelihood.factor(pairs, part, incoming[part])
+            log_post[self._cells(pairs.annotator[part[first]], r)] += log_products(factor, shift, first)
+        log_total = np.zeros(len(self.rule))
+        for r in range(len(self.rule_ptr) - 1):
+            who = np.flatnonzero(self.rule == r)
+            cells = self._cells(who, r)
+            log_total[who] = row_softmax(log_post[cells])[1]
+            log_post[cells] -= log_total[who, None]
+        now = replace(self, incoming_pj=incoming, log_post=log_post)
+        return log_post, log_total, now._send(pairs, pairs, np.arange(len(pairs.item)), pairs.annotator)
+
+    def _round_compiled(self, pairs: Pairs, incoming: Floats) -> tuple[Floats, Floats, Floats] | None:
+        """The same in compiled loops; None where that does not pay, or where patterns or factors are unusual."""
+        size_a = np.diff(self.row_ptr)
+        if len(pairs.counts) > pairs.common or size_a[pairs.annotator].sum() < _COMPILED_FROM:
+            return None
+        from crowdwise.kernels.loops import send_messages
+
+        log_post, log_total = self.log_prior.copy(), np.zeros(len(self.rule))
+        message, log_scale = np.empty_like(incoming), np.empty(len(pairs.item))
+        order = np.lexsort((pairs.annotator, self.rule[pairs.annotator]))
+        ends = np.searchsorted(self.rule[pairs.annotator][order], np.arange(len(self.rule_ptr)))
+        for r in range(len(self.rule_ptr) - 1):
+            part = order[ends[r] : ends[r + 1]]
+            if len(part) == 0:
+                continue
+            start = np.flatnonzero(np.diff(pairs.annotator[part], prepend=-1))
+            who = pairs.annotator[part[start]]
+            likelihood_cjs, shift_c = self._likelihood(r).of_common(pairs)
+            bounds, total = np.append(start, len(part)), np.empty(len(who))
+            # In place where the rows of these annotators lie side by side.
+            whole = len(self.rule_ptr) == 2 and len(who) == who[-1] + 1
+            rows = log_post.reshape(len(self.rule), -1)[: len(who)] if whole else log_post[self._cells(who, r)]
+            in_logs = (np.diff(bounds) > _FEW_PAIRS) | (rows.min(axis=1) < _LEAST_LOG)
+            plain = ~in_logs[:, None] if in_logs.any() else True
+            np.exp(rows, out=rows, where=plain)
+            if not send_messages(part, bounds, pairs.pattern, incoming, likelihood_cjs, in_logs, rows, total, message):
+                return None
+            np.log(rows, out=rows, where=plain)
+            if not whole:
+                log_post[self._cells(who, r)] = rows
+            log_scale[part] = shift_c[pairs.pattern[part]]
+            log_total[who] = total + np.add.reduceat(log_scale[part], start)
+        return log_post, log_total, log_floored(message) + log_scale[:, None]
 
     def _send(self, pairs: Pairs, own: Pairs, at: Integers, annotator: Integers) -> Floats:
         """Log messages of `pairs`, [P, J], by annotators of the fit; `at` is each one's place among the fit's `own`, or -1."""

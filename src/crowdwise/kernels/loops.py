@@ -13,7 +13,17 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ability_terms", "add_counts", "add_voted", "easiness_terms", "infer_logs", "infer_products", "infer_voted", "ranks"]
+__all__ = [
+    "ability_terms",
+    "add_counts",
+    "add_voted",
+    "easiness_terms",
+    "infer_logs",
+    "infer_products",
+    "infer_voted",
+    "ranks",
+    "send_messages",
+]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
@@ -259,3 +269,95 @@ def ranks(owner: Integers, first: Integers) -> Integers:
         rank[e] = following[owner[e]]
         following[owner[e]] += 1
     return rank
+
+
+# As in `crowdwise.kernels.nodes`: products of so many factors cannot underflow where each is above the bound.
+_AT_ONCE, _SAFE_FACTOR = 8, 1e-30
+# Sums may be taken in any order here, which is what lets them run in vector registers.
+_vectorised = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
+
+
+@_vectorised
+def _factor_into(factor: Floats, table: Floats, incoming: Floats) -> int:
+    """sum_j incoming_j table_j at every node; return how many are too small for products."""
+    for s in range(len(factor)):
+        factor[s] = incoming[0] * table[0, s]
+    for j in range(1, len(table)):
+        for s in range(len(factor)):
+            factor[s] += incoming[j] * table[j, s]
+    # Counted, not compared with the smallest so far: counts run in vector registers.
+    small = 0
+    for s in range(len(factor)):
+        small += factor[s] < _SAFE_FACTOR
+    return small
+
+
+@_vectorised
+def send_messages(
+    order: Integers,
+    first: Integers,
+    pattern: Integers,
+    incoming: Floats,
+    likelihood: Floats,
+    in_logs: NDArray[np.bool_],
+    weight: Floats,
+    log_total: Floats,
+    message: Floats,
+) -> bool:
+    """A round of annotators who share a rule, one after another, so that all of one stays in the cache.
+
+    `order` [P] are their pairs, cut by `first` [U + 1]; `likelihood` [C, J, S] by pattern. `weight` [U, S] holds the nodes'
+    weights before the votes and then after them, normalised: as logs where `in_logs` says so (always, for annotators of more
+    than eight pairs). Writes the logs of what it divided by, [U], and the messages [pairs, J]. False where a factor is too
+    small for products.
+    """
+    n_states, n_nodes = likelihood.shape[1], likelihood.shape[2]
+    held, product, post, cavity = np.empty((_AT_ONCE, n_nodes)), np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
+    for u in range(len(first) - 1):
+        n_pairs = first[u + 1] - first[u]
+        row = weight[u]
+        product[:] = 1.0
+        for i in range(n_pairs):
+            p = order[first[u] + i]
+            factor = held[i % _AT_ONCE]
+            if _factor_into(factor, likelihood[pattern[p]], incoming[p]):
+                return False
+            for s in range(n_nodes):
+                product[s] *= factor[s]
+            if in_logs[u] and (i % _AT_ONCE == _AT_ONCE - 1 or i + 1 == n_pairs):
+                # A logarithm costs as much as many products: take one per few pairs.
+                for s in range(n_nodes):
+                    row[s] += math.log(product[s])
+                    product[s] = 1.0
+        top, total = 0.0, 0.0
+        if in_logs[u]:
+            top = row[0]
+            for s in range(1, n_nodes):
+                top = max(top, row[s])
+            for s in range(n_nodes):
+                post[s] = math.exp(row[s] - top)
+                total += post[s]
+            for s in range(n_nodes):
+                row[s] -= top + math.log(total)
+        else:
+            for s in range(n_nodes):
+                post[s] = row[s] * product[s]
+                total += post[s]
+            for s in range(n_nodes):
+                row[s] = post[s] / total
+        log_total[u] = top + math.log(total)
+        for i in range(n_pairs):
+            p = order[first[u] + i]
+            table, factor = likelihood[pattern[p]], held[i % _AT_ONCE]
+            if n_pairs > _AT_ONCE:
+                _factor_into(factor, table, incoming[p])
+            mass = 0.0
+            for s in range(n_nodes):
+                cavity[s] = post[s] / factor[s]
+                mass += cavity[s]
+            for j in range(n_states):
+                value = 0.0
+                for s in range(n_nodes):
+                    value += cavity[s] * table[j, s]
+                message[p, j] = value / mass
+    return True

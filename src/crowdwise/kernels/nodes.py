@@ -80,6 +80,11 @@ class NodeLikelihood:
         right = np.einsum("akk->a", counts_alk)
         return np.asarray(np.column_stack([right, counts_alk.sum(axis=(1, 2)) - right]) @ self._log_node.T)
 
+    def of_common(self, pairs: Pairs) -> tuple[Floats, Floats]:
+        """Scaled likelihoods of the common patterns, [C, J, S], and the logs of their scales."""
+        likelihood_csj, shift = self._of_patterns(pairs, np.arange(pairs.common))
+        return np.ascontiguousarray(likelihood_csj.transpose(0, 2, 1)), shift
+
     def factor(self, pairs: Pairs, index: Integers, incoming_pj: Floats) -> tuple[Floats, Floats]:
         """sum_j incoming_j L_sj of the pairs at `index`, [len(index), S], and the logs of the scales it was divided by.
 
