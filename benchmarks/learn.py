@@ -43,7 +43,12 @@ RUNS = Path(__file__).parent / ".runs"
 def entries(images: bool) -> list[str]:
     if images:
         return ON_IMAGES
-    return ["gold", "two-stage majority", *CLASSIFIERS, *VARIANTS]
+    return [
+        "gold",
+        "two-stage majority",
+        *(name for name, m in CLASSIFIERS.items() if m.family != "Gaussian processes"),
+        *VARIANTS,
+    ]
 
 
 def build(entry: str, seed: int, images: bool):
@@ -78,7 +83,7 @@ def chosen(data: FeatureSet, seed: int) -> str:
     """The classifier with the best cross-validated likelihood of held-out votes."""
     folds = np.random.default_rng(seed).permutation(len(data.X)) % 5
     scores = {}
-    for name in (*CLASSIFIERS, *VARIANTS):
+    for name in entries(False)[2:]:
         total = 0.0
         for fold in range(5):
             inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

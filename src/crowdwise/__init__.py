@@ -54,15 +54,21 @@ _LAZY = {
     "CrowdLayerVWB": "crowdwise.learn.crowd_layer",
     "DeepBP": "crowdwise.learn.deep_bp",
     "DeepMF": "crowdwise.learn.deep_mf",
+    "GPNETCR": "crowdwise.learn.gpnetcr",
     "GeoCrowdNetF": "crowdwise.learn.geocrowdnet",
     "GeoCrowdNetW": "crowdwise.learn.geocrowdnet",
     "InstanceConfusion": "crowdwise.learn.instance_confusion",
     "MaxMIG": "crowdwise.learn.maxmig",
+    "RFF": "crowdwise.learn.fourier_gp",
     "Raykar": "crowdwise.learn.raykar",
+    "Rodr14": "crowdwise.learn.rodr14",
     "SVGP": "crowdwise.learn.svgpcr",
     "SVGPCR": "crowdwise.learn.svgpcr",
+    "SVGPCRNF": "crowdwise.learn.svgpcr_nf",
     "TraceReg": "crowdwise.learn.trace_reg",
     "TwoStage": "crowdwise.learn.two_stage",
+    "VFF": "crowdwise.learn.fourier_gp",
+    "VGPCR": "crowdwise.learn.vgpcr",
     "Yan": "crowdwise.learn.yan",
     "load": "crowdwise.learn.loading",
     "make": "crowdwise.learn.registry",
@@ -113,17 +119,23 @@ if TYPE_CHECKING:
     from crowdwise.learn.crowd_layer import CrowdLayerVWB as CrowdLayerVWB
     from crowdwise.learn.deep_bp import DeepBP as DeepBP
     from crowdwise.learn.deep_mf import DeepMF as DeepMF
+    from crowdwise.learn.fourier_gp import RFF as RFF
+    from crowdwise.learn.fourier_gp import VFF as VFF
     from crowdwise.learn.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
     from crowdwise.learn.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
+    from crowdwise.learn.gpnetcr import GPNETCR as GPNETCR
     from crowdwise.learn.instance_confusion import InstanceConfusion as InstanceConfusion
     from crowdwise.learn.loading import load as load
     from crowdwise.learn.maxmig import MaxMIG as MaxMIG
     from crowdwise.learn.raykar import Raykar as Raykar
     from crowdwise.learn.registry import make as make
+    from crowdwise.learn.rodr14 import Rodr14 as Rodr14
     from crowdwise.learn.svgpcr import SVGP as SVGP
     from crowdwise.learn.svgpcr import SVGPCR as SVGPCR
+    from crowdwise.learn.svgpcr_nf import SVGPCRNF as SVGPCRNF
     from crowdwise.learn.trace_reg import TraceReg as TraceReg
     from crowdwise.learn.two_stage import TwoStage as TwoStage
+    from crowdwise.learn.vgpcr import VGPCR as VGPCR
     from crowdwise.learn.yan import Yan as Yan
     from crowdwise.result import Result as Result
 

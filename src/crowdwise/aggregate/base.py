@@ -19,6 +19,7 @@ from crowdwise.aggregate.problem import MOMENT_STARTS, Problem, carried_posterio
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.aggregate.views import ResultViews
 from crowdwise.annotations import Annotations
+from crowdwise.annotators.confusion import foretelling
 from crowdwise.encode import translate
 from crowdwise.engines.alternate import Fit, Progress, alternate, best_of
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError, did_you_mean
@@ -174,22 +175,24 @@ class Aggregator(ResultViews):
             return accuracy(self.predict_proba(aligned), encode_gold(aligned, y))
         if not self._fitted().trace:
             raise SettingError(f"{self.name} has no likelihood to score votes by; give true labels: score(votes, y)")
-        _, evidence, total = self._infer(votes)
+        _, evidence, total = self._infer(votes, foretell=True)
         return evidence / total if total > 0 else 0.0
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
         self._fitted().save(folder)
 
-    def _infer(self, votes: Any) -> tuple[Floats, float, float]:
-        """Posterior, log-evidence and the total weight of the votes."""
+    def _infer(self, votes: Any, foretell: bool = False) -> tuple[Floats, float, float]:
+        """Posterior, log-evidence and the total weight of the votes, as learned from or as foretold."""
         result = self._fitted()
         votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
         who = positions(votes.annotators, result.votes.annotators)
         what = positions(votes.items, result.votes.items)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16)
-        evidence, _ = result.annotators.aligned(who, what).infer(votes, result.prior.log_prob(), known, posterior)
+        annotators = result.annotators.aligned(who, what)
+        log_prior = result.prior.log_prob()
+        evidence, _ = (foretelling(annotators) if foretell else annotators).infer(votes, log_prior, known, posterior)
         return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
 
     def _fitted(self) -> Result:

@@ -13,7 +13,7 @@ log_prior_as, log_post_as : [A, S]   weights of the atoms before and after the v
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class AtomMixture:
     log_weight: Floats
     log_prior_as: Floats
     log_post_as: Floats
+    expects_logs: ClassVar[bool] = True
 
     @classmethod
     def start(cls, table_slk: Floats, log_weight: Floats, history_alk: Floats | None, n_annotators: int) -> AtomMixture:

@@ -14,7 +14,7 @@ prior_acr, beta_acr : [A, C, 2]   Beta parameters of (right, wrong); C is 1 (one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ class BetaAccuracy:
     prior_acr: Floats
     beta_acr: Floats
     n_classes: int
+    expects_logs: ClassVar[bool] = True
 
     @classmethod
     def start(cls, prior_acr: Floats, n_classes: int) -> BetaAccuracy:

@@ -9,7 +9,7 @@ prior_alk : [A, L, K]   pseudo-counts (point) or Dirichlet parameters (Bayesian)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored, 
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
+    from crowdwise.annotators.protocol import AnnotatorModel
 
-__all__ = ["Confusion", "DirichletConfusion", "row_smoothing"]
+__all__ = ["Confusion", "DirichletConfusion", "foretelling", "row_smoothing"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]
@@ -96,6 +97,8 @@ class DirichletConfusion:
 
     prior_alk: Floats
     beta_alk: Floats
+    #: Inference takes E log pi; see `foretelling`.
+    expects_logs: ClassVar[bool] = True
 
     @classmethod
     def start(cls, prior_alk: Floats, n_annotators: int) -> DirichletConfusion:
@@ -134,6 +137,19 @@ class DirichletConfusion:
     def concentration(self) -> Floats:
         """Dirichlet parameters, [A, K, L]."""
         return self.beta_alk.transpose(0, 2, 1)
+
+
+def foretelling(model: AnnotatorModel) -> AnnotatorModel:
+    """The model to foretell votes with: the mean matrices, where inference takes expected logarithms.
+
+    E log pi belongs to the bound of votes that were learned from. Of new votes it says too little, the more so the
+    less is known of an annotator.
+    """
+    mean = model.confusion()
+    if model.concentration() is None or mean is None or not hasattr(model, "expects_logs"):
+        return model
+    pi_alk = np.ascontiguousarray(mean.transpose(0, 2, 1))
+    return Confusion(np.zeros((1, *pi_alk.shape[1:])), pi_alk, pi_alk.mean(axis=0))
 
 
 def _normalised(counts_alk: Floats) -> Floats:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.options import FeatureOptions, MethodOptions, ReadOptions
-from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean
+from crowdwise.errors import CrowdwiseError, DataWarning, InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import Aggregator
@@ -126,9 +127,14 @@ def seeded_settings(
         if "worker_prior" not in fields:
             raise SettingError(f"--worker-prior: this method has no such prior; {', '.join(_WITH_WORKER_PRIOR)} have")
         try:
-            ability_prior(worker_prior, None, 2)
+            with warnings.catch_warnings():
+                # What it means for these votes, whose classes are not known yet, is said later.
+                warnings.simplefilter("ignore", DataWarning)
+                ability_prior(worker_prior, None, 2)
         except SettingError as problem:
             raise SettingError(f"--worker-prior: {problem}") from None
+        if "worker_prior" in settings:
+            raise SettingError("--worker-prior and --set worker_prior= say the same thing; give one of them")
         settings["worker_prior"] = worker_prior
     if seed is not None and "random_state" in fields:
         settings["random_state"] = seed
@@ -136,7 +142,17 @@ def seeded_settings(
 
 
 # A test compares them with the settings of all methods.
-_WITH_WORKER_PRIOR = ("belief-propagation", "mean-field", "bayes-dgc", "deep-mf", "deep-bp", "svgpcr", "svgp")
+_WITH_WORKER_PRIOR = (
+    "belief-propagation",
+    "mean-field",
+    "bayes-dgc",
+    "deep-mf",
+    "deep-bp",
+    "svgpcr",
+    "svgp",
+    "svgpcr-nf",
+    "gpnetcr",
+)
 
 
 def _class_prior(text: str) -> Any:

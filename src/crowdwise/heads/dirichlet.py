@@ -68,6 +68,7 @@ class DirichletHead(Head):
     q_nk: Tensor
     known: Tensor
     n_steps: Tensor
+    uses_gold = True
 
     def __init__(
         self,

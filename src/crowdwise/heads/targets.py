@@ -50,7 +50,7 @@ class WarmStart(Head):
         self.head = head
         self.epochs = epochs
         self.register_buffer("target", target)
-        self.reads_features = head.reads_features
+        self.reads_features, self.uses_gold = head.reads_features, head.uses_gold
 
     target: Tensor
 

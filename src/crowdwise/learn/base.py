@@ -21,6 +21,7 @@ from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import check_settings
 from crowdwise.aggregate.views import ResultViews
 from crowdwise.annotations import Annotations
+from crowdwise.annotators.confusion import foretelling
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.kernels.numerics import best_class
 from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of
@@ -162,7 +163,9 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         features = checked_features(self, X, fitting=False, images=self._accepts_images)
         log_prob = self.model_.log_prob(features)
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
-        evidence, _ = model.infer(votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob))
+        evidence, _ = foretelling(model).infer(
+            votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)
+        )
         mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
         return evidence / mass if mass > 0 else 0.0
 

@@ -33,7 +33,18 @@ __all__ = ["check_save", "load", "save"]
 _VERSION = 1
 _DOCUMENT, _WEIGHTS = "classifier.json", "classifier.safetensors"
 # Models without a network, by the `kind` of their `state()`: each has `from_state(arrays, plain)`, and all others are refused.
-_MODELS = {"logistic": "crowdwise.learn.logistic_model:LogisticModel", "yan": "crowdwise.learn.yan:YanModel"}
+_MODELS = {
+    "logistic": "crowdwise.learn.logistic_model:LogisticModel",
+    "yan": "crowdwise.learn.yan:YanModel",
+    "process": "crowdwise.learn.vgpcr:ProcessModel",
+    "fourier": "crowdwise.learn.fourier_gp:FourierModel",
+}
+# Gaussian processes trained like networks, by the `kind` of their spec: each is built from it.
+_PROCESSES = {
+    "sparse-gp": "crowdwise.learn.svgpcr:build_process",
+    "flow-gp": "crowdwise.learn.svgpcr_nf:build_flow_process",
+    "gpnet": "crowdwise.learn.gpnetcr:build_inference_network",
+}
 # Plain values that a fit leaves on the estimator, where it has them.
 _FITTED = ("n_features_in_", "feature_names_in_", "row_shape_", "history_")
 
@@ -226,17 +237,16 @@ def _maker(spec: dict[str, Any] | None, n_classes: int, network: Any) -> Callabl
                 "in Python: load(folder, network=make_net)"
             )
         return partial(_own, network)
-    if spec["kind"] not in (*NETWORKS, "sparse-gp") or spec["n_classes"] != n_classes:
+    if spec["kind"] not in (*NETWORKS, *_PROCESSES) or spec["n_classes"] != n_classes:
         raise ValueError(f"no built-in network {spec}")
     build: Callable[..., Any] = build_network
-    if spec["kind"] == "sparse-gp":
-        from crowdwise.learn.svgpcr import build_process
-
+    if spec["kind"] in _PROCESSES:
+        module, _, name = _PROCESSES[spec["kind"]].partition(":")
+        build = getattr(import_module(module), name)
         if spec["kernel"] is None:
             if network is None:
                 raise InputError("this model was trained with your own kernel; in Python: load(folder, network=kernel)")
-            return partial(build_process, spec, network)
-        build = build_process
+            return partial(build, spec, network)
     if network is not None:
         raise SettingError("this model was trained with a built-in network; leave network= out")
     return partial(build, spec)

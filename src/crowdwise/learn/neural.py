@@ -59,7 +59,10 @@ class NeuralClassifier(TrainedClassifier):
         made, spec = self._made(rows, n_classes)
         drops = any(isinstance(module, DROPOUT) and module.p > 0 for module in made.modules())
         if self.dropout_passes and not drops:
-            raise SettingError("dropout_passes: the network has no dropout, so that all passes would agree; set dropout=0.5")
+            raise SettingError(
+                "dropout_passes: the network has no dropout, so that all passes would agree; set dropout=0.5 (mlp and cnn), or "
+                "give your own network nn.Dropout layers"
+            )
         return materialised(made, rows).to(dtype), spec
 
     def _made(self, rows: Rows, n_classes: int) -> tuple[nn.Module, dict[str, Any] | None]:

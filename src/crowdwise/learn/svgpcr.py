@@ -71,9 +71,9 @@ class SVGPCR(TrainedClassifier):
     )
     rate: float = setting(0.1, "Size of the natural steps of the process.", above=0)
     frozen: int = setting(5, "Epochs before inducing points begin to move.", low=0, whole=True)
-    epochs: int = setting(30, "Most passes over the items.", low=1, whole=True)
-    batch_size: int = setting(500, "Items per step.", low=1, whole=True)
-    learning_rate: float = setting(1e-2, "Rate of the kernel and the inducing points.", above=0)
+    epochs: int = setting(50, "Most passes over the items.", low=1, whole=True)
+    batch_size: int = setting(100, "Items per step.", low=1, whole=True)
+    learning_rate: float = setting(3e-3, "Rate of the kernel and the inducing points.", above=0)
     warmup: int = setting(2, "First epochs, trained on the labels of the start.", low=0, whole=True)
     validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
 

@@ -22,13 +22,14 @@ alike for all classes, else tables [S, L, K] of P(observed l | true k).
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.errors import SettingError
+from crowdwise.errors import DataWarning, SettingError
 from crowdwise.kernels.numerics import log_floored
 
 __all__ = ["FAMILIES", "INTEGRALS", "AbilityPrior", "NodeRule", "ability_prior", "expand_accuracy", "node_rules"]
@@ -55,6 +56,13 @@ class AbilityPrior:
     atoms: Floats | None = None
     weight: Floats | None = None
 
+    @property
+    def accuracy(self) -> float:
+        """Expected share of right answers, of a prior of accuracies."""
+        if self.atoms is None or self.weight is None:
+            return self.right / (self.right + self.wrong)
+        return float(self.weight @ self.atoms)
+
     def row_parameters(self, n_classes: int) -> Floats:
         """Dirichlet parameters of the confusion rows, [L, K]."""
         return np.where(np.eye(n_classes, dtype=bool), self.right, self.wrong / max(n_classes - 1, 1))
@@ -73,7 +81,15 @@ def ability_prior(worker_prior: Any, weights: Any, n_classes: int) -> AbilityPri
     if isinstance(worker_prior, str):
         if weights is not None:
             raise SettingError(f"worker_weights belong to draws in worker_prior; there it says {worker_prior!r}")
-        return _named(worker_prior, n_classes)
+        prior = _named(worker_prior, n_classes)
+        if n_classes > 1 and prior.accuracy <= 1 / n_classes:
+            warnings.warn(
+                f"worker_prior {worker_prior!r} expects annotators to be right with probability {prior.accuracy:.2g}, no "
+                f"better than chance among {n_classes} classes: labels may come out swapped",
+                DataWarning,
+                stacklevel=2,
+            )
+        return prior
     try:
         atoms = np.asarray(worker_prior, float)
         weight = np.ones(len(atoms)) if weights is None else np.asarray(weights, float)
@@ -198,6 +214,6 @@ def _named(text: str, n_classes: int) -> AbilityPrior:
 
 def _refused(given: Any) -> SettingError:
     return SettingError(
-        "worker_prior must be like 'beta:2,1', 'dirichlet:2,1' or 'spammer-hammer:0.5', "
-        f"or draws of accuracies or confusion matrices; got {given!r}"
+        "worker_prior must be like 'beta:2,1' or 'dir:2,1' (two numbers above 0: right, wrong) or 'spammer-hammer:0.5' (a "
+        f"share between 0 and 1), or, in Python, draws of accuracies or confusion matrices; got {given!r}"
     )

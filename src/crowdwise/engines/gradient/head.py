@@ -24,6 +24,8 @@ class Head(nn.Module):
 
     #: The trainer fills `Batch.features` with what the network's last linear layer reads.
     reads_features = False
+    #: Known labels have their part in the head's own loss, so that the trainer adds none.
+    uses_gold = False
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Loss of a batch, a scalar: minus the mean log-probability of a vote unless the method says otherwise."""

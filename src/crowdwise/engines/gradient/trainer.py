@@ -194,7 +194,7 @@ class Trainer:
     def _loss(self, batch: Batch) -> Tensor:
         logits, batch = self._forward(batch)
         loss = self.head.loss(logits, batch)
-        if self.known is not None:
+        if self.known is not None and not self.head.uses_gold:
             known = self.known[batch.rows]
             some = known >= 0
             if bool(some.any()):
