@@ -132,6 +132,16 @@ def test_methods_without_such_a_prior_say_who_has_one(run: Run, files: Path) -> 
             assert name in said
 
 
+def test_two_ways_to_say_the_same_are_refused(run: Run, files: Path) -> None:
+    result = train(run, "deep-mf", "--worker-prior", "dir:2,1", "--set", "worker_prior=dir:2,20", code=2)
+    assert "--worker-prior and --set worker_prior= say the same thing" in " ".join(result.stderr.split())
+
+
+def test_a_prior_worse_than_chance_is_said_to_be_one(run: Run, files: Path) -> None:
+    result = train(run, "deep-mf", "--worker-prior", "dir:1,2", "-o", "labels.csv")
+    assert "no better than chance among 2 classes: labels may come out swapped" in " ".join(result.stderr.split())
+
+
 def test_bayes_dgc_refuses_other_priors_than_dirichlets(run: Run, files: Path) -> None:
     result = train(run, "bayes-dgc", "--worker-prior", "beta:2,1", code=2)
     assert "worker_prior must be like 'dir:5,2'; got 'beta:2,1'" in " ".join(result.stderr.split())

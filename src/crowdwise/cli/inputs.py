@@ -152,6 +152,10 @@ _WITH_WORKER_PRIOR = (
     "svgp",
     "svgpcr-nf",
     "gpnetcr",
+    "vgpcr",
+    "rff",
+    "vff",
+    "rodr14",
 )
 
 
