@@ -35,7 +35,8 @@ from crowdwise.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.heads.dirichlet import DirichletHead
 from crowdwise.learn.neural import NeuralClassifier, Start
-from crowdwise.learn.variational import dirichlet_rows, settled
+from crowdwise.learn.variational import settled
+from crowdwise.priors.abilities import dirichlet_rows
 
 if TYPE_CHECKING:
     from crowdwise.annotators.protocol import AnnotatorModel

@@ -35,7 +35,8 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.heads.process import ProcessHead
 from crowdwise.learn.trained import Start, TrainedClassifier
-from crowdwise.learn.variational import dirichlet_rows, settled
+from crowdwise.learn.variational import settled
+from crowdwise.priors.abilities import dirichlet_rows
 from crowdwise.priors.covariance import covariance
 from crowdwise.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
 from crowdwise.priors.sparse_gp import SparseGP

@@ -32,7 +32,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.heads.flow_process import FlowProcessHead
 from crowdwise.learn.svgpcr import SVGPCR, build_process
-from crowdwise.learn.variational import dirichlet_rows
+from crowdwise.priors.abilities import dirichlet_rows
 from crowdwise.priors.flow_gp import FlowGP
 from crowdwise.priors.sparse_gp import SparseGP
 

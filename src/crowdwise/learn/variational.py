@@ -16,7 +16,7 @@ from crowdwise.errors import CostWarning, SettingError
 from crowdwise.heads.alternating import AlternatingHead
 from crowdwise.kernels.posterior import below_ceiling
 from crowdwise.learn.neural import NeuralClassifier, Start
-from crowdwise.priors.abilities import FAMILIES, ability_prior
+from crowdwise.priors.abilities import FAMILIES
 from crowdwise.priors.rows import RowPrior
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.gradient.head import Head
 
-__all__ = ["VariationalClassifier", "dirichlet_rows", "settled"]
+__all__ = ["VariationalClassifier", "settled"]
 
 Floats = NDArray[np.float64]
 
@@ -95,11 +95,3 @@ def settled(votes: Annotations, annotators: AnnotatorModel, log_prior: Floats, s
     fit = alternate(votes, prior, annotators, start=start, known=known, max_iter=_LAST_ROUNDS, tol=_LAST_TOL)
     inferred: AnnotatorModel = fit.annotators
     return inferred
-
-
-def dirichlet_rows(worker_prior: Any, n_classes: int) -> Floats:
-    """Dirichlet parameters of confusion rows, [L, K], from a setting such as "dir:5,2"."""
-    prior = ability_prior(worker_prior, None, n_classes)
-    if prior.atoms is not None or not str(worker_prior).startswith("dir"):
-        raise SettingError(f"this method has Dirichlet rows: worker_prior must be like 'dir:5,2'; got {worker_prior!r}")
-    return prior.row_parameters(n_classes)

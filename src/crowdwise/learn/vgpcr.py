@@ -32,11 +32,11 @@ from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import InputError
 from crowdwise.learn.base import CrowdClassifier, Learned, Model
 from crowdwise.learn.raykar import teaching_items
 from crowdwise.learn.start import start_posterior
-from crowdwise.priors.abilities import ability_prior
+from crowdwise.priors.abilities import dirichlet_rows
 from crowdwise.priors.logistic_gp import LogisticGP, SquaredExponential, log_mean_sigmoid, squared_distances
 from crowdwise.priors.scaling import Scaling
 
@@ -98,7 +98,7 @@ class BinaryClassifier(CrowdClassifier):
                 f"Only binary classification is supported. {self.name} is for two classes; these votes have {votes.n_classes}; "
                 "use svgpcr"
             )
-        rows = binary_rows(self.worker_prior)
+        rows = dirichlet_rows(self.worker_prior, 2)
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
         some, fewer = features[taught], votes._take_items(taught)
@@ -140,14 +140,6 @@ class BinaryClassifier(CrowdClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def binary_rows(worker_prior: Any) -> Floats:
-    """Dirichlet parameters of the confusion rows of two classes, [L, K], from a setting such as "dir:2,1"."""
-    prior = ability_prior(worker_prior, None, 2)
-    if prior.atoms is not None or not str(worker_prior).startswith("dir"):
-        raise SettingError(f"this method has Dirichlet rows: worker_prior must be like 'dir:2,1'; got {worker_prior!r}")
-    return prior.row_parameters(2)
 
 
 def announce_cubic(method: str, n_items: int, evaluations: float) -> None:

@@ -32,7 +32,16 @@ from numpy.typing import NDArray
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.kernels.numerics import log_floored
 
-__all__ = ["FAMILIES", "INTEGRALS", "AbilityPrior", "NodeRule", "ability_prior", "expand_accuracy", "node_rules"]
+__all__ = [
+    "FAMILIES",
+    "INTEGRALS",
+    "AbilityPrior",
+    "NodeRule",
+    "ability_prior",
+    "dirichlet_rows",
+    "expand_accuracy",
+    "node_rules",
+]
 
 Floats = NDArray[np.float64]
 
@@ -104,6 +113,14 @@ def ability_prior(worker_prior: Any, weights: Any, n_classes: int) -> AbilityPri
     if weight.shape != (len(atoms),) or not (np.isfinite(weight) & (weight >= 0)).all() or weight.sum() <= 0:
         raise SettingError(f"worker_weights needs {len(atoms)} numbers >= 0, one per draw; got {weights!r}")
     return AbilityPrior(atoms=atoms, weight=weight / weight.sum())
+
+
+def dirichlet_rows(worker_prior: Any, n_classes: int) -> Floats:
+    """Dirichlet parameters of confusion rows, [L, K], from a setting such as "dir:5,2"."""
+    prior = ability_prior(worker_prior, None, n_classes)
+    if prior.atoms is not None or not str(worker_prior).startswith("dir"):
+        raise SettingError(f"this method has Dirichlet rows: worker_prior must be like 'dir:5,2'; got {worker_prior!r}")
+    return prior.row_parameters(n_classes)
 
 
 def node_rules(
