@@ -508,7 +508,12 @@ def test_score_with_labels_is_accuracy(name: str, easy: Annotations, easy_truth:
 @iterative
 def test_score_without_labels_is_the_mean_log_evidence(name: str, easy: Annotations) -> None:
     model = fit(name, easy)
-    assert model.score(easy) == pytest.approx(model.result_.trace["votes"][-1] / easy.n_votes)
+    learned = model.result_.trace["votes"][-1] / easy.n_votes
+    if hasattr(model.result_.annotators, "expects_logs"):
+        # Expected logarithms are below the logarithm of the mean, with which votes are foretold.
+        assert learned < model.score(easy) < learned + 0.1
+    else:
+        assert model.score(easy) == pytest.approx(learned)
 
 
 # -- prediction -----------------------------------------------------------------------------------
