@@ -146,7 +146,7 @@ def foretelling(model: AnnotatorModel) -> AnnotatorModel:
     less is known of an annotator.
     """
     mean = model.confusion()
-    if model.concentration() is None or mean is None or not hasattr(model, "expects_logs"):
+    if mean is None or not getattr(model, "expects_logs", False):
         return model
     pi_alk = np.ascontiguousarray(mean.transpose(0, 2, 1))
     return Confusion(np.zeros((1, *pi_alk.shape[1:])), pi_alk, pi_alk.mean(axis=0))

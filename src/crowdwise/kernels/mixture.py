@@ -15,7 +15,7 @@ __all__ = ["log_mixture", "own_log_softmax"]
 
 # The smallest probability of a vote: below it float32 products of two probabilities become denormal.
 _FLOOR = 1e-30
-# Votes of one annotator that share a copy of their matrix; measured at 3 to 50 classes and 20 to 2,000 annotators.
+# Votes of one annotator that share a copy of their matrix: more would be padding for most, fewer would copy more matrices.
 _BLOCK = 12
 # Votes of a batch from which counting them in a compiled loop pays for loading it.
 _COMPILED_FROM = 1_000
