@@ -240,10 +240,9 @@ class BeliefMessages:
 
         log_post, log_total = self.log_prior.copy(), np.zeros(len(self.rule))
         message, log_scale = np.empty_like(incoming), np.empty(len(pairs.item))
-        order = np.lexsort((pairs.annotator, self.rule[pairs.annotator]))
-        ends = np.searchsorted(self.rule[pairs.annotator][order], np.arange(len(self.rule_ptr)))
+        rule_p = self.rule[pairs.annotator[pairs.by_annotator]]
         for r in range(len(self.rule_ptr) - 1):
-            part = order[ends[r] : ends[r + 1]]
+            part = pairs.by_annotator[rule_p == r] if len(self.rule_ptr) > 2 else pairs.by_annotator
             if len(part) == 0:
                 continue
             start = np.flatnonzero(np.diff(pairs.annotator[part], prepend=-1))

@@ -45,6 +45,7 @@ class Pairs(NamedTuple):
     counts: Floats
     common: int
     n_states: int
+    by_annotator: Integers
 
 
 def pairs_of(item: Integers, annotator: Integers, label: Integers, weight: Floats, n_classes: int, by_class: bool) -> Pairs:
@@ -90,6 +91,7 @@ def pairs_of(item: Integers, annotator: Integers, label: Integers, weight: Float
         counts=np.concatenate([known, distinct[order]]),
         common=len(known) + min(len(order), _MOST_COMMON),
         n_states=width if by_class else width + 1,
+        by_annotator=np.argsort(annotator[first], kind="stable"),
     )
 
 
