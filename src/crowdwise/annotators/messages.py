@@ -255,13 +255,18 @@ class BeliefMessages:
             in_logs = (np.diff(bounds) > _FEW_PAIRS) | (rows.min(axis=1) < _LEAST_LOG)
             plain = ~in_logs[:, None] if in_logs.any() else True
             np.exp(rows, out=rows, where=plain)
-            if not send_messages(part, bounds, pairs.pattern, incoming, likelihood_cjs, in_logs, rows, total, message):
+            # Sorted copies: pairs all over memory would cost more than what is done with them.
+            own, pattern = incoming[part], pairs.pattern[part]
+            sent = np.empty_like(own)
+            if not send_messages(bounds, pattern, own, likelihood_cjs, in_logs, rows, total, sent):
                 return None
+            message[part] = sent
             np.log(rows, out=rows, where=plain)
             if not whole:
                 log_post[self._cells(who, r)] = rows
-            log_scale[part] = shift_c[pairs.pattern[part]]
-            log_total[who] = total + np.add.reduceat(log_scale[part], start)
+            shift = shift_c[pattern]
+            log_scale[part] = shift
+            log_total[who] = total + np.add.reduceat(shift, start)
         return log_post, log_total, log_floored(message) + log_scale[:, None]
 
     def _send(self, pairs: Pairs, own: Pairs, at: Integers, annotator: Integers) -> Floats:

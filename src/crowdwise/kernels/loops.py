@@ -294,7 +294,6 @@ def _factor_into(factor: Floats, table: Floats, incoming: Floats) -> int:
 
 @_vectorised
 def send_messages(
-    order: Integers,
     first: Integers,
     pattern: Integers,
     incoming: Floats,
@@ -306,10 +305,10 @@ def send_messages(
 ) -> bool:
     """A round of annotators who share a rule, one after another, so that all of one stays in the cache.
 
-    `order` [P] are their pairs, cut by `first` [U + 1]; `likelihood` [C, J, S] by pattern. `weight` [U, S] holds the nodes'
-    weights before the votes and then after them, normalised: as logs where `in_logs` says so (always, for annotators of more
-    than eight pairs). Writes the logs of what it divided by, [U], and the messages [pairs, J]. False where a factor is too
-    small for products.
+    Pairs are sorted by annotator and cut by `first` [U + 1]; `likelihood` [C, J, S] by pattern. `weight` [U, S] holds the
+    nodes' weights before the votes and then after them, normalised: as logs where `in_logs` says so (always, for annotators
+    of more than eight pairs). Writes the logs of what it divided by, [U], and the messages [P, J]. False where a factor is
+    too small for products.
     """
     n_states, n_nodes = likelihood.shape[1], likelihood.shape[2]
     held, product, post, cavity = np.empty((_AT_ONCE, n_nodes)), np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
@@ -318,7 +317,7 @@ def send_messages(
         row = weight[u]
         product[:] = 1.0
         for i in range(n_pairs):
-            p = order[first[u] + i]
+            p = first[u] + i
             factor = held[i % _AT_ONCE]
             if _factor_into(factor, likelihood[pattern[p]], incoming[p]):
                 return False
@@ -347,7 +346,7 @@ def send_messages(
                 row[s] = post[s] / total
         log_total[u] = top + math.log(total)
         for i in range(n_pairs):
-            p = order[first[u] + i]
+            p = first[u] + i
             table, factor = likelihood[pattern[p]], held[i % _AT_ONCE]
             if n_pairs > _AT_ONCE:
                 _factor_into(factor, table, incoming[p])
