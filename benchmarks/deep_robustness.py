@@ -46,6 +46,8 @@ LABEL_ONLY = ("majority", "mean-field", "belief-propagation")
 # deep-mf from the labels that mean-field finds with the same prior, where a majority vote is the default.
 FROM_FIELD = "deep-mf, mean-field start"
 DEEP = ("crowd-layer-mw", "bayes-dgc", FROM_FIELD, "deep-mf", "deep-bp")
+# In study 1: those with a ceiling, and those without.
+CLIPPED, UNCLIPPED = ("deep-bp", "deep-mf"), ("crowd-layer-mw", "bayes-dgc")
 GOLD = "true labels"
 VARIATIONAL = ("mean-field", "belief-propagation", FROM_FIELD, "deep-mf", "deep-bp")
 BINS = np.linspace(0.5, 1, 11)
@@ -180,7 +182,7 @@ def wanted(seed: int) -> list[tuple[str, Setting]]:
     """Every run of a seed, each once."""
     runs = [(m, s) for study in (PRIORS, MISMATCH, SPAMMERS) for s in study.values() for m in (*LABEL_ONLY, *DEEP)]
     if seed < FEATURE_SEEDS:
-        runs += [(m, s) for s in FEATURES.values() for m in ("deep-bp", GOLD, "majority", "belief-propagation")]
+        runs += [(m, s) for s in FEATURES.values() for m in (*CLIPPED, *UNCLIPPED, GOLD, *LABEL_ONLY)]
     return list({s.key(m): (m, s) for m, s in runs}.values())
 
 
@@ -211,17 +213,21 @@ def features_table(results: dict[str, list[dict[str, Any]]], score: str) -> str:
     first = FEATURES[BLURS[0], CEILINGS[0]]
     rows = []
     for blur in BLURS:
-        settings = [FEATURES[blur, c] for c in CEILINGS]
-        rows.append([str(blur), *(cell([r[score] for r in results[s.key("deep-bp")][:FEATURE_SEEDS]]) for s in settings)])
-        if score == "test":
-            rows[-1].append(cell([r["test"] for r in results[settings[0].key(GOLD)][:FEATURE_SEEDS]]))
-    names = [] if score == "labels" else ["trained on true labels"]
-    shown = table(["blur radius", *(f"ceiling {c:g}" for c in CEILINGS), *names], rows)
+        for method in CLIPPED:
+            settings = [FEATURES[blur, c] for c in CEILINGS]
+            rows.append(
+                [str(blur), method, *(cell([r[score] for r in results[s.key(method)][:FEATURE_SEEDS]]) for s in settings)]
+            )
+        beside = (*UNCLIPPED, GOLD) if score == "test" else UNCLIPPED
+        for method in beside:
+            alone = cell([r[score] for r in results[FEATURES[blur, CEILINGS[0]].key(method)][:FEATURE_SEEDS]])
+            rows.append([str(blur), method, *[""] * (len(CEILINGS) - 1), alone])
+    shown = table(["blur radius", "method", *(f"ceiling {c:g}" for c in CEILINGS)], rows)
     if score == "test":
         return shown
-    runs = {m: results[first.key(m)][:FEATURE_SEEDS] for m in ("majority", "belief-propagation")}
-    beside = [f"{m} {cell([r['labels'] for r in found])}" for m, found in runs.items()]
-    return f"{shown}\n\nWithout features: {', '.join(beside)}."
+    runs = {m: results[first.key(m)][:FEATURE_SEEDS] for m in LABEL_ONLY}
+    named = [f"{m} {cell([r['labels'] for r in found])}" for m, found in runs.items()]
+    return f"{shown}\n\nWithout features: {', '.join(named)}."
 
 
 def study_table(results: dict[str, list[dict[str, Any]]], study: dict[Any, Setting], head: str, score: str) -> str:
@@ -414,7 +420,8 @@ def main() -> None:
     parts = [provenance(f"python benchmarks/deep_robustness.py --seeds {given.seeds}"), about, findings(results)]
     parts.append("\n![The four studies](images/deep-robustness.png)\n")
     parts += [
-        "**1. Blurred features and the ceiling**, deep-bp, Beta(1, 0.5). Training labels:\n",
+        "**1. Blurred features and the ceiling**, Beta(1, 0.5); methods without a ceiling stand in the last column. Training "
+        "labels:\n",
         features_table(results, "labels"),
     ]
     parts += ["\nNew images:\n", features_table(results, "test")]

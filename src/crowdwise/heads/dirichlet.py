@@ -35,7 +35,7 @@ from crowdwise.heads.targets import soft_cross_entropy
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
 
-__all__ = ["DirichletHead"]
+__all__ = ["DirichletHead", "LatentHead"]
 
 # Step sizes of the schedule: (1 + step) ** -_FORGETTING, which sums to infinity while its squares do not.
 _FORGETTING = 0.7
@@ -107,12 +107,16 @@ class DirichletHead(Head):
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Infer the labels of the batch, move the Dirichlets, and train the network on the labels."""
         with torch.no_grad():
-            log_f = logits.detach().double().log_softmax(1)
-            own = batch.weight.double() / batch.item_weight.double().clamp(min=1e-30).index_select(0, batch.position)
-            q = self._labels(log_f, batch, own)
-            self._move(q, batch, own)
+            q = self._inferred(logits.detach().double().log_softmax(1), batch)
             self.n_steps += 1
         return soft_cross_entropy(logits, q.to(logits.dtype), batch.item_weight)
+
+    def _inferred(self, log_f: Tensor, batch: Batch) -> Tensor:
+        """q of the batch, [B, K], by which the Dirichlets have moved."""
+        own = batch.weight.double() / batch.item_weight.double().clamp(min=1e-30).index_select(0, batch.position)
+        q = self._labels(log_f, batch, own)
+        self._move(q, batch, own)
+        return q
 
     def _labels(self, log_f: Tensor, batch: Batch, weight: Tensor) -> Tensor:
         """q of the batch, [B, K]."""
@@ -156,3 +160,25 @@ class DirichletHead(Head):
         shape = (-1, self.n_classes, self.n_classes)
         prior = self.prior_rk.view(shape).cpu().numpy()
         return DirichletConfusion(prior[:1], (self.prior_rk + self.count_rk).view(shape).cpu().numpy())
+
+
+class LatentHead(DirichletHead):
+    """The same beside a latent function that answers with expected log-likelihoods instead of logits.
+
+    The first `warmup` epochs take the labels of the start in the place of q: a function that knows nothing yet would let
+    the matrices explain everything.
+    """
+
+    start_nk: Tensor
+
+    def __init__(self, votes: Annotations, prior_lk: np.ndarray, posterior: Tensor, warmup: int) -> None:
+        super().__init__(votes, prior_lk, 1.0, posterior, shares=False)
+        self.warmup = warmup
+        self.register_buffer("start_nk", posterior.double().clone())
+
+    @torch.no_grad()
+    def _labelled(self, expected: Tensor, batch: Batch) -> Tensor:
+        """Labels to train on, [B, K], in the precision of `expected`."""
+        if batch.epoch < self.warmup:
+            return self.start_nk.index_select(0, batch.rows).to(expected.dtype)
+        return self._inferred(expected.detach().double(), batch).to(expected.dtype)

@@ -54,8 +54,7 @@ class FlowProcessHead(ProcessHead):
         process = self.flow_process[0]
         if not bool(process.flowing):
             return super().loss(logits, batch)
-        with torch.no_grad():
-            q = self._labelled(logits.detach().double(), batch).to(logits.dtype)
+        q = self._labelled(logits, batch)
         total = ((q * logits).sum(1) * batch.item_weight).sum() - torch.special.xlogy(q, q).sum()
         bound: Tensor = total / batch.item_weight.sum().clamp(min=1e-12) - process.divergence / max(self.n_taught, 1)
         return -bound

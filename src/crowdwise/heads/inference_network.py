@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.engines.gradient.batch import Batch
-from crowdwise.heads.dirichlet import DirichletHead
+from crowdwise.heads.dirichlet import LatentHead
 from crowdwise.priors.inference_network import InferenceNetwork, RandomFeatures
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["InferenceNetworkHead"]
 
 
-class InferenceNetworkHead(DirichletHead):
+class InferenceNetworkHead(LatentHead):
     """GPNETCR's factors beside the network.
 
     Parameters
@@ -45,8 +45,6 @@ class InferenceNetworkHead(DirichletHead):
         Epochs under the labels of the start.
     """
 
-    start_nk: Tensor
-
     def __init__(
         self,
         votes: Annotations,
@@ -59,11 +57,10 @@ class InferenceNetworkHead(DirichletHead):
         hold: int,
         warmup: int,
     ) -> None:
-        super().__init__(votes, prior_lk, 1.0, posterior, shares=False)
+        super().__init__(votes, prior_lk, posterior, warmup)
         # In a tuple, so that the network, which the trainer has, is not a part of the head as well.
         self.network = (network,)
-        self.beta, self.decay, self.hold, self.warmup = beta, decay, hold, warmup
-        self.register_buffer("start_nk", posterior.double().clone())
+        self.beta, self.decay, self.hold = beta, decay, hold
         self._before: tuple[RandomFeatures | None] = (None,)
         self._held = 0
 
@@ -79,8 +76,7 @@ class InferenceNetworkHead(DirichletHead):
             self._before = (copy.deepcopy(network.posterior).requires_grad_(False) if self.hold > 1 else None,)
             self.n_steps += 1
         self._held += 1
-        with torch.no_grad():
-            q = self._labelled(logits.detach().double(), batch).to(logits.dtype)
+        q = self._labelled(logits, batch)
         total = ((q * logits).sum(1) * batch.item_weight).sum() - torch.special.xlogy(q, q).sum()
         from_prior, from_before = network.divergence(network.points, *self._before)
         beta = self.rate_of(int(self.n_steps) - 1)
@@ -91,11 +87,3 @@ class InferenceNetworkHead(DirichletHead):
     def rate_of(self, step: int) -> float:
         """beta of a mirror step, counted from 0."""
         return float(self.beta / (1 + self.decay * step**0.5))
-
-    def _labelled(self, expected: Tensor, batch: Batch) -> Tensor:
-        if batch.epoch < self.warmup:
-            return self.start_nk.index_select(0, batch.rows)
-        own = batch.weight.double() / batch.item_weight.double().clamp(min=1e-30).index_select(0, batch.position)
-        q = self._labels(expected, batch, own)
-        self._move(q, batch, own)
-        return q

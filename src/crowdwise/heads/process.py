@@ -1,13 +1,10 @@
 """A sparse Gaussian process beside Dirichlet confusion matrices: the variational steps of SVGPCR, batch by batch.
 
-    l_nk = E log nu_k(f_n)                                   from the moments that the process returns in training
-    q_n  = softmax(l_n + sum_e E log R[a_e, ., y_e])         labels, exactly
-    beta = prior + expected counts                           matrices, exactly (memoised) or by natural steps
-    q(v) by a natural step on  N / B  sum q l - KL           after the optimiser's step
-    kernel and inducing points by the optimiser, on - sum q l
-
-The first `warmup` epochs take the labels of the start in the place of q: a process that knows nothing yet would let the
-matrices explain everything.
+l_nk = E log nu_k(f_n)                                   from the moments that the process returns in training
+q_n  = softmax(l_n + sum_e E log R[a_e, ., y_e])         labels, exactly
+beta = prior + expected counts                           matrices, exactly (memoised) or by natural steps
+q(v) by a natural step on  N / B  sum q l - KL           after the optimiser's step
+kernel and inducing points by the optimiser, on - sum q l
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.engines.gradient.batch import Batch
-from crowdwise.heads.dirichlet import DirichletHead
+from crowdwise.heads.dirichlet import LatentHead
 from crowdwise.priors.sparse_gp import SparseGP
 
 if TYPE_CHECKING:
@@ -33,7 +30,7 @@ __all__ = ["ProcessHead"]
 _FIRST_RATE, _RISE = 1e-3, 10
 
 
-class ProcessHead(DirichletHead):
+class ProcessHead(LatentHead):
     """SVGPCR's factors beside the process.
 
     Parameters
@@ -48,8 +45,6 @@ class ProcessHead(DirichletHead):
         Epochs before inducing points begin to move.
     """
 
-    start_nk: Tensor
-
     def __init__(
         self,
         votes: Annotations,
@@ -61,11 +56,10 @@ class ProcessHead(DirichletHead):
         warmup: int,
         frozen: int,
     ) -> None:
-        super().__init__(votes, prior_lk, 1.0, posterior, shares=False)
+        super().__init__(votes, prior_lk, posterior, warmup)
         # In a tuple, so that the process, which the trainer has as its network, is not a part of the head as well.
         self.process = (process,)
-        self.step_rate, self.warmup, self.frozen = rate, warmup, frozen
-        self.register_buffer("start_nk", posterior.double().clone())
+        self.step_rate, self.frozen = rate, frozen
         self._pending: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
     def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
@@ -77,8 +71,7 @@ class ProcessHead(DirichletHead):
         process = self.process[0]
         mean, variance = logits[:, : self.n_classes], logits[:, self.n_classes :]
         expected: Tensor = process.likelihood.expected_log(mean, variance)  # type: ignore[operator]
-        with torch.no_grad():
-            q = self._labelled(expected.detach().double(), batch).to(expected.dtype)
+        q = self._labelled(expected, batch)
         total = ((q * expected).sum(1) * batch.item_weight).sum()
         by_mean, by_variance = torch.autograd.grad(total, (mean, variance), retain_graph=True)
         scale = self.n_taught / len(batch.rows)
@@ -86,14 +79,6 @@ class ProcessHead(DirichletHead):
         entropy = -torch.special.xlogy(q, q).sum()
         bound: Tensor = (total + entropy) / batch.item_weight.sum().clamp(min=1e-12) - process.kl() / max(self.n_taught, 1)
         return -bound
-
-    def _labelled(self, expected: Tensor, batch: Batch) -> Tensor:
-        if batch.epoch < self.warmup:
-            return self.start_nk.index_select(0, batch.rows)
-        own = batch.weight.double() / batch.item_weight.double().clamp(min=1e-30).index_select(0, batch.position)
-        q = self._labels(expected, batch, own)
-        self._move(q, batch, own)
-        return q
 
     def natural_step(self) -> None:
         """Move q(v); the trainer's optimiser calls it after its own step."""

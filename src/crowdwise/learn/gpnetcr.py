@@ -36,46 +36,31 @@ from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.heads.inference_network import InferenceNetworkHead
-from crowdwise.learn.trained import Start, TrainedClassifier
-from crowdwise.learn.variational import settled
+from crowdwise.learn.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
+from crowdwise.learn.trained import Start
 from crowdwise.priors.abilities import dirichlet_rows
 from crowdwise.priors.covariance import covariance
 from crowdwise.priors.inference_network import InferenceNetwork, RandomFeatures
-from crowdwise.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
+from crowdwise.priors.logistic_gp import median_distance
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
-    from crowdwise.engines.gradient.head import Head
+    pass
 
 __all__ = ["GPNETCR", "build_inference_network"]
 
 Floats = NDArray[np.float64]
 
-# Training rows that standardise, and that measurement sets are drawn from.
-_SAMPLE = 20_000
 # Rows that the labels of the start are shown on.
 _SHOWN = 5_000
-# Rows whose distances give the length scale.
-_NEIGHBOURS = 500
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GPNETCR(TrainedClassifier):
+class GPNETCR(ProcessClassifier):
     """Inference networks x Dirichlet confusion matrices, by functional mirror descent."""
 
     hidden: int = setting(100, "Random frequencies; there are twice as many features.", low=1, whole=True)
     measured: int = setting(50, "Rows of the measurement set; less than twice `hidden`.", low=1, whole=True)
     kernel: str = setting("rbf", "Covariance of the prior: rbf or matern.", choices=("rbf", "matern"))
-    likelihood: str = setting(
-        "robust-max", "robust-max: the largest function wins but for a share eps; softmax.", choices=LIKELIHOODS
-    )
-    eps: float = setting(1e-3, "Share of robust-max that goes to the other classes.", above=0)
-    worker_prior: Any = setting(
-        "dir:2,1",
-        'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; "dir:1,W" with '
-        "W = K - 1 is the paper's.",
-        free=True,
-    )
     beta: float = setting(1.0, "Step size of mirror descent at the start, at most 1.", above=0)
     decay: float = setting(0.1, "How fast it falls: beta / (1 + decay sqrt(t)).", low=0)
     hold: int = setting(
@@ -85,14 +70,9 @@ class GPNETCR(TrainedClassifier):
         whole=True,
     )
     epochs: int = setting(30, "Most passes over the items.", low=1, whole=True)
-    batch_size: int = setting(100, "Items per step.", low=1, whole=True)
     learning_rate: float = setting(1e-2, "Rate of the inference network and the kernel.", above=0)
-    warmup: int = setting(2, "First epochs, trained on the labels of the start.", low=0, whole=True)
-    validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
 
     name: ClassVar[str] = "gpnetcr"
-
-    _accepts_images: ClassVar[bool] = False
 
     def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
         if self.measured >= 2 * self.hidden:
@@ -101,14 +81,10 @@ class GPNETCR(TrainedClassifier):
             )
         if self.beta > 1:
             raise SettingError(f"beta is a share, at most 1; got {self.beta!r}")
-        sample = rows.take(torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE))).to(dtype)
-        standardise = Standardise(sample.shape[1])
-        standardise.fit([sample])
-        standardise.to(dtype)
-        pool = standardise(sample)
+        standardise, pool = standardised_sample(rows, dtype)
         spec = {
             "kind": "gpnet",
-            "n_columns": sample.shape[1],
+            "n_columns": pool.shape[1],
             "n_classes": n_classes,
             "hidden": self.hidden,
             "measured": self.measured,
@@ -116,12 +92,9 @@ class GPNETCR(TrainedClassifier):
             "likelihood": self.likelihood,
             "eps": self.eps,
         }
-        made = build_inference_network(spec, _spread(pool), pool).to(dtype)
+        made = build_inference_network(spec, median_distance(pool.numpy()), pool).to(dtype)
         made[0].load_state_dict(standardise.state_dict())
         return made, spec
-
-    def _warmup(self, start: Start) -> int:
-        return 0  # the head has its own: training rows give expected log-likelihoods, not logits
 
     def _head(self, votes: Annotations, start: Start) -> InferenceNetworkHead:
         assert isinstance(start.network, nn.Sequential)
@@ -138,40 +111,20 @@ class GPNETCR(TrainedClassifier):
         taught = votes.votes_per_item > 0
         if votes.gold is not None:
             taught = taught | (votes.gold >= 0)
-        position = np.arange(0, votes.n_items, max(1, votes.n_items // _SAMPLE))
+        position = np.arange(0, votes.n_items, max(1, votes.n_items // SAMPLE))
         chosen = np.flatnonzero(taught[position])
         chosen = chosen[:: max(1, len(chosen) // _SHOWN)]
         if len(chosen):
             target = start.posterior[torch.from_numpy(position[chosen])]
             network.learn(network.pool[torch.from_numpy(chosen)], target, float(taught.sum() / len(chosen)))
 
-    def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
-        """Inference to its end under the finished network."""
-        head = heads[0]
-        assert isinstance(head, InferenceNetworkHead)
-        annotators, start = head.annotators(), np.zeros_like(log_prob)
-        annotators.infer(votes, log_prob, np.empty(0, np.int16), start)
-        return settled(votes, annotators, log_prob, start), log_prob
-
-    def _dtype(self, features: Any) -> torch.dtype:
-        if self.precision == "mixed":
-            raise SettingError('precision: the Cholesky factors of gpnetcr need float64 (or "float32" at your own risk)')
-        return torch.float32 if self.precision == "float32" else torch.float64
-
 
 def build_inference_network(spec: dict[str, Any], lengthscale: float = 1.0, pool: torch.Tensor | None = None) -> nn.Sequential:
     """Make the network of a spec, untrained, behind its standardisation; `pool` is for training alone."""
     n_columns, n_classes = spec["n_columns"], spec["n_classes"]
     posterior = RandomFeatures(spec["kernel"], n_columns, n_classes, spec["hidden"], lengthscale)
-    likelihood = RobustMax(spec["eps"]) if spec["likelihood"] == "robust-max" else Softmax(n_classes)
     prior = covariance(spec["kernel"], n_columns, lengthscale=lengthscale)
     pool = torch.zeros(0, n_columns) if pool is None else pool
-    return nn.Sequential(Standardise(n_columns), InferenceNetwork(posterior, prior, likelihood, spec["measured"], pool))
-
-
-def _spread(rows: torch.Tensor) -> float:
-    """Median distance of some rows: a length scale at which they know of each other."""
-    some = rows[:: max(1, len(rows) // _NEIGHBOURS)]
-    distance = torch.pdist(some)
-    middle = float(distance.median()) if len(distance) else 1.0
-    return middle if middle > 0 else 1.0
+    return nn.Sequential(
+        Standardise(n_columns), InferenceNetwork(posterior, prior, likelihood_of(spec), spec["measured"], pool)
+    )

@@ -88,9 +88,15 @@ class VariationalClassifier(NeuralClassifier):
         return settled(votes, annotators, log_prior, head.target.double().cpu().numpy()), log_prior
 
 
-def settled(votes: Annotations, annotators: AnnotatorModel, log_prior: Floats, start: Floats) -> AnnotatorModel:
-    """The annotators after inference to its end, with what the network says as a fixed prior of the labels."""
+def settled(votes: Annotations, annotators: AnnotatorModel, log_prior: Floats, start: Floats | None = None) -> AnnotatorModel:
+    """The annotators after inference to its end, with what the network says as a fixed prior of the labels.
+
+    Labels start from `start`, [N, K], or from what these annotators say.
+    """
     known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+    if start is None:
+        start = np.zeros_like(log_prior)
+        annotators.infer(votes, log_prior, known, start)
     prior = RowPrior(log_prior)
     fit = alternate(votes, prior, annotators, start=start, known=known, max_iter=_LAST_ROUNDS, tol=_LAST_TOL)
     inferred: AnnotatorModel = fit.annotators

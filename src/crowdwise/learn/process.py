@@ -1,0 +1,80 @@
+"""What the Gaussian processes of engine 2 share: their likelihood, their annotators, and double precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from crowdwise.aggregate.settings import setting
+from crowdwise.annotations import Annotations
+from crowdwise.engines.gradient.networks import Standardise
+from crowdwise.engines.gradient.rows import Rows
+from crowdwise.errors import SettingError
+from crowdwise.heads.dirichlet import DirichletHead
+from crowdwise.learn.trained import Start, TrainedClassifier
+from crowdwise.learn.variational import settled
+from crowdwise.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
+
+if TYPE_CHECKING:
+    from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.engines.gradient.head import Head
+
+__all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
+
+Floats = NDArray[np.float64]
+
+# Training rows that standardise, and that points are chosen from.
+SAMPLE = 20_000
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProcessClassifier(TrainedClassifier):
+    """Base of the Gaussian processes that are trained in batches."""
+
+    likelihood: str = setting(
+        "robust-max", "robust-max: the largest function wins but for a share eps; softmax.", choices=LIKELIHOODS
+    )
+    eps: float = setting(1e-3, "Share of robust-max that goes to the other classes.", above=0)
+    worker_prior: Any = setting(
+        "dir:2,1",
+        'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; "dir:1,W" with '
+        "W = K - 1 is the paper's.",
+        free=True,
+    )
+    batch_size: int = setting(100, "Items per step.", low=1, whole=True)
+    warmup: int = setting(2, "First epochs, trained on the labels of the start.", low=0, whole=True)
+    validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
+
+    _accepts_images: ClassVar[bool] = False
+
+    def _warmup(self, start: Start) -> int:
+        return 0  # the heads have their own: in training these do not answer with logits
+
+    def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
+        """Inference to its end under the finished process."""
+        head = heads[0]
+        assert isinstance(head, DirichletHead)
+        return settled(votes, head.annotators(), log_prob), log_prob
+
+    def _dtype(self, features: Any) -> torch.dtype:
+        if self.precision == "mixed":
+            raise SettingError(f'precision: the Cholesky factors of {self.name} need float64 (or "float32" at your own risk)')
+        return torch.float32 if self.precision == "float32" else torch.float64
+
+
+def standardised_sample(rows: Rows, dtype: torch.dtype) -> tuple[Standardise, torch.Tensor]:
+    """A standardisation fitted to some of the rows, and these rows after it, [n, D]."""
+    sample = rows.take(torch.arange(0, len(rows), max(1, len(rows) // SAMPLE))).to(dtype)
+    standardise = Standardise(sample.shape[1])
+    standardise.fit([sample])
+    return standardise.to(dtype), standardise(sample)
+
+
+def likelihood_of(spec: dict[str, Any]) -> nn.Module:
+    """The likelihood that a spec names."""
+    return RobustMax(spec["eps"]) if spec["likelihood"] == "robust-max" else Softmax(spec["n_classes"])
