@@ -142,3 +142,51 @@ def test_evaluation_answers_with_log_probabilities() -> None:
     made = process().eval()
     np.testing.assert_allclose(made(rows(0, 6)).exp().sum(1).detach(), 1, atol=1e-9)
     assert made.train()(rows(0, 6)).shape == (6, 6)
+
+
+def test_a_diagonal_posterior_is_the_best_independent_one() -> None:
+    """For Gaussian regression: the exact mean, and one over the diagonal of the precision as variances."""
+    made, x, noise = SparseGP(rbf(), RobustMax(), rows(5, 4), 1, diagonal=True), rows(9, 20), 0.3
+    y = torch.tensor(np.random.default_rng(3).normal(size=(20, 1)))
+    by_variance = torch.full((20, 1), -0.5 / noise, dtype=torch.float64)
+    for _ in range(2000):
+        mean = made.moments(x)[0].detach()
+        made.natural_step(made.projected.detach(), mean, (y - mean) / noise, by_variance, 0.2)
+    b = made.projected.detach().numpy()
+    precision = np.eye(4) + b.T @ b / noise
+    np.testing.assert_allclose(made.mean_km[0], np.linalg.solve(precision, b.T @ y.numpy()[:, 0] / noise), rtol=1e-6)
+    spread = made.root_kmm[0] @ made.root_kmm[0].T
+    np.testing.assert_allclose(spread, np.diag(1 / np.diag(precision)), rtol=1e-9)
+    _, variance = made.moments(x)
+    outside = made.covariance.diagonal(x).detach().numpy() - (b**2).sum(axis=1)
+    np.testing.assert_allclose(variance[:, 0].detach(), outside + (b**2) @ spread.diagonal().numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_an_optimiser_finds_the_posterior_of_the_natural_steps(diagonal: bool) -> None:
+    x = rows(9, 60)
+    label = (x[:, 0] > 0.3).long() + (x[:, 1] > 0.3).long()
+    one_hot = torch.nn.functional.one_hot(label, 3).double()
+
+    def total(made: SparseGP) -> torch.Tensor:
+        return (one_hot * made.likelihood.expected_log(*made.moments(x))).sum()
+
+    natural = SparseGP(rbf(), RobustMax(), rows(5, 6), 3, diagonal=diagonal)
+    for _ in range(300):
+        mean, variance = (value.detach().requires_grad_() for value in natural.moments(x))
+        value = (one_hot * natural.likelihood.expected_log(mean, variance)).sum()
+        natural.natural_step(natural.projected.detach(), mean.detach(), *torch.autograd.grad(value, (mean, variance)), 0.1)
+    free = SparseGP(rbf(), RobustMax(), rows(5, 6), 3, diagonal=diagonal, natural=False)
+    optimiser = torch.optim.LBFGS([free.mean_km, free.root_kmm], max_iter=500, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimiser.zero_grad()
+        value = free.kl() - total(free)
+        value.backward()
+        return value
+
+    optimiser.step(loss)
+    with torch.no_grad():
+        assert float(total(free) - free.kl()) == pytest.approx(float(total(natural) - natural.kl()), rel=1e-4)
+    if diagonal:
+        assert torch.equal(free._root(), free._root().diagonal(dim1=1, dim2=2).diag_embed())

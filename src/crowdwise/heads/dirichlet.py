@@ -48,8 +48,8 @@ class DirichletHead(Head):
     ----------
     votes : Annotations
         The votes that teach.
-    prior_lk : [L, K]
-        Dirichlet parameters of a confusion matrix before any vote.
+    prior_alk : [1 or A, L, K]
+        Dirichlet parameters of the confusion matrices before any vote.
     alpha0 : float
         Dirichlet parameter of every class share.
     posterior : [N, K]
@@ -73,7 +73,7 @@ class DirichletHead(Head):
     def __init__(
         self,
         votes: Annotations,
-        prior_lk: np.ndarray,
+        prior_alk: np.ndarray,
         alpha0: float,
         posterior: Tensor,
         *,
@@ -84,14 +84,15 @@ class DirichletHead(Head):
         super().__init__()
         n_annotators, n_classes = votes.n_annotators, votes.n_classes
         self.alpha0, self.memoised, self.rate, self.shares = alpha0, memoised, rate, shares
-        self.n_classes = n_classes
+        self.n_classes, self.same_prior = n_classes, len(prior_alk) == 1
         taught = votes.votes_per_item > 0
         if votes.gold is not None:
             taught = taught | (votes.gold >= 0)
         self.n_taught = int(taught.sum())
         start = posterior.double().cpu().numpy() * taught[:, None]
         counts = counts_of(votes, start).reshape(n_annotators * n_classes, n_classes)
-        self.register_buffer("prior_rk", torch.tensor(np.tile(prior_lk, (n_annotators, 1))))
+        shape = (n_annotators, n_classes, n_classes)
+        self.register_buffer("prior_rk", torch.tensor(np.broadcast_to(prior_alk, shape).reshape(-1, n_classes)))
         self.register_buffer("count_rk", torch.from_numpy(counts))
         self.register_buffer("share_k", torch.from_numpy(start.sum(axis=0)))
         self.register_buffer("q_nk", torch.from_numpy(start))
@@ -159,7 +160,9 @@ class DirichletHead(Head):
         """The Dirichlets as engine 1 knows them."""
         shape = (-1, self.n_classes, self.n_classes)
         prior = self.prior_rk.view(shape).cpu().numpy()
-        return DirichletConfusion(prior[:1], (self.prior_rk + self.count_rk).view(shape).cpu().numpy())
+        return DirichletConfusion(
+            prior[:1] if self.same_prior else prior, (self.prior_rk + self.count_rk).view(shape).cpu().numpy()
+        )
 
 
 class LatentHead(DirichletHead):
@@ -171,8 +174,10 @@ class LatentHead(DirichletHead):
 
     start_nk: Tensor
 
-    def __init__(self, votes: Annotations, prior_lk: np.ndarray, posterior: Tensor, warmup: int) -> None:
-        super().__init__(votes, prior_lk, 1.0, posterior, shares=False)
+    def __init__(
+        self, votes: Annotations, prior_alk: np.ndarray, posterior: Tensor, warmup: int, *, memoised: bool = True
+    ) -> None:
+        super().__init__(votes, prior_alk, 1.0, posterior, memoised=memoised, shares=False)
         self.warmup = warmup
         self.register_buffer("start_nk", posterior.double().clone())
 

@@ -32,7 +32,7 @@ class FlowProcessHead(ProcessHead):
     def __init__(
         self,
         votes: Annotations,
-        prior_lk: np.ndarray,
+        prior_alk: np.ndarray,
         posterior: Tensor,
         process: FlowGP,
         *,
@@ -40,8 +40,9 @@ class FlowProcessHead(ProcessHead):
         warmup: int,
         frozen: int,
         base: int,
+        memoised: bool = True,
     ) -> None:
-        super().__init__(votes, prior_lk, posterior, process, rate=rate, warmup=warmup, frozen=frozen)
+        super().__init__(votes, prior_alk, posterior, process, rate=rate, warmup=warmup, frozen=frozen, memoised=memoised)
         self.flow_process, self.base = (process,), base
 
     def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:

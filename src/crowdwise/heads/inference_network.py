@@ -48,7 +48,7 @@ class InferenceNetworkHead(LatentHead):
     def __init__(
         self,
         votes: Annotations,
-        prior_lk: np.ndarray,
+        prior_alk: np.ndarray,
         posterior: Tensor,
         network: InferenceNetwork,
         *,
@@ -56,8 +56,9 @@ class InferenceNetworkHead(LatentHead):
         decay: float,
         hold: int,
         warmup: int,
+        memoised: bool = True,
     ) -> None:
-        super().__init__(votes, prior_lk, posterior, warmup)
+        super().__init__(votes, prior_alk, posterior, warmup, memoised=memoised)
         # In a tuple, so that the network, which the trainer has, is not a part of the head as well.
         self.network = (network,)
         self.beta, self.decay, self.hold = beta, decay, hold

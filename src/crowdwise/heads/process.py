@@ -48,15 +48,16 @@ class ProcessHead(LatentHead):
     def __init__(
         self,
         votes: Annotations,
-        prior_lk: np.ndarray,
+        prior_alk: np.ndarray,
         posterior: Tensor,
         process: SparseGP,
         *,
         rate: float,
         warmup: int,
         frozen: int,
+        memoised: bool = True,
     ) -> None:
-        super().__init__(votes, prior_lk, posterior, warmup)
+        super().__init__(votes, prior_alk, posterior, warmup, memoised=memoised)
         # In a tuple, so that the process, which the trainer has as its network, is not a part of the head as well.
         self.process = (process,)
         self.step_rate, self.frozen = rate, frozen
@@ -70,14 +71,18 @@ class ProcessHead(LatentHead):
         """Minus the expected log-likelihood of the labels per item; what the natural step needs is kept aside."""
         process = self.process[0]
         mean, variance = logits[:, : self.n_classes], logits[:, self.n_classes :]
-        expected: Tensor = process.likelihood.expected_log(mean, variance)  # type: ignore[operator]
+        # The likelihood's own backward pass runs once: its slopes serve the natural step, and stand for it in the loss.
+        at = (mean.detach().requires_grad_(), variance.detach().requires_grad_())
+        expected: Tensor = process.likelihood.expected_log(*at)  # type: ignore[operator]
         q = self._labelled(expected, batch)
         total = ((q * expected).sum(1) * batch.item_weight).sum()
-        by_mean, by_variance = torch.autograd.grad(total, (mean, variance), retain_graph=True)
-        scale = self.n_taught / len(batch.rows)
-        self._pending = (process.projected.detach(), mean.detach(), by_mean * scale, by_variance * scale)
-        entropy = -torch.special.xlogy(q, q).sum()
-        bound: Tensor = (total + entropy) / batch.item_weight.sum().clamp(min=1e-12) - process.kl() / max(self.n_taught, 1)
+        by_mean, by_variance = torch.autograd.grad(total, at)
+        if process.natural:
+            scale = self.n_taught / len(batch.rows)
+            self._pending = (process.projected.detach(), at[0].detach(), by_mean * scale, by_variance * scale)
+        value = total.detach() - torch.special.xlogy(q, q).sum()
+        slope = (by_mean * (mean - at[0].detach())).sum() + (by_variance * (variance - at[1].detach())).sum()
+        bound: Tensor = (value + slope) / batch.item_weight.sum().clamp(min=1e-12) - process.kl() / max(self.n_taught, 1)
         return -bound
 
     def natural_step(self) -> None:

@@ -59,7 +59,10 @@ class BayesDGC(NeuralClassifier):
     )
     alpha0: float = setting(1.1, "Dirichlet parameter of every class share.", above=0)
     worker_prior: Any = setting(
-        "dir:5,2", 'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels.', free=True
+        "dir:5,2",
+        'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; or annotator -> such '
+        'a prior, with "*" for all others.',
+        free=True,
     )
     class_shares: bool = setting(
         False,
@@ -83,7 +86,7 @@ class BayesDGC(NeuralClassifier):
             raise SettingError(f"rate must be at most 1; got {self.rate!r}")
         return DirichletHead(
             votes,
-            dirichlet_rows(self.worker_prior, votes.n_classes),
+            dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators),
             self.alpha0,
             start.posterior,
             memoised=self.steps == "memoised",

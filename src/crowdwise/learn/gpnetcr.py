@@ -101,9 +101,17 @@ class GPNETCR(ProcessClassifier):
         network = start.network[1]
         assert isinstance(network, InferenceNetwork)
         self._learn_start(network, votes, start)
-        prior = dirichlet_rows(self.worker_prior, votes.n_classes)
+        prior = dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators)
         return InferenceNetworkHead(
-            votes, prior, start.posterior, network, beta=self.beta, decay=self.decay, hold=self.hold, warmup=self.warmup
+            votes,
+            prior,
+            start.posterior,
+            network,
+            beta=self.beta,
+            decay=self.decay,
+            hold=self.hold,
+            warmup=self.warmup,
+            memoised=self.steps == "memoised",
         )
 
     def _learn_start(self, network: InferenceNetwork, votes: Annotations, start: Start) -> None:

@@ -43,8 +43,13 @@ class ProcessClassifier(TrainedClassifier):
     worker_prior: Any = setting(
         "dir:2,1",
         'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; "dir:1,W" with '
-        "W = K - 1 is the paper's.",
+        'W = K - 1 is the paper\'s. Or annotator -> such a prior, with "*" for all others.',
         free=True,
+    )
+    steps: str = setting(
+        "memoised",
+        "Steps of the confusion matrices: memoised (exact expected counts of all items) or natural (towards those of a batch).",
+        choices=("memoised", "natural"),
     )
     batch_size: int = setting(100, "Items per step.", low=1, whole=True)
     warmup: int = setting(2, "First epochs, trained on the labels of the start.", low=0, whole=True)

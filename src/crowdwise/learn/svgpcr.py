@@ -55,6 +55,14 @@ class SVGPCR(ProcessClassifier):
     inducing: int = setting(100, "Inducing points, shared by all classes.", low=1, whole=True)
     kernel: Any = setting("rbf", "rbf, matern, linear, sums and products such as rbf+linear, or a GPyTorch kernel.", free=True)
     ard: bool = setting(False, "A length scale for every feature instead of one for all.")
+    covariance: str = setting(
+        "full", "Covariance of the inducing values in the posterior: full or diagonal.", choices=("full", "diagonal")
+    )
+    posterior_steps: str = setting(
+        "natural",
+        "Steps of that posterior: natural (in closed form), or optimizer (along the gradient, with the kernel's).",
+        choices=("natural", "optimizer"),
+    )
     rate: float = setting(0.1, "Size of the natural steps of the process.", above=0)
     frozen: int = setting(5, "Epochs before inducing points begin to move.", low=0, whole=True)
     epochs: int = setting(50, "Most passes over the items.", low=1, whole=True)
@@ -73,6 +81,8 @@ class SVGPCR(ProcessClassifier):
             "n_inducing": len(centres),
             "kernel": self.kernel if named else None,
             "ard": self.ard,
+            "covariance": self.covariance,
+            "posterior_steps": self.posterior_steps,
             "likelihood": self.likelihood,
             "eps": self.eps,
         }
@@ -82,11 +92,20 @@ class SVGPCR(ProcessClassifier):
         return made, spec
 
     def _head(self, votes: Annotations, start: Start) -> ProcessHead:
-        prior = dirichlet_rows(self.worker_prior, votes.n_classes)
+        prior = dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators)
         assert isinstance(start.network, nn.Sequential)
         process = start.network[1]
         assert isinstance(process, SparseGP)
-        return ProcessHead(votes, prior, start.posterior, process, rate=self.rate, warmup=self.warmup, frozen=self.frozen)
+        return ProcessHead(
+            votes,
+            prior,
+            start.posterior,
+            process,
+            rate=self.rate,
+            warmup=self.warmup,
+            frozen=self.frozen,
+            memoised=self.steps == "memoised",
+        )
 
     def _optimiser(self, network: nn.Module, head: Head) -> Any:
         def make(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -121,7 +140,14 @@ def build_process(spec: dict[str, Any], kernel: Any = None, lengthscale: float =
     """Make the process of a spec, untrained, behind its standardisation; `kernel` is the user's own."""
     n_columns, n_classes = spec["n_columns"], spec["n_classes"]
     made = covariance(kernel if spec["kernel"] is None else spec["kernel"], n_columns, lengthscale=lengthscale, ard=spec["ard"])
-    process = SparseGP(made, likelihood_of(spec), torch.zeros(spec["n_inducing"], n_columns), n_classes)
+    process = SparseGP(
+        made,
+        likelihood_of(spec),
+        torch.zeros(spec["n_inducing"], n_columns),
+        n_classes,
+        diagonal=spec["covariance"] == "diagonal",
+        natural=spec["posterior_steps"] == "natural",
+    )
     return nn.Sequential(Standardise(n_columns), process)
 
 

@@ -48,6 +48,7 @@ class SVGPCRNF(SVGPCR):
 
     layers: int = setting(9, "Planar layers of the flow of every class.", low=1, whole=True)
     draws: int = setting(10, "Draws of the inducing values per step, in pairs of opposite sign.", low=2, whole=True)
+    posterior_steps: str = setting("natural", "Steps of the process before the flows go.", choices=("natural",))
     base: float = setting(0.5, "First share of the epochs, with the flows at rest.", low=0)
 
     name: ClassVar[str] = "svgpcr-nf"
@@ -68,13 +69,14 @@ class SVGPCRNF(SVGPCR):
         assert isinstance(process, FlowGP)
         return FlowProcessHead(
             votes,
-            dirichlet_rows(self.worker_prior, votes.n_classes),
+            dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators),
             start.posterior,
             process,
             rate=self.rate,
             warmup=self.warmup,
             frozen=self.frozen,
             base=round(self.base * self.epochs),
+            memoised=self.steps == "memoised",
         )
 
 
@@ -83,5 +85,7 @@ def build_flow_process(spec: dict[str, Any], kernel: Any = None) -> nn.Sequentia
     plain = build_process(spec, kernel)[1]
     assert isinstance(plain, SparseGP)
     inducing = plain.inducing.detach()
-    process = FlowGP(plain.covariance, plain.likelihood, inducing, spec["n_classes"], spec["layers"], spec["draws"])
+    process = FlowGP(
+        plain.covariance, plain.likelihood, inducing, spec["n_classes"], spec["layers"], spec["draws"], diagonal=plain.diagonal
+    )
     return nn.Sequential(Standardise(spec["n_columns"]), process)

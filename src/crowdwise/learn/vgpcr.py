@@ -98,14 +98,14 @@ class BinaryClassifier(CrowdClassifier):
                 f"Only binary classification is supported. {self.name} is for two classes; these votes have {votes.n_classes}; "
                 "use svgpcr"
             )
-        rows = dirichlet_rows(self.worker_prior, 2)
+        rows = dirichlet_rows(self.worker_prior, 2, votes.annotators)
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
         some, fewer = features[taught], votes._take_items(taught)
         scaling = Scaling.of(some)
         table = scaling.apply(some)
         prior = self._process(table)
-        annotators = DirichletConfusion.start(rows[None], votes.n_annotators)
+        annotators = DirichletConfusion.start(rows, votes.n_annotators)
         fit = best_of(lambda first: self._alternated(fewer, prior, annotators, first, progress), [start])
         model = self._model(fit, table, scaling)
         log_prior = self._log_prior(fit, model, features, taught)

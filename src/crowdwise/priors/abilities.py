@@ -23,6 +23,7 @@ alike for all classes, else tables [S, L, K] of P(observed l | true k).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,8 @@ Floats = NDArray[np.float64]
 FAMILIES = ("one-coin", "two-coin", "confusion")
 INTEGRALS = ("auto", "quadrature", "sobol", "monte-carlo")
 _HAMMER = 0.9
+# Who is not named in a mapping of priors.
+_OTHERS = "*"
 # Sizes of quadrature rules; annotators share the next size above what exactness asks for.
 _SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # With 64 nodes, 1000 votes are integrated to about 1e-12; per axis of a product of two rules, 24 keep 576 nodes.
@@ -115,8 +118,29 @@ def ability_prior(worker_prior: Any, weights: Any, n_classes: int) -> AbilityPri
     return AbilityPrior(atoms=atoms, weight=weight / weight.sum())
 
 
-def dirichlet_rows(worker_prior: Any, n_classes: int) -> Floats:
-    """Dirichlet parameters of confusion rows, [L, K], from a setting such as "dir:5,2"."""
+def dirichlet_rows(worker_prior: Any, n_classes: int, annotators: NDArray[Any]) -> Floats:
+    """Dirichlet parameters of confusion rows, [1 or A, L, K].
+
+    From a setting such as "dir:5,2", or one per annotator: ``{"expert": "dir:20,1", "*": "dir:2,1"}``, where "*" stands
+    for all others.
+    """
+    if not isinstance(worker_prior, Mapping):
+        return _dirichlet_row(worker_prior, n_classes)[None]
+    given = {str(name): _dirichlet_row(prior, n_classes) for name, prior in worker_prior.items()}
+    names = [str(name) for name in annotators.tolist()]
+    lacking = "" if _OTHERS in given else next((name for name in names if name not in given), "")
+    if lacking:
+        raise SettingError(f"worker_prior has no prior for annotator {lacking!r}; add one for all others under {_OTHERS!r}")
+    unknown = [name for name in given if name != _OTHERS and name not in set(names)]
+    if unknown:
+        warnings.warn(
+            f"worker_prior names {len(unknown)} annotators who gave no votes, such as {unknown[0]!r}", DataWarning, stacklevel=2
+        )
+    return np.stack([given[name if name in given else _OTHERS] for name in names])
+
+
+def _dirichlet_row(worker_prior: Any, n_classes: int) -> Floats:
+    """[L, K]."""
     prior = ability_prior(worker_prior, None, n_classes)
     if prior.atoms is not None or not str(worker_prior).startswith("dir"):
         raise SettingError(f"this method has Dirichlet rows: worker_prior must be like 'dir:5,2'; got {worker_prior!r}")

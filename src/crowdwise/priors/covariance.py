@@ -31,8 +31,9 @@ class _Scaled(nn.Module):
         self.log_variance = nn.Parameter(torch.tensor(variance).log())
         self.log_lengthscale = nn.Parameter(torch.full((n_columns if ard else 1,), lengthscale).log())
 
-    def _scaled(self, rows: Tensor) -> Tensor:
-        return rows * (-self.log_lengthscale).exp()
+    def _weight(self, rows: Tensor) -> Tensor:
+        """One over the squared length scale of every column, [D]."""
+        return (-2 * self.log_lengthscale).exp().expand(rows.shape[1])
 
 
 class Stationary(_Scaled):
@@ -44,8 +45,11 @@ class Stationary(_Scaled):
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """[N, M]."""
-        a, b = self._scaled(left), self._scaled(right)
-        square = (a.square().sum(1)[:, None] + b.square().sum(1)[None, :] - 2 * a @ b.T).clamp(min=0)
+        # Only the right side is scaled: it is the inducing points', few beside the rows of a batch.
+        weight = self._weight(right)
+        scaled = right * weight
+        size_left, size_right = left.square() @ weight, (right * scaled).sum(1)
+        square = torch.addmm(size_left[:, None] + size_right, left, scaled.T, alpha=-2).clamp(min=0)
         if self.kind == "rbf":
             return (self.log_variance - square / 2).exp()
         # The root has no gradient at zero, where the function itself is flat.
@@ -60,11 +64,11 @@ class Stationary(_Scaled):
 class _Linear(_Scaled):
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """[N, M]."""
-        return self.log_variance.exp() * (1 + self._scaled(left) @ self._scaled(right).T)
+        return self.log_variance.exp() * (1 + left @ (right * self._weight(right)).T)
 
     def diagonal(self, rows: Tensor) -> Tensor:
         """[N]."""
-        return self.log_variance.exp() * (1 + self._scaled(rows).square().sum(1))
+        return self.log_variance.exp() * (1 + rows.square() @ self._weight(rows))
 
 
 class _Combined(nn.Module):

@@ -45,9 +45,17 @@ class FlowGP(SparseGP):
     flowing: Tensor
 
     def __init__(
-        self, covariance: nn.Module, likelihood: nn.Module, inducing: Tensor, n_classes: int, n_layers: int, n_draws: int
+        self,
+        covariance: nn.Module,
+        likelihood: nn.Module,
+        inducing: Tensor,
+        n_classes: int,
+        n_layers: int,
+        n_draws: int,
+        *,
+        diagonal: bool = False,
     ) -> None:
-        super().__init__(covariance, likelihood, inducing, n_classes)
+        super().__init__(covariance, likelihood, inducing, n_classes, diagonal=diagonal)
         shape = (n_classes, len(inducing))
         self.n_draws = n_draws
         self.flows = PlanarFlows(n_layers, *shape).to(inducing.dtype)

@@ -1,0 +1,106 @@
+"""Options of the Gaussian processes: what moves the posterior, its covariance, and priors of single annotators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.engines.gradient.helpers import blobs, even, quiet, votes_on  # noqa: E402
+
+import crowdwise  # noqa: E402
+from crowdwise.errors import DataWarning, SettingError  # noqa: E402
+from crowdwise.priors.abilities import dirichlet_rows  # noqa: E402
+
+FEATURES, TRUTH = blobs(0, 90, 3, gap=5.0)
+VOTES = votes_on(TRUTH, even(4, 3, 0.8), share=0.8)
+OPTIONS = {
+    "diagonal": {"covariance": "diagonal"},
+    "optimiser": {"posterior_steps": "optimizer", "learning_rate": 0.03},
+    "optimiser, diagonal": {"posterior_steps": "optimizer", "covariance": "diagonal", "learning_rate": 0.03},
+    "natural steps of the matrices": {"steps": "natural"},
+}
+
+
+def fitted(name: str = "svgpcr", **more: Any) -> Any:
+    fast = {"epochs": 12, "batch_size": 15, "inducing": 9}
+    if name == "gpnetcr":
+        fast = {"epochs": 6, "batch_size": 30, "hidden": 15, "measured": 8, "learning_rate": 0.03}
+    with quiet():
+        return crowdwise.make(name, **(fast | more)).fit(FEATURES, VOTES)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_every_option_learns_and_comes_back_from_its_file(options: dict[str, Any], tmp_path: Path) -> None:
+    model = fitted(**options)
+    assert (model.predict(FEATURES) == TRUTH).mean() > 0.95
+    assert (model.labels_ == TRUTH).mean() > 0.95
+    model.save(tmp_path / "model.zip")
+    again = crowdwise.load(tmp_path / "model.zip")
+    np.testing.assert_array_equal(again.predict_proba(FEATURES), model.predict_proba(FEATURES))
+
+
+@pytest.mark.parametrize("name", ["svgpcr-nf", "gpnetcr"])
+def test_natural_steps_of_the_matrices_are_there_for_all(name: str) -> None:
+    exact, natural = fitted(name), fitted(name, steps="natural")
+    assert (natural.predict(FEATURES) == TRUTH).mean() > 0.95
+    assert not np.array_equal(exact.predict_proba(FEATURES), natural.predict_proba(FEATURES))
+
+
+def test_a_diagonal_posterior_has_a_diagonal_root() -> None:
+    root = fitted(covariance="diagonal").network_[1].root_kmm
+    assert torch.equal(root, root.diagonal(dim1=1, dim2=2).diag_embed())
+
+
+def test_flows_bend_a_posterior_of_natural_steps_alone() -> None:
+    with pytest.raises(SettingError, match="posterior_steps must be one of natural"):
+        fitted("svgpcr-nf", posterior_steps="optimizer")
+
+
+# -- priors of single annotators --------------------------------------------------------------
+
+
+def test_priors_go_to_the_annotators_that_they_name() -> None:
+    rows = dirichlet_rows({"b": "dir:8,3", "*": "dir:2,1"}, 4, np.array(["a", "b", "c"]))
+    for who, right, wrong in ((0, 2, 1 / 3), (1, 8, 1), (2, 2, 1 / 3)):
+        np.testing.assert_allclose(rows[who], np.where(np.eye(4, dtype=bool), right, wrong))
+
+
+def test_numbers_as_names_may_be_written_as_text() -> None:
+    assert dirichlet_rows({"7": "dir:9,1", "*": "dir:2,1"}, 2, np.array([3, 7]))[1, 0, 0] == 9
+
+
+def test_annotators_without_a_prior_are_named() -> None:
+    with pytest.raises(SettingError, match=r"no prior for annotator 'c'.*under '\*'"):
+        dirichlet_rows({"a": "dir:8,3"}, 4, np.array(["a", "c"]))
+
+
+def test_priors_of_nobody_are_warned_of() -> None:
+    with pytest.warns(DataWarning, match="1 annotators who gave no votes, such as 'z'"):
+        dirichlet_rows({"z": "dir:8,3", "*": "dir:2,1"}, 4, np.array(["a", "c"]))
+
+
+@pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf", "gpnetcr", "bayes-dgc"])
+def test_the_posterior_of_an_annotator_is_its_own_prior_and_its_counts(name: str, tmp_path: Path) -> None:
+    """Each row's parameters sum to the prior's sum and the votes that its true class got."""
+    settings = {"worker_prior": {"*": "dir:2,1", "1": "dir:20,4"}, "epochs": 3}
+    with quiet():
+        model = crowdwise.make(name, **settings).fit(FEATURES, VOTES)
+    given = np.bincount(VOTES.annotator, minlength=4)
+    total = model.concentration_.sum(axis=(1, 2)) - given
+    np.testing.assert_allclose(total, [9, 72, 9, 9], atol=1e-6)
+    model.save(tmp_path / "model.zip")
+    assert crowdwise.load(tmp_path / "model.zip").worker_prior == settings["worker_prior"]
+
+
+def test_a_strong_prior_decides_where_votes_are_few() -> None:
+    features, truth = blobs(0, 12, 2, gap=0.5)
+    votes = votes_on(truth, even(2, 2, 0.5), share=1.0)
+    with quiet():
+        model = crowdwise.make("svgpcr", worker_prior={"0": "dir:200,1", "*": "dir:1.1,1"}, epochs=3).fit(features, votes)
+    first = votes.label[votes.annotator == 0]
+    assert (model.labels_[votes.item[votes.annotator == 0]] == first).all()
