@@ -258,6 +258,18 @@ def test_the_penalty_of_the_heads_annotators_is_the_divergence_in_the_bound() ->
     assert it.head.annotators().penalty() == pytest.approx(-closed(it)["annotators"], rel=1e-9)
 
 
+@pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
+def test_loss_and_dirichlets_give_the_whole_bound(likelihood: str) -> None:
+    """Where beta = prior + counts, what votes and matrices add is log B(beta) - log B(prior): no vote is needed for it."""
+    it = problem(likelihood=likelihood, repeats=True, gold=True, unvoted=True)
+    for _ in range(5):
+        it.step()
+    loss = float(it.head.loss(it.process.train()(torch.tensor(it.rows[it.taught])), it.batch).detach())
+    beta = it.head.annotators().concentration()
+    crowd = float((log_beta(beta) - log_beta(np.broadcast_to(it.prior_kl, beta.shape))).sum())
+    assert bound(it) == pytest.approx(crowd - it.head.n_taught * loss, rel=1e-9)
+
+
 def test_the_bound_is_below_the_evidence_of_two_votes() -> None:
     """One item, two annotators who agree, K = 2: P(z) = 1/2 by symmetry, and both are right (2/3 each) or both wrong."""
     votes = Annotations.from_arrays([0, 0], [0, 1], [0, 0], items=[0], annotators=[0, 1], classes=[0, 1])

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.engines.gradient.batch import Batch
+from crowdwise.engines.gradient.parallel import Group
 from crowdwise.heads.process import ProcessHead
 from crowdwise.priors.flow_gp import FlowGP
 
@@ -57,5 +58,5 @@ class FlowProcessHead(ProcessHead):
             return super().loss(logits, batch)
         q = self._labelled(logits, batch)
         total = ((q * logits).sum(1) * batch.item_weight).sum() - torch.special.xlogy(q, q).sum()
-        bound: Tensor = total / batch.item_weight.sum().clamp(min=1e-12) - process.divergence / max(self.n_taught, 1)
-        return -bound
+        bound: Tensor = total / batch.item_weight.sum().clamp(min=1e-12)
+        return Group().mean(process.divergence) / max(self.n_taught, 1) - bound

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.engines.gradient.batch import Batch
+from crowdwise.engines.gradient.parallel import Group
 from crowdwise.heads.dirichlet import LatentHead
 from crowdwise.priors.inference_network import InferenceNetwork, RandomFeatures
 
@@ -81,7 +82,7 @@ class InferenceNetworkHead(LatentHead):
         total = ((q * logits).sum(1) * batch.item_weight).sum() - torch.special.xlogy(q, q).sum()
         from_prior, from_before = network.divergence(network.points, *self._before)
         beta = self.rate_of(int(self.n_steps) - 1)
-        divergence = (from_prior + (1 - beta) / beta * from_before) / max(self.n_taught, 1)
+        divergence = Group().mean(from_prior + (1 - beta) / beta * from_before) / max(self.n_taught, 1)
         loss: Tensor = divergence - total / batch.item_weight.sum().clamp(min=1e-12)
         return loss
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.engines.gradient.batch import Batch
+from crowdwise.engines.gradient.parallel import Group
 from crowdwise.heads.dirichlet import LatentHead
 from crowdwise.priors.sparse_gp import SparseGP
 
@@ -69,7 +70,7 @@ class ProcessHead(LatentHead):
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Minus the expected log-likelihood of the labels per item; what the natural step needs is kept aside."""
-        process = self.process[0]
+        process, group = self.process[0], Group()
         mean, variance = logits[:, : self.n_classes], logits[:, self.n_classes :]
         # The likelihood's own backward pass runs once: its slopes serve the natural step, and stand for it in the loss.
         at = (mean.detach().requires_grad_(), variance.detach().requires_grad_())
@@ -79,10 +80,13 @@ class ProcessHead(LatentHead):
         by_mean, by_variance = torch.autograd.grad(total, at)
         if process.natural:
             scale = self.n_taught / len(batch.rows)
-            self._pending = (process.projected.detach(), at[0].detach(), by_mean * scale, by_variance * scale)
+            projected = group.gather(process.projected.detach(), len(batch.rows))
+            self._pending = (projected, at[0].detach(), by_mean * scale, by_variance * scale)
         value = total.detach() - torch.special.xlogy(q, q).sum()
         slope = (by_mean * (mean - at[0].detach())).sum() + (by_variance * (variance - at[1].detach())).sum()
-        bound: Tensor = (value + slope) / batch.item_weight.sum().clamp(min=1e-12) - process.kl() / max(self.n_taught, 1)
+        bound: Tensor = (value + slope) / batch.item_weight.sum().clamp(min=1e-12) - group.mean(process.kl()) / max(
+            self.n_taught, 1
+        )
         return -bound
 
     def natural_step(self) -> None:

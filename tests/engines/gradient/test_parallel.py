@@ -49,6 +49,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mutual information": ("maxmig", {}),
     "outliers": ("coinnet", {}),
     "features of the network": ("instance-confusion", {}),
+    "a Gaussian process": ("svgpcr", {"inducing": 6, "frozen": 1}),
+    "a process that the optimiser moves": ("svgpcr", {"inducing": 6, "frozen": 1, "posterior_steps": "optimizer"}),
 }
 # Running averages of batch normalisation depend on who saw which rows; the processes must agree all the same.
 AGREED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -56,6 +58,8 @@ AGREED: dict[str, tuple[str, dict[str, Any]]] = {
     "dropout": ("ccem", {"dropout": 0.5}),
     "batch normalisation": ("ccem", {"network": "cnn"}),
     "em with batch normalisation": ("aggnet", {"network": "cnn"}),
+    "draws of flows": ("svgpcr-nf", {"inducing": 6, "layers": 2, "draws": 4, "base": 0.3}),
+    "points of an inference network": ("gpnetcr", {"hidden": 10, "measured": 6, "hold": 2}),
 }
 
 
@@ -74,8 +78,10 @@ def available(cases: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, tuple[s
 def fitted(case: str, gold: bool = True, **more: Any) -> Any:
     name, settings = (CASES | AGREED)[case]
     features = IMAGES if settings.get("network") == "cnn" else FEATURES
+    known = make_classifier(name).get_params()
+    chosen = {key: value for key, value in (FAST | settings | more).items() if key in known}
     with quiet():
-        return make_classifier(name, **(FAST | settings | more)).fit(features, VOTES, gold={3: 1, 8: 2} if gold else None)
+        return make_classifier(name, **chosen).fit(features, VOTES, gold={3: 1, 8: 2} if gold else None)
 
 
 def summary(model: Any) -> dict[str, np.ndarray]:

@@ -57,6 +57,14 @@ class Group:
         for g, part in zip(grads, torch.split(flat, [g.numel() for g in grads]), strict=True):
             g.copy_(part.reshape(g.shape))
 
+    def mean(self, own: Tensor) -> Tensor:
+        """The mean of what every process computed from parameters and draws of its own; gradients are this one's part."""
+        if self.size == 1:
+            return own
+        value = own.detach().clone()
+        dist.all_reduce(value)
+        return value / self.size + (own - own.detach()) / self.size
+
     def same_number(self, number: int) -> int:
         """The first process's number: seeds that nobody chose, epochs done."""
         if self.size == 1:
