@@ -233,7 +233,7 @@ def measure(name: str, seeds: int, most: int) -> tuple[dict[str, list[dict[str, 
     results = {OURS: [once(OURS, 0, seed, SHOWN[-1]) for seed in range(seeds)]}
     goals = [one["bound"][GOAL] for one in results[OURS]]
     tried = []
-    for method in (HALF, ADAM, ADAM_LOG):
+    for method in (ADAM, ADAM_LOG, HALF):
         first = {rate: once(method, rate, 0, most, goals[0]) for rate in RATES}
         # Soonest at the goal; where none is, highest at the end.
         best = min(RATES, key=lambda rate: (reached(first[rate], goals[0]) or np.inf, -first[rate]["bound"][-1]))

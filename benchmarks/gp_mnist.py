@@ -39,11 +39,12 @@ from crowdwise.simulate import simulate
 N_CLASSES = 10
 ANNOTATORS = ("95%", "90%", "80%", "spammer", "adversary")
 METHODS = ("svgp gold", "svgpcr", "dawid-skene + svgp")
+NEAREST = "3 nearest neighbours, true labels"
 ONE_SCALE, STANDARDISED = "one scale", "standardised"
 N_INDUCING = 100
 SWEEP = (10, 25, 50, 100, 200)
 # The batch is the paper's. Natural steps of 0.1, the default, remember ten batches: too few images for 100 points.
-SETTINGS = {"epochs": 40, "batch_size": 500, "learning_rate": 3e-2, "rate": 0.01}
+SETTINGS = {"epochs": 25, "batch_size": 500, "learning_rate": 3e-2, "rate": 0.01}
 RUNS = Path(__file__).parent / ".runs" / "gp_mnist.json"
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 # Tables 2 and 3 of the paper, 60,000 training and 10,000 test images.
@@ -159,6 +160,17 @@ def run(method: str, pixels: str, n_inducing: int, seed: int, settings: dict, da
     return found
 
 
+def nearest(pixels: str, data: tuple) -> dict:
+    """Three nearest neighbours with true labels: what these images allow, whatever the classifier."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    (X, truth), (X_test, truth_test) = data
+    spread = X.std(axis=0) if pixels == STANDARDISED else np.ones(X.shape[1])
+    scale = np.where(spread > 0, spread, 1)
+    model = KNeighborsClassifier(3, algorithm="brute").fit((X / scale).astype(np.float32), truth)
+    return {"accuracy": float((model.predict((X_test / scale).astype(np.float32)) == truth_test).mean())}
+
+
 class Study:
     """The runs there are, and those yet to do."""
 
@@ -175,10 +187,16 @@ class Study:
             key = self.key(*each)
             if key in self.kept:
                 continue
-            self.kept[key] = run(*each, self.settings, data)
-            RUNS.parent.mkdir(exist_ok=True)
-            RUNS.write_text(json.dumps(self.kept))
-            print(*each, {k: round(v, 4) for k, v in self.kept[key].items() if isinstance(v, float | int)}, flush=True)
+            self.keep(key, run(*each, self.settings, data))
+        for pixels in (ONE_SCALE, STANDARDISED):
+            if f"{NEAREST} / {pixels}" not in self.kept:
+                self.keep(f"{NEAREST} / {pixels}", nearest(pixels, data))
+
+    def keep(self, key: str, found: dict) -> None:
+        self.kept[key] = found
+        RUNS.parent.mkdir(exist_ok=True)
+        RUNS.write_text(json.dumps(self.kept))
+        print(key, {k: round(v, 4) for k, v in found.items() if isinstance(v, float | int)}, flush=True)
 
     def runs(self, method: str, pixels: str, n_inducing: int, seeds: int) -> list[dict]:
         keys = (self.key(method, pixels, n_inducing, seed) for seed in range(seeds))
@@ -190,18 +208,21 @@ def cell(runs: list[dict], key: str, digits: int) -> str:
 
 
 def tables(study: Study, seeds: int) -> str:
-    head = ["method", "test accuracy", "test likelihood", "test NLL", "recovered labels", "errors", "seconds"]
+    head = ["method", "test accuracy", "test likelihood", "test NLL", "recovered labels", "errors", "seconds", "seeds"]
     columns = (("accuracy", 4), ("likelihood", 4), ("nll", 3), ("recovered", 4), ("errors", 1), ("seconds", 0))
     parts = []
     for pixels, words in ((ONE_SCALE, "**One scale for all pixels**"), (STANDARDISED, "**Every pixel standardised**")):
         rows = []
         for method in METHODS:
             runs = study.runs(method, pixels, N_INDUCING, seeds)
-            rows.append([method, *(cell(runs, key, digits) for key, digits in columns)])
+            rows.append([method, *(cell(runs, key, digits) for key, digits in columns), str(len(runs))])
+        yardstick = study.kept.get(f"{NEAREST} / {pixels}")
+        if yardstick:
+            rows.append([NEAREST, f"{yardstick['accuracy']:.4f}", *"------"])
         if pixels == ONE_SCALE:
             for method in METHODS[:2]:
                 paper = PAPER[method]
-                found = [paper["accuracy"], paper["likelihood"], "-", paper["recovered"], paper["errors"], "-"]
+                found = [paper["accuracy"], paper["likelihood"], "-", paper["recovered"], paper["errors"], "-", "-"]
                 rows.append([f"*paper: {method}, 60,000 images*", *found])
         parts.append(f"{words}, M = {N_INDUCING}.\n\n" + table(head, rows) + "\n")
     crowd = study.runs("svgpcr", ONE_SCALE, N_INDUCING, seeds)
@@ -229,6 +250,26 @@ def tables(study: Study, seeds: int) -> str:
     head = ["M", "test accuracy", "test likelihood", "test NLL", "wrong training labels", "seconds", "test seconds", "seeds"]
     parts.append(table(head, rows) + "\n")
     return "\n".join(parts)
+
+
+def about(settings: dict) -> str:
+    return (
+        "\nThe study of Morales-Álvarez et al. (2020), section 4.1, on the first 20,000 training and the first 5,000 test "
+        "images of MNIST (the paper: 60,000 and 10,000, so its figures are no target here). Five simulated annotators label "
+        "every training image: right in 95, 90 and 80% with errors spread evenly, a spammer, and an adversary who says the "
+        "next digit in 90%. *svgp gold* learns from the true labels, *dawid-skene + svgp* in two stages. Test likelihood is "
+        "the mean probability of the true digit. Robust-max, RBF; "
+        + ", ".join(f"{name} {value}" for name, value in settings.items())
+        + "; all else is default. Votes, starts and batches are drawn anew for every seed; mean ± half width of the 95% "
+        "interval; seconds of one processor.\n\n"
+        "The library standardises every column, and no setting turns that off. Pixels near the edge, on in a handful of "
+        "images, then outweigh all others. The first table puts one scale for all pixels in its place, as the paper's pixels "
+        "have; the second is the library as it is.\n\n"
+        "![True and recovered confusion matrices](images/gp-mnist-confusion.png)\n\n"
+        "Inducing points of svgpcr (one scale, seed 0), by the digit they are taken for, the surest on top:\n\n"
+        "![Inducing points as images](images/gp-mnist-inducing.png)\n\n"
+        "![Accuracy, likelihood and seconds against M](images/gp-mnist-m.png)\n\n"
+    )
 
 
 def draw_confusions(confusion: np.ndarray, path: Path) -> None:
@@ -317,19 +358,25 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--epochs", type=int, default=SETTINGS["epochs"])
+    options.add_argument("--kept", action="store_true", help="measure nothing, report the runs there are")
     options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor pictures")
     given = options.parse_args()
     study = Study(SETTINGS | {"epochs": given.epochs})
     seeds = range(given.seeds)
-    wanted = []
-    for seed in seeds:
-        wanted += [(method, ONE_SCALE, N_INDUCING, seed) for method in METHODS]
-        wanted += [("svgpcr", ONE_SCALE, n_inducing, seed) for n_inducing in SWEEP[:-1]]
-        wanted += [(method, STANDARDISED, N_INDUCING, seed) for method in METHODS]
-    # The slowest last: an interrupted study lacks these alone.
+    # What matters most comes first, so that an interrupted study says the most.
+    wanted = [(method, ONE_SCALE, N_INDUCING, seed) for seed in seeds for method in METHODS]
+    wanted += [("svgpcr", ONE_SCALE, n_inducing, seed) for seed in seeds for n_inducing in SWEEP[:-1]]
+    wanted += [("svgpcr", ONE_SCALE, SWEEP[-1], 0)]
+    wanted += [(method, STANDARDISED, N_INDUCING, seed) for seed in seeds for method in METHODS]
     wanted += [("svgpcr", ONE_SCALE, SWEEP[-1], seed) for seed in seeds]
-    study.measure(wanted)
-    print(tables(study, given.seeds))
+    if not given.kept:
+        study.measure(wanted)
+    text = provenance("python benchmarks/gp_mnist.py") + about(study.settings) + tables(study, given.seeds)
+    if given.dry_run:
+        print(text)
+        return
+    draw(study, given.seeds)
+    put("gp mnist", text)
 
 
 if __name__ == "__main__":

@@ -351,7 +351,7 @@ def main() -> None:
         provenance("make bench-gp") + f"\nN = {given.items:,}, D = {given.columns}, K = {K}, batches of {BATCH}, float64, "
         f"{torch.get_num_threads()} threads; {libraries}. One process, taking turns; median of {given.rounds} epochs after one "
         "that is not timed; ratios within a round, median and range. svgpcr learns from "
-        f"{VOTES} votes per item of {ANNOTATORS} annotators, whose matrices it infers in the same time; all others from the true "
+        f"{VOTES} votes per item of {ANNOTATORS} annotators, whose matrices it infers in the same time; all others from true "
         "labels. Ours has one kernel for all classes. The last columns tell whether all learn: accuracy (%) and, in brackets, "
         f"NLL on {TESTED:,} new items; GPyTorch and GPflow by Adam at {THEIR_RATE}.\n\n" + "\n".join(parts)
     )

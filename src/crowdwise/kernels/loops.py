@@ -21,8 +21,9 @@ __all__ = [
     "infer_logs",
     "infer_products",
     "infer_voted",
-    "ranks",
     "send_messages",
+    "voted_log_softmax",
+    "voted_slopes",
 ]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
@@ -260,17 +261,6 @@ def easiness_terms(
             sums[n, 2] += curve * s * s
 
 
-@compiled
-def ranks(owner: Integers, first: Integers) -> Integers:
-    """Number the votes of every owner in their order, from ``first[owner]`` on."""
-    following = first.copy()
-    rank = np.empty(len(owner), np.int64)
-    for e in range(len(owner)):
-        rank[e] = following[owner[e]]
-        following[owner[e]] += 1
-    return rank
-
-
 # As in `crowdwise.kernels.nodes`: products of so many factors cannot underflow where each is above the bound.
 _AT_ONCE, _SAFE_FACTOR = 8, 1e-30
 # Sums may be taken in any order here, which is what lets them run in vector registers.
@@ -360,3 +350,53 @@ def send_messages(
                     value += cavity[s] * table[j, s]
                 message[p, j] = value / mass
     return True
+
+
+@_vectorised
+def voted_log_softmax(
+    start: int, stop: int, f: Floats, matrices: Floats, position: Integers, entry: Integers, expected: Floats, answer: Floats
+) -> None:
+    """log softmax(f[position] @ matrices[annotator])[label] of the votes, and the softmax itself in `expected`."""
+    n_classes, n_labels = matrices.shape[1], matrices.shape[2]
+    for e in range(start, stop):
+        a = entry[e] // n_labels
+        row, matrix, scores = f[position[e]], matrices[a], expected[e]
+        for j in range(n_labels):
+            scores[j] = row[0] * matrix[0, j]
+        for k in range(1, n_classes):
+            for j in range(n_labels):
+                scores[j] += row[k] * matrix[k, j]
+        top = scores[0]
+        for j in range(1, n_labels):
+            top = max(top, scores[j])
+        voted = scores[entry[e] - a * n_labels] - top
+        total = voted * 0
+        for j in range(n_labels):
+            scores[j] = np.exp(scores[j] - top)
+            total += scores[j]
+        for j in range(n_labels):
+            scores[j] /= total
+        answer[e] = voted - np.log(total)
+
+
+@_vectorised
+def voted_slopes(
+    start: int, stop: int, f: Floats, matrices: Floats, position: Integers, entry: Integers, expected: Floats, grad: Floats
+) -> tuple[Floats, Floats]:
+    """Slopes of `voted_log_softmax` times `grad`, by f and by the matrices."""
+    n_classes, n_labels = matrices.shape[1], matrices.shape[2]
+    by_row, by_matrix = np.zeros_like(f), np.zeros_like(matrices)
+    each = np.empty(n_labels, f.dtype)
+    for e in range(start, stop):
+        a, n = entry[e] // n_labels, position[e]
+        for j in range(n_labels):
+            each[j] = -grad[e] * expected[e, j]
+        each[entry[e] - a * n_labels] += grad[e]
+        matrix, slope = matrices[a], by_matrix[a]
+        for k in range(n_classes):
+            total = by_row[n, k]
+            for j in range(n_labels):
+                total += each[j] * matrix[k, j]
+                slope[k, j] += f[n, k] * each[j]
+            by_row[n, k] = total
+    return by_row, by_matrix

@@ -6,19 +6,20 @@ and per table row instead of per vote, which is where the time of a crowd epoch 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from crowdwise.kernels.votes import thread_pool
+
 __all__ = ["log_mixture", "own_log_softmax"]
 
 # The smallest probability of a vote: below it float32 products of two probabilities become denormal.
 _FLOOR = 1e-30
-# Votes of one annotator that share a copy of their matrix: more would be padding for most, fewer would copy more matrices.
-_BLOCK = 12
-# Votes of a batch from which counting them in a compiled loop pays for loading it.
-_COMPILED_FROM = 1_000
+# Votes of a batch from which a compiled loop pays for loading it, and from which threads pay.
+_COMPILED_FROM, _THREADED_FROM = 1_000, 4_000
 
 
 class _LogMixture(torch.autograd.Function):
@@ -62,46 +63,35 @@ def log_mixture(log_f: Tensor, log_table: Tensor, position: Tensor, entry: Tenso
 
 
 class _OwnLogSoftmax(torch.autograd.Function):
+    """The compiled loops, each over a range of the votes per thread."""
+
     @staticmethod
     def forward(ctx: Any, f: Tensor, matrices: Tensor, position: Tensor, entry: Tensor) -> Tensor:
         """Return log softmax(f M)[label] of every vote."""
-        n_labels = matrices.shape[2]
-        label = (entry % n_labels)[:, None]
-        place, owner = _blocks(torch.div(entry, n_labels, rounding_mode="floor"), len(matrices))
-        laid = f.new_zeros(len(owner) * _BLOCK, f.shape[1]).index_copy_(0, place, f.index_select(0, position))
-        laid = laid.view(len(owner), _BLOCK, f.shape[1])
-        own = matrices.index_select(0, owner)
-        scores = torch.bmm(laid, own).view(len(owner) * _BLOCK, n_labels).index_select(0, place)
-        scores -= scores.amax(1, keepdim=True)
-        voted = scores.gather(1, label)
-        total = scores.exp_().sum(1, keepdim=True)
-        ctx.save_for_backward(laid, own, scores.div_(total), position, label, place, owner)
-        ctx.shapes = (f.shape, matrices.shape)
-        return (voted - total.log_())[:, 0]
+        from crowdwise.kernels.loops import voted_log_softmax
+
+        expected, answer = f.new_empty(len(entry), matrices.shape[2]), f.new_empty(len(entry))
+        arrays = [array.detach().contiguous().numpy() for array in (f, matrices, position, entry, expected, answer)]
+        _in_threads(len(entry), lambda start, stop: voted_log_softmax(start, stop, *arrays))
+        ctx.save_for_backward(f, matrices, position, entry, expected)
+        return answer
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """The gradient by the scores is what was voted less what was expected."""
-        laid, own, expected, position, label, place, owner = ctx.saved_tensors
-        each = (expected * -grad[:, None]).scatter_add_(1, label, grad[:, None])
-        n_blocks, n_classes, n_labels = own.shape
-        each = each.new_zeros(n_blocks * _BLOCK, n_labels).index_copy_(0, place, each).view(n_blocks, _BLOCK, n_labels)
-        by_row = torch.bmm(each, own.transpose(1, 2)).view(n_blocks * _BLOCK, n_classes).index_select(0, place)
-        by_block = torch.bmm(laid.transpose(1, 2), each)
-        items, matrices = ctx.shapes
-        return (
-            by_row.new_zeros(items).index_add_(0, position, by_row),
-            by_block.new_zeros(matrices).index_add_(0, owner, by_block),
-            None,
-            None,
-        )
+        from crowdwise.kernels.loops import voted_slopes
+
+        arrays = [array.detach().contiguous().numpy() for array in (*ctx.saved_tensors, grad)]
+
+        def of_range(start: int, stop: int) -> tuple[Any, Any]:
+            return voted_slopes(start, stop, *arrays)
+
+        by_row, by_matrix = zip(*_in_threads(len(grad), of_range), strict=True)
+        return torch.from_numpy(sum(by_row)), torch.from_numpy(sum(by_matrix)), None, None
 
 
 def own_log_softmax(f: Tensor, matrices: Tensor, position: Tensor, entry: Tensor) -> Tensor:
     """``log_softmax(f[position] @ matrices[annotator])[label]`` of every vote, [E].
-
-    Votes are laid out in blocks of one annotator each, so that a matrix is read once per block instead of once per
-    vote, however unevenly the votes are spread over the annotators.
 
     Parameters
     ----------
@@ -111,22 +101,19 @@ def own_log_softmax(f: Tensor, matrices: Tensor, position: Tensor, entry: Tensor
     position, entry : [E]
         The item of every vote, and ``annotator * L + label``.
     """
-    result: Tensor = _OwnLogSoftmax.apply(f, matrices, position, entry)  # type: ignore[no-untyped-call]
-    return result
+    if f.device.type == "cpu" and len(entry) >= _COMPILED_FROM:
+        result: Tensor = _OwnLogSoftmax.apply(f, matrices, position, entry)  # type: ignore[no-untyped-call]
+        return result
+    n_labels = matrices.shape[2]
+    own = matrices.index_select(0, torch.div(entry, n_labels, rounding_mode="floor"))
+    scores = torch.bmm(f.index_select(0, position)[:, None, :], own)[:, 0]
+    return -torch.nn.functional.cross_entropy(scores, entry % n_labels, reduction="none")
 
 
-def _blocks(owner: Tensor, n_owners: int) -> tuple[Tensor, Tensor]:
-    """Place of every vote among the rows of all blocks [E], and the owner of every block."""
-    count = torch.bincount(owner, minlength=n_owners)
-    blocks = torch.div(count + (_BLOCK - 1), _BLOCK, rounding_mode="floor")
-    first = (blocks.cumsum(0) - blocks) * _BLOCK
-    if owner.device.type == "cpu" and len(owner) >= _COMPILED_FROM:
-        from crowdwise.kernels.loops import ranks
-
-        place = torch.from_numpy(ranks(owner.numpy(), first.numpy()))
-    else:
-        order = owner.argsort(stable=True)
-        rank = torch.empty_like(order)
-        rank[order] = torch.arange(len(owner), device=owner.device)
-        place = rank + (first - (count.cumsum(0) - count))[owner]
-    return place, torch.arange(n_owners, device=owner.device).repeat_interleave(blocks)
+def _in_threads(n_votes: int, work: Callable[[int, int], Any]) -> list[Any]:
+    """Call ``work(start, stop)`` on ranges of the votes, in as many threads as torch takes."""
+    threads = torch.get_num_threads() if n_votes >= _THREADED_FROM else 1
+    bounds = [n_votes * part // threads for part in range(threads + 1)]
+    if threads == 1:
+        return [work(*bounds)]
+    return list(thread_pool(threads).map(work, bounds[:-1], bounds[1:]))
