@@ -276,7 +276,7 @@ def draw_confusions(confusion: np.ndarray, path: Path) -> None:
     """The true matrices above the recovered ones."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, len(ANNOTATORS), figsize=(10.5, 4.6), sharex=True, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(2, len(ANNOTATORS), figsize=(10.5, 4.2), sharex=True, sharey=True, layout="constrained")
     for row, matrices, words in zip(axes, (true_confusions(), confusion), ("true", "recovered"), strict=True):
         for axis, matrix in zip(row, matrices, strict=True):
             drawn = axis.imshow(matrix, vmin=0, vmax=1, cmap="Blues")

@@ -104,3 +104,37 @@ def test_a_strong_prior_decides_where_votes_are_few() -> None:
         model = crowdwise.make("svgpcr", worker_prior={"0": "dir:200,1", "*": "dir:1.1,1"}, epochs=3).fit(features, votes)
     first = votes.label[votes.annotator == 0]
     assert (model.labels_[votes.item[votes.annotator == 0]] == first).all()
+
+
+# -- latent functions -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf", "gpnetcr"])
+def test_draws_of_the_latent_functions_vote_for_the_classes_that_are_predicted(name: str) -> None:
+    model = fitted(name)
+    mean, variance = model.latent(FEATURES)
+    assert mean.shape == variance.shape == (90, 3)
+    assert (variance > 0).all()
+    draws = np.random.default_rng(0).normal(mean, np.sqrt(variance), (20_000, 90, 3)).argmax(axis=2)
+    share = np.stack([(draws == k).mean(axis=0) for k in range(3)], axis=1)
+    # Flows make the functions of a row depend on each other, a little.
+    np.testing.assert_allclose(model.predict_proba(FEATURES), share, atol=0.05 if name == "svgpcr-nf" else 0.015)
+
+
+@pytest.mark.parametrize("name", ["vgpcr", "rodr14", "rff", "vff"])
+def test_the_latent_function_of_two_classes_is_above_zero_for_the_second(name: str) -> None:
+    features, truth = blobs(0, 60, 2, gap=5.0)
+    with quiet():
+        model = crowdwise.make(name).fit(features, votes_on(truth, even(4, 2, 0.8), share=0.8))
+    mean, variance = model.latent(features)
+    assert mean.shape == variance.shape == (60,)
+    np.testing.assert_array_equal(mean > 0, model.predict(features) == 1)
+    assert (variance > 0).all()
+
+
+def test_far_from_all_rows_the_process_is_its_prior() -> None:
+    model = fitted()
+    mean, variance = model.latent(np.full((1, FEATURES.shape[1]), 1e4))
+    np.testing.assert_allclose(mean, 0, atol=1e-9)
+    np.testing.assert_allclose(variance, model.network_[1].covariance.log_variance.exp().item(), rtol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(np.full((1, FEATURES.shape[1]), 1e4)), 1 / 3, atol=1e-6)

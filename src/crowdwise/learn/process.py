@@ -13,9 +13,11 @@ from torch import nn
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
-from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import SettingError
 from crowdwise.heads.dirichlet import DirichletHead
+from crowdwise.learn.features import checked_features
+from crowdwise.learn.network_model import NetworkModel
 from crowdwise.learn.trained import Start, TrainedClassifier
 from crowdwise.learn.variational import settled
 from crowdwise.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
@@ -56,6 +58,22 @@ class ProcessClassifier(TrainedClassifier):
     validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
 
     _accepts_images: ClassVar[bool] = False
+
+    @torch.no_grad()
+    def latent(self, X: Any) -> tuple[Floats, Floats]:
+        """Means and variances of the latent functions at rows, two of [N, K]: before the likelihood makes classes of them."""
+        self._fitted()
+        model = self.model_
+        assert isinstance(model, NetworkModel)
+        assert isinstance(model.network, nn.Sequential)
+        standardise, process = model.network
+        rows = rows_of(checked_features(self, X, fitting=False, images=False), model.dtype)
+        parts = [
+            process.latent(standardise(rows.take(index).to(model.device)))  # type: ignore[operator]
+            for index in torch.split(torch.arange(len(rows)), evaluated_at_once(rows))
+        ]
+        mean, variance = (torch.cat(part).double().cpu().numpy() for part in zip(*parts, strict=True))
+        return mean, variance
 
     def _warmup(self, start: Start) -> int:
         return 0  # the heads have their own: in training these do not answer with logits

@@ -34,6 +34,7 @@ from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
 from crowdwise.errors import InputError
 from crowdwise.learn.base import CrowdClassifier, Learned, Model
+from crowdwise.learn.features import checked_features
 from crowdwise.learn.raykar import teaching_items
 from crowdwise.learn.start import start_posterior
 from crowdwise.priors.abilities import dirichlet_rows
@@ -79,6 +80,14 @@ class BinaryClassifier(CrowdClassifier):
     tol: float = setting(
         1e-4, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
     )
+
+    def latent(self, X: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of the latent function at rows, [N] each: the second class where it is above zero."""
+        self._fitted()
+        moments: tuple[Floats, Floats] = self.model_.moments(  # type: ignore[attr-defined]
+            checked_features(self, X, fitting=False, images=False)
+        )
+        return moments
 
     def _process(self, table: Any) -> LabelPrior:
         """The label prior before any vote, on scaled rows; a dataclass whose `rounds` say how long its kernel moves."""

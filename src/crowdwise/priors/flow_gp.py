@@ -67,18 +67,29 @@ class FlowGP(SparseGP):
         """[B, K]; [B, 2 K] in training at rest."""
         if not bool(self.flowing):
             return super().forward(rows)
-        noise = self._noise(self.n_draws, None) if self.training else self._noise(_JUDGING, torch.Generator().manual_seed(0))
-        base, values, log_det = self.bent(noise)
-        self.projected = self._projection(rows)
-        prior = self.covariance.diagonal(rows)  # type: ignore[operator]
-        variance = (prior - self.projected.square().sum(1)).clamp(min=_LEAST_VARIANCE)[:, None].expand(-1, len(self.mean_km))
-        means = torch.einsum("bm,skm->sbk", self.projected, values)
+        noise = self._noise(self.n_draws, None) if self.training else self._judging()
+        bent = self.bent(noise)
+        means, variance = self._given(rows, bent[1])
         if self.training:
-            self.divergence = self.divergence_of(base, values, log_det)
+            self.divergence = self.divergence_of(*bent)
             # The quadrature's arrays are computed anew in the backward pass: those of all draws would not fit.
             return torch.stack([self._once(mean, variance) for mean in means]).mean(0)
         answers = [self.likelihood.log_predictive(mean, variance) for mean in means]  # type: ignore[operator]
         return torch.stack(answers).logsumexp(0) - math.log(len(answers))
+
+    def latent(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """By the draws of predictions."""
+        if not bool(self.flowing):
+            return super().latent(rows)
+        means, variance = self._given(rows, self.bent(self._judging())[1])
+        return means.mean(0), variance + means.var(0, correction=0)
+
+    def _given(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Means [S, B, K] and variances [B, K] of the functions given inducing values [S, K, M]."""
+        self.projected = self._projection(rows)
+        prior = self.covariance.diagonal(rows)  # type: ignore[operator]
+        variance = (prior - self.projected.square().sum(1)).clamp(min=_LEAST_VARIANCE)[:, None].expand(-1, len(self.mean_km))
+        return torch.einsum("bm,skm->sbk", self.projected, values), variance
 
     def bent(self, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Base and bent values [S, K, M] and log-determinants [S, K] for standard normal noise [S, K, M]."""
@@ -103,6 +114,9 @@ class FlowGP(SparseGP):
     def _once(self, mean: Tensor, variance: Tensor) -> Tensor:
         answer: Tensor = checkpoint(self.likelihood.expected_log, mean, variance, use_reentrant=False)
         return answer
+
+    def _judging(self) -> Tensor:
+        return self._noise(_JUDGING, torch.Generator().manual_seed(0))
 
     def _noise(self, n_draws: int, generator: torch.Generator | None) -> Tensor:
         """Standard normal draws in pairs of opposite sign, [S, K, M]."""

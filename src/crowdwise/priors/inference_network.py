@@ -139,6 +139,10 @@ class InferenceNetwork(nn.Module):
         expected: Tensor = self.likelihood.expected_log(mean, variance)  # type: ignore[operator]
         return expected
 
+    def latent(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances of the latent functions, two of [B, K]."""
+        return self.posterior.moments(rows)
+
     def learn(self, rows: Tensor, target: Tensor, scale: float) -> None:
         """Take a few natural steps on labels [B, K] of these rows, which stand for `scale` times as many."""
         with torch.no_grad():

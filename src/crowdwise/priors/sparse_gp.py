@@ -123,6 +123,10 @@ class SparseGP(nn.Module):
         variance = (prior - self.projected.square().sum(1))[:, None] + spread
         return mean, variance.clamp(min=_LEAST_VARIANCE)
 
+    def latent(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances of the latent functions under the whole posterior, two of [B, K]."""
+        return self.moments(rows)
+
     def kl(self) -> Tensor:
         """KL of the posterior from the prior, summed over classes."""
         root = self._root()
