@@ -67,7 +67,7 @@ def crowd_epoch(name: str, X: np.ndarray, votes: Annotations, edges: VoteList, s
     rows = rows_of(X, torch.float32)
     n = votes.n_classes
     start = Start(torch.full((len(X), n), 1 / n), torch.full((votes.n_annotators, n, n), 1 / n), False, torch.float32)
-    network, _ = estimator._network(rows, n, torch.float32)  # the one of `spec`: both are the default for these rows
+    network, _ = estimator._network(rows, start)  # the one of `spec`: both are the default for these rows
     head = estimator._head(votes, start)
     plan = Plan(
         epochs=1, batch_size=size, learning_rate=1e-3, head_learning_rate=1e-2, weight_decay=0.0, optimiser="adam",

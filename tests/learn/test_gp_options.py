@@ -61,6 +61,29 @@ def test_flows_bend_a_posterior_of_natural_steps_alone() -> None:
         fitted("svgpcr-nf", posterior_steps="optimizer")
 
 
+@pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf", "gpnetcr"])
+def test_columns_scaled_together_keep_their_proportions(name: str) -> None:
+    wide = FEATURES * np.array([1.0, 100.0, *[1.0] * (FEATURES.shape[1] - 2)])
+    with quiet():
+        scale = crowdwise.make(name, epochs=1, scaling="together").fit(wide, VOTES).network_[0].scale
+        own = crowdwise.make(name, epochs=1).fit(wide, VOTES).network_[0].scale
+    np.testing.assert_allclose(scale, np.sqrt(wide.var(axis=0).mean()), rtol=1e-9)
+    np.testing.assert_allclose(own, wide.std(axis=0), rtol=1e-9)
+
+
+def test_a_rare_class_is_not_lost() -> None:
+    """One item in twenty, in the midst of another class's spread: k-means and robust-max alone would give it up."""
+    rng = np.random.default_rng(0)
+    truth = np.where(np.arange(1000) % 20 == 0, 2, np.arange(1000) % 2)
+    centre = np.array([[-3.0, 0, 0], [3, 0, 0], [3, 2.5, 0]])
+    features = centre[truth] + rng.normal(size=(1000, 3))
+    votes = votes_on(truth, even(4, 3, 0.8), share=0.8)
+    with quiet():
+        model = crowdwise.make("svgpcr", inducing=6, epochs=15).fit(features, votes)
+    # The best that can be done is 0.64: the class is rare.
+    assert (model.predict(features)[truth == 2] == 2).mean() > 0.4
+
+
 # -- priors of single annotators --------------------------------------------------------------
 
 

@@ -57,6 +57,6 @@ class FlowProcessHead(ProcessHead):
         if not bool(process.flowing):
             return super().loss(logits, batch)
         q = self._labelled(logits, batch)
-        total = ((q * logits).sum(1) * batch.item_weight).sum() - torch.special.xlogy(q, q).sum()
+        total = ((q * logits - torch.special.xlogy(q, q)).sum(1) * batch.item_weight).sum()
         bound: Tensor = total / batch.item_weight.sum().clamp(min=1e-12)
         return Group().mean(process.divergence) / max(self.n_taught, 1) - bound

@@ -79,7 +79,7 @@ class InferenceNetworkHead(LatentHead):
             self.n_steps += 1
         self._held += 1
         q = self._labelled(logits, batch)
-        total = ((q * logits).sum(1) * batch.item_weight).sum() - torch.special.xlogy(q, q).sum()
+        total = ((q * logits - torch.special.xlogy(q, q)).sum(1) * batch.item_weight).sum()
         from_prior, from_before = network.divergence(network.points, *self._before)
         beta = self.rate_of(int(self.n_steps) - 1)
         divergence = Group().mean(from_prior + (1 - beta) / beta * from_before) / max(self.n_taught, 1)

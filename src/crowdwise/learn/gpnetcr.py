@@ -74,25 +74,25 @@ class GPNETCR(ProcessClassifier):
 
     name: ClassVar[str] = "gpnetcr"
 
-    def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
+    def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         if self.measured >= 2 * self.hidden:
             raise SettingError(
                 f"measured must be less than 2 hidden = {2 * self.hidden}, the rank of the network; got {self.measured}"
             )
         if self.beta > 1:
             raise SettingError(f"beta is a share, at most 1; got {self.beta!r}")
-        standardise, pool = standardised_sample(rows, dtype)
+        standardise, pool, _ = standardised_sample(rows, start.dtype, self.scaling == "together")
         spec = {
             "kind": "gpnet",
             "n_columns": pool.shape[1],
-            "n_classes": n_classes,
+            "n_classes": start.n_classes,
             "hidden": self.hidden,
             "measured": self.measured,
             "kernel": self.kernel,
             "likelihood": self.likelihood,
             "eps": self.eps,
         }
-        made = build_inference_network(spec, median_distance(pool.numpy()), pool).to(dtype)
+        made = build_inference_network(spec, median_distance(pool.numpy()), pool).to(start.dtype)
         made[0].load_state_dict(standardise.state_dict())
         return made, spec
 

@@ -55,10 +55,10 @@ class InstanceConfusion(NeuralClassifier):
 
     name: ClassVar[str] = "instance-confusion"
 
-    def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
-        network, spec = super()._network(rows, n_classes, dtype)
+    def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
+        network, spec = super()._network(rows, start)
         # The gate is as wide as what the last linear layer reads; `_head` is made next.
-        self._width = _width_read(network, rows, n_classes, dtype)
+        self._width = _width_read(network, rows, start.n_classes, start.dtype)
         return network, spec
 
     def _head(self, votes: Annotations, start: Start) -> InstanceHead:

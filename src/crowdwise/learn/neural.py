@@ -54,16 +54,16 @@ class NeuralClassifier(TrainedClassifier):
             raise SettingError("one network answers once; fit with members=5 (an ensemble) or dropout_passes=20 (MC dropout)")
         return Uncertainty.of(model, checked_features(self, X, fitting=False, images=self._accepts_images))
 
-    def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
+    def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         """The backbone and, for a built-in one, the plain values that rebuild it."""
-        made, spec = self._made(rows, n_classes)
+        made, spec = self._made(rows, start.n_classes)
         drops = any(isinstance(module, DROPOUT) and module.p > 0 for module in made.modules())
         if self.dropout_passes and not drops:
             raise SettingError(
                 "dropout_passes: the network has no dropout, so that all passes would agree; set dropout=0.5 (mlp and cnn), or "
                 "give your own network nn.Dropout layers"
             )
-        return materialised(made, rows).to(dtype), spec
+        return materialised(made, rows).to(start.dtype), spec
 
     def _made(self, rows: Rows, n_classes: int) -> tuple[nn.Module, dict[str, Any] | None]:
         if isinstance(self.network, str):

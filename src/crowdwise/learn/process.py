@@ -53,6 +53,12 @@ class ProcessClassifier(TrainedClassifier):
         "Steps of the confusion matrices: memoised (exact expected counts of all items) or natural (towards those of a batch).",
         choices=("memoised", "natural"),
     )
+    scaling: str = setting(
+        "columns",
+        "Features are brought to unit spread column by column, or together: by one number, for pixels and other columns in "
+        "the same unit.",
+        choices=("columns", "together"),
+    )
     batch_size: int = setting(100, "Items per step.", low=1, whole=True)
     warmup: int = setting(2, "First epochs, trained on the labels of the start.", low=0, whole=True)
     validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
@@ -90,14 +96,22 @@ class ProcessClassifier(TrainedClassifier):
         return torch.float32 if self.precision == "float32" else torch.float64
 
 
-def standardised_sample(rows: Rows, dtype: torch.dtype) -> tuple[Standardise, torch.Tensor]:
-    """A standardisation fitted to some of the rows, and these rows after it, [n, D]."""
-    sample = rows.take(torch.arange(0, len(rows), max(1, len(rows) // SAMPLE))).to(dtype)
+def standardised_sample(
+    rows: Rows, dtype: torch.dtype, together: bool = False
+) -> tuple[Standardise, torch.Tensor, torch.Tensor]:
+    """A standardisation fitted to some of the rows, these rows after it [n, D], and their positions [n]."""
+    chosen = torch.arange(0, len(rows), max(1, len(rows) // SAMPLE))
+    sample = rows.take(chosen).to(dtype)
     standardise = Standardise(sample.shape[1])
     standardise.fit([sample])
-    return standardise.to(dtype), standardise(sample)
+    if together:
+        spread = sample.double().var(0, correction=0).mean().sqrt()
+        standardise.scale = (spread if spread > 0 else torch.ones(())).expand(sample.shape[1]).clone()
+    return standardise.to(dtype), standardise(sample), chosen
 
 
 def likelihood_of(spec: dict[str, Any]) -> nn.Module:
     """The likelihood that a spec names."""
+    if not spec["eps"] < 1:
+        raise SettingError(f"eps is a share, less than 1; got {spec['eps']!r}")
     return RobustMax(spec["eps"]) if spec["likelihood"] == "robust-max" else Softmax(spec["n_classes"])

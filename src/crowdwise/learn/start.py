@@ -50,6 +50,9 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
     shape = (votes.n_items, votes.n_classes)
     if posterior.shape != shape or not np.allclose(posterior.sum(axis=1), 1) or (posterior < 0).any():
         raise SettingError(f"init must be a method's name, 'identity', or a posterior of shape {shape} whose rows sum to one")
+    if votes.gold is not None:
+        posterior = posterior.copy()
+        clamp(posterior, votes.gold)
     return posterior
 
 

@@ -7,8 +7,9 @@ Bound      sum_n [ sum_k q_nk (E log nu_k(f_n) + sum_e E log R[a_e, k, y_e]) + H
 Notes
 -----
 q(z) and q(R) are exact for every batch, where the released code optimises N x K free logits with Adam; q(u) moves along
-its natural gradient in closed form; kernel and inducing points by Adam. Inducing points start at k-means centres, the
-length scale at their median distance. One kernel is shared by all classes, hence one Cholesky factor. Features are
+its natural gradient in closed form, by steps that fall; kernel and inducing points by Adam. Inducing points start at k-means
+centres within the classes of the start, the length scale at their median distance. The warm-up goes by a softmax likelihood:
+under robust-max a function that is never the largest has no gradient, and a class that is not there at the start stays away. One kernel is shared by all classes, hence one Cholesky factor. Features are
 standardised. Cost of a batch: O(M^3 + K B M^2 + E_b K); of a prediction: O(K M^2).
 
 References
@@ -63,21 +64,22 @@ class SVGPCR(ProcessClassifier):
         "Steps of that posterior: natural (in closed form), or optimizer (along the gradient, with the kernel's).",
         choices=("natural", "optimizer"),
     )
-    rate: float = setting(0.1, "Size of the natural steps of the process.", above=0)
+    rate: float = setting(0.1, "Size of the first natural steps of the process; it falls with their number.", above=0)
     frozen: int = setting(5, "Epochs before inducing points begin to move.", low=0, whole=True)
     epochs: int = setting(50, "Most passes over the items.", low=1, whole=True)
     learning_rate: float = setting(3e-3, "Rate of the kernel and the inducing points.", above=0)
 
     name: ClassVar[str] = "svgpcr"
 
-    def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
-        standardise, sample = standardised_sample(rows, dtype)
-        centres = _centres(sample, self.inducing, int(torch.randint(2**31, ()).item()))
+    def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
+        standardise, sample, chosen = standardised_sample(rows, start.dtype, self.scaling == "together")
+        label = start.posterior[chosen].argmax(1).numpy()
+        centres = _centres(sample.numpy(), label, start.n_classes, self.inducing, int(torch.randint(2**31, ()).item()))
         named = isinstance(self.kernel, str)
         spec = {
             "kind": "sparse-gp",
             "n_columns": sample.shape[1],
-            "n_classes": n_classes,
+            "n_classes": start.n_classes,
             "n_inducing": len(centres),
             "kernel": self.kernel if named else None,
             "ard": self.ard,
@@ -86,9 +88,9 @@ class SVGPCR(ProcessClassifier):
             "likelihood": self.likelihood,
             "eps": self.eps,
         }
-        made = build_process(spec, None if named else self.kernel, median_distance(centres.numpy())).to(dtype)
+        made = build_process(spec, None if named else self.kernel, median_distance(centres)).to(start.dtype)
         made[0].load_state_dict(standardise.state_dict())
-        made[1].inducing.data = centres
+        made[1].inducing.data = torch.as_tensor(centres, dtype=start.dtype)
         return made, spec
 
     def _head(self, votes: Annotations, start: Start) -> ProcessHead:
@@ -151,11 +153,27 @@ def build_process(spec: dict[str, Any], kernel: Any = None, lengthscale: float =
     return nn.Sequential(Standardise(n_columns), process)
 
 
-def _centres(rows: torch.Tensor, n_centres: int, seed: int) -> torch.Tensor:
-    """K-means centres of the rows, [M, D]; fewer where there are fewer different rows."""
+def _centres(rows: Floats, label: NDArray[np.int64], n_classes: int, n_centres: int, seed: int) -> Floats:
+    """K-means centres within the classes of the start, [M, D]; fewer where there are fewer different rows.
+
+    Over all rows together, centres follow spread and numbers: large classes would take most, rare ones none. Every class
+    gets one and a share by the root of its size.
+    """
     from sklearn.cluster import KMeans
 
-    array = rows.numpy()
-    n_different = len(np.unique(array, axis=0))
-    fitted = KMeans(min(n_centres, n_different), n_init=1, max_iter=20, random_state=seed % 2**32).fit(array)
-    return torch.as_tensor(fitted.cluster_centers_, dtype=rows.dtype)
+    size = np.bincount(label, minlength=n_classes)
+    if n_centres < np.count_nonzero(size):
+        label, size = np.zeros_like(label), np.array([len(label)])
+    wanted = np.sqrt(size) * n_centres / np.sqrt(size).sum()
+    quota = np.minimum(np.maximum(np.floor(wanted), 1), size).astype(int)
+    while quota.sum() != n_centres and (quota.sum() > n_centres or (quota < size).any()):
+        if quota.sum() > n_centres:
+            quota[np.argmax(np.where(quota > 1, quota - wanted, -np.inf))] -= 1
+        else:
+            quota[np.argmax(np.where(quota < size, wanted - quota, -np.inf))] += 1
+    found = []
+    for k in np.flatnonzero(quota):
+        own = rows[label == k]
+        n_own = min(quota[k], len(np.unique(own, axis=0)))
+        found.append(KMeans(n_own, n_init=1, max_iter=20, random_state=seed % 2**32).fit(own).cluster_centers_)
+    return np.concatenate(found)

@@ -53,11 +53,11 @@ class SVGPCRNF(SVGPCR):
 
     name: ClassVar[str] = "svgpcr-nf"
 
-    def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
-        plain, spec = super()._network(rows, n_classes, dtype)
+    def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
+        plain, spec = super()._network(rows, start)
         assert spec is not None
         spec |= {"kind": "flow-gp", "layers": self.layers, "draws": self.draws}
-        made = build_flow_process(spec, None if isinstance(self.kernel, str) else self.kernel).to(dtype)
+        made = build_flow_process(spec, None if isinstance(self.kernel, str) else self.kernel).to(start.dtype)
         made.load_state_dict(plain.state_dict(), strict=False)
         return made, spec
 

@@ -73,6 +73,11 @@ class Start:
     dtype: torch.dtype
     network: nn.Module | None = None
 
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.posterior.shape[1]
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TrainedClassifier(CrowdClassifier):
@@ -121,7 +126,7 @@ class TrainedClassifier(CrowdClassifier):
     def _head(self, votes: Annotations, start: Start) -> Head:
         raise NotImplementedError
 
-    def _network(self, rows: Rows, n_classes: int, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Any] | None]:
+    def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         """What answers with logits and, if it is built in, the plain values that rebuild it."""
         raise NotImplementedError
 
@@ -149,7 +154,7 @@ class TrainedClassifier(CrowdClassifier):
 
         def run(seed: int, train: Integers, held_out: Integers, epochs: int, stage: str) -> tuple[Trainer, Any]:
             with seeded(seed, -1, 0, device):
-                network, spec = self._network(rows, votes.n_classes, dtype)
+                network, spec = self._network(rows, start)
                 suited = suited_rows(network, rows, votes.n_classes, dtype, torch.device("cpu"))
                 if mixed:
                     check_mixed(network.to(device), suited, device)
@@ -262,7 +267,9 @@ class TrainedClassifier(CrowdClassifier):
             if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
                 raise SettingError(f"class_weight must hold finite weights >= 0, one of them above; got {self.class_weight!r}")
         # Not quite zero, or the weight of a vote could not be told from that of its item.
-        return np.asarray(np.maximum(posterior @ weight, 1e-9))
+        item_weight = np.maximum(posterior @ weight, 1e-9)
+        # One on average: heads that weigh the items against a prior take them for so many items.
+        return np.asarray(item_weight / item_weight.mean())
 
     def _dtype(self, features: Any) -> torch.dtype:
         if self.precision == "float64":

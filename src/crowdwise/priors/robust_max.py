@@ -8,11 +8,12 @@ softmax      E log softmax(f)_k over a few shared quasi-random draws
 
 The integral runs over the value of the largest, so that all classes share one set of nodes: O(N G K), where
 quadrature in each f_k on its own takes O(N Q K^2). It reaches from the highest "mean - 6 sd" to the highest
-"mean + 6 sd": below the one the largest cannot be, above the other nothing is. The integrand vanishes at both ends, so
-that equal steps converge exponentially where they are at most about half of every standard deviation that matters; rows
-with narrower functions get Gauss-Legendre nodes between breakpoints that follow these. p is normalised over k. For two
-classes p_1 = Phi((mean_1 - mean_2) / sqrt(v_1 + v_2)) exactly. The gradient is written out: autograd would keep a
-dozen arrays of [N, G, K].
+"mean + 6 sd": below the one the largest cannot be, above the other nothing is. Every function that can be the largest
+reaches across the lower end, hence lies within 12 of its own standard deviations of it: the closer to that end, the
+narrower. Equal steps in log(1 + distance / (6 least sd)) therefore suit all functions at once, however uneven, and converge
+exponentially, since the integrand vanishes at both ends. p is normalised over k. For two classes
+p_1 = Phi((mean_1 - mean_2) / sqrt(v_1 + v_2)) exactly. The gradient is written out: autograd would keep a dozen arrays of
+[N, G, K].
 """
 
 from __future__ import annotations
@@ -27,13 +28,9 @@ from torch import Tensor, nn
 __all__ = ["LIKELIHOODS", "RobustMax", "Softmax", "largest_probability"]
 
 LIKELIHOODS = ("robust-max", "softmax")
-# Equal steps, for rows where the range is at most 0.58 times as many of the least standard deviation that matters.
-_STEPS = (24, 48)
-_STEP = 0.58
-# For the other rows: breakpoints around the narrowest functions, and a rule between neighbours.
-_NARROWEST = 16
-_AROUND = (-6.0, -3.0, -1.5, 0.0, 1.5, 3.0, 6.0)
-_BETWEEN = np.polynomial.legendre.leggauss(3)
+# Steps of the integral: a row takes the first that leaves them no longer than _STEP.
+_STEPS = (24, 32, 48, 96, 320)
+_STEP = 0.046
 # Standard deviations to either side that the integral covers.
 _REACH = 6.0
 # Keeps a density over its distribution function finite far below every mean, where the mass is nil.
@@ -44,7 +41,7 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)
 class _Largest(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mean: Tensor, variance: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-        """P(f_k is the largest) by nodes and weights [N, G] (or weights [N, 1]), not normalised, [N, K]."""
+        """P(f_k is the largest) by nodes and weights [N, G], not normalised, [N, K]."""
         sd = variance.sqrt()
         u = (x[:, :, None] - mean[:, None, :]) / sd[:, None, :]
         cdf = torch.special.ndtr(u).clamp_(min=_SQUASH)
@@ -75,46 +72,33 @@ def largest_probability(mean: Tensor, variance: Tensor) -> Tensor:
     if n_classes == 2:
         first = torch.special.ndtr((mean[:, 0] - mean[:, 1]) / variance.sum(1).sqrt())
         return torch.stack([first, 1 - first], 1)
+    # Narrower than the means are exact to, a function has no nodes of its own.
+    exact = 4 * torch.finfo(mean.dtype).eps * mean.detach().abs().amax(1, keepdim=True)
+    variance = variance.maximum(exact.square())
     with torch.no_grad():
         sd = variance.sqrt()
         highest = mean + _REACH * sd
         low, high = (mean - _REACH * sd).amax(1, keepdim=True), highest.amax(1, keepdim=True)
         # Functions that cannot be the largest may be as narrow as they like.
-        relevant = torch.where(highest > low, sd, torch.inf)
-        asked = (high - low)[:, 0] / (_STEP * relevant.amin(1))
-        group = sum((asked > steps).int() for steps in _STEPS)
+        unit = 6 * torch.where(highest >= low, sd, torch.inf).amin(1, keepdim=True)
+        end = ((high - low) / unit).log1p()
+        group = sum((end[:, 0] > _STEP * steps).int() for steps in _STEPS[:-1])
         assert isinstance(group, Tensor)
 
-    def of_rows(rows: Tensor | slice, which: int) -> Tensor:
-        if which < len(_STEPS):
-            step = (high[rows] - low[rows]) / _STEPS[which]
-            x, weight = low[rows] + step * (torch.arange(_STEPS[which], device=mean.device) + 0.5), step
-        else:
-            x, weight = _following(mean[rows].detach(), sd[rows], relevant[rows], low[rows], high[rows])
-        raw: Tensor = _Largest.apply(mean[rows], variance[rows], x, weight)  # type: ignore[no-untyped-call]
+    def of_rows(rows: Tensor | slice, n_steps: int) -> Tensor:
+        step = end[rows] / n_steps
+        t = unit[rows] * torch.expm1(step * (torch.arange(n_steps, device=mean.device) + 0.5))
+        raw: Tensor = _Largest.apply(mean[rows], variance[rows], low[rows] + t, step * (t + unit[rows]))  # type: ignore[no-untyped-call]
         return raw / raw.sum(1, keepdim=True)
 
     found = sorted(set(group.tolist()))
     if len(found) == 1:
-        return of_rows(slice(None), found[0])
+        return of_rows(slice(None), _STEPS[found[0]])
     p = torch.empty_like(mean)
     for which in found:
         rows = (group == which).nonzero()[:, 0]
-        p = p.index_copy(0, rows, of_rows(rows, which))
+        p = p.index_copy(0, rows, of_rows(rows, _STEPS[which]))
     return p
-
-
-def _following(mean: Tensor, sd: Tensor, relevant: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes and weights [N, G] that lie close where some function is narrow."""
-    narrow = relevant.topk(min(_NARROWEST, mean.shape[1]), dim=1, largest=False).indices
-    around = mean.new_tensor(_AROUND)
-    own = (mean.gather(1, narrow)[:, :, None] + sd.gather(1, narrow)[:, :, None] * around).flatten(1)
-    equal = low + (high - low) * torch.linspace(0, 1, _STEPS[0] + 1, dtype=mean.dtype, device=mean.device)
-    point = torch.cat([equal, own], 1).clamp(low, high).sort(1).values
-    half = point.diff(dim=1) / 2
-    node, weight = (mean.new_tensor(part) for part in _BETWEEN)
-    x = (point[:, :-1] + half)[:, :, None] + half[:, :, None] * node
-    return x.flatten(1), (half[:, :, None] * weight).flatten(1)
 
 
 class RobustMax(nn.Module):

@@ -157,7 +157,11 @@ class SparseGP(nn.Module):
             told, gained = (by_mean + weight * mean).T @ projected, _weighted_squares(projected, weight)
         self.precision_kmm.lerp_(gained, rate).diagonal(dim1=1, dim2=2).add_(rate)
         self.weighted_km.lerp_(told, rate)
-        factor = torch.linalg.cholesky(self.precision_kmm)
+        factor, failed = torch.linalg.cholesky_ex(self.precision_kmm)
+        if bool(failed.any()):
+            raise DivergedError(
+                "a natural step left no posterior of the inducing values: use a rate of at most 0.5, or precision='float64'"
+            )
         identity = torch.eye(factor.shape[1], dtype=factor.dtype, device=factor.device).expand_as(factor)
         self.root_kmm.copy_(torch.linalg.solve_triangular(factor, identity, upper=False).transpose(1, 2))
         self.mean_km.copy_((self.root_kmm @ (self.root_kmm.transpose(1, 2) @ self.weighted_km[:, :, None]))[:, :, 0])
@@ -166,7 +170,7 @@ class SparseGP(nn.Module):
         """B, [B, M]."""
         between = self.covariance(self.inducing, self.inducing)
         identity = torch.eye(len(self.inducing), dtype=between.dtype, device=between.device)
-        size = float(between.detach().diagonal().mean())
+        size = between.diagonal().mean()
         for jitter in _JITTERS:
             factor, failed = torch.linalg.cholesky_ex(between + jitter * size * identity)
             if not bool(failed):
