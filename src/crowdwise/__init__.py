@@ -33,7 +33,9 @@ _LAZY = {
     "MaxMarginVote": "crowdwise.aggregate.max_margin",
     "MinimaxEntropy": "crowdwise.aggregate.minimax_entropy",
     "OneCoin": "crowdwise.aggregate.one_coin",
+    "OnlineEM": "crowdwise.online.online_em",
     "Result": "crowdwise.result",
+    "StreamingDawidSkene": "crowdwise.online.streaming",
     "Wawa": "crowdwise.aggregate.wawa",
     "WorkerCluster": "crowdwise.aggregate.worker_cluster",
     "ZeroBasedSkill": "crowdwise.aggregate.zero_based_skill",
@@ -53,6 +55,7 @@ _LAZY = {
     "CrowdLayerVW": "crowdwise.learn.crowd_layer",
     "CrowdLayerVWB": "crowdwise.learn.crowd_layer",
     "DeepBP": "crowdwise.learn.deep_bp",
+    "DALC": "crowdwise.learn.dalc",
     "DeepMF": "crowdwise.learn.deep_mf",
     "GPNETCR": "crowdwise.learn.gpnetcr",
     "GeoCrowdNetF": "crowdwise.learn.geocrowdnet",
@@ -117,6 +120,7 @@ if TYPE_CHECKING:
     from crowdwise.learn.crowd_layer import CrowdLayerMW as CrowdLayerMW
     from crowdwise.learn.crowd_layer import CrowdLayerVW as CrowdLayerVW
     from crowdwise.learn.crowd_layer import CrowdLayerVWB as CrowdLayerVWB
+    from crowdwise.learn.dalc import DALC as DALC
     from crowdwise.learn.deep_bp import DeepBP as DeepBP
     from crowdwise.learn.deep_mf import DeepMF as DeepMF
     from crowdwise.learn.fourier_gp import RFF as RFF
@@ -137,6 +141,8 @@ if TYPE_CHECKING:
     from crowdwise.learn.two_stage import TwoStage as TwoStage
     from crowdwise.learn.vgpcr import VGPCR as VGPCR
     from crowdwise.learn.yan import Yan as Yan
+    from crowdwise.online.online_em import OnlineEM as OnlineEM
+    from crowdwise.online.streaming import StreamingDawidSkene as StreamingDawidSkene
     from crowdwise.result import Result as Result
 
 

@@ -28,6 +28,7 @@ from crowdwise.annotators.clusters import ClusterConfusion
 from crowdwise.annotators.communities import CommunityConfusion
 from crowdwise.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.annotators.difficulty import AbilityDifficulty
+from crowdwise.annotators.expertise import Expertise
 from crowdwise.annotators.group_votes import GroupVotes
 from crowdwise.annotators.groups import GroupConfusion
 from crowdwise.annotators.margin import MarginWeights
@@ -79,6 +80,7 @@ _PARTS: dict[str, Any] = {
         VoteWeights,
         GroupConfusion,
         GroupVotes,
+        Expertise,
         ItemReliability,
     )
 }

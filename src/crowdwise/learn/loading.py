@@ -125,7 +125,7 @@ def load(folder: str | PathLike[str], network: Any = None) -> Any:
     if result.method in METHODS:
         if network is not None:
             raise SettingError(f"{folder} was fitted by {result.method}, which has no network; leave network= out")
-        return _unfitted(result, path)
+        return _with_state(_unfitted(result, path), result, members, path)
     if _DOCUMENT not in members:
         raise InputError(
             f"{path}: the labels and annotators of {result.method} without its classifier; "
@@ -138,6 +138,16 @@ def load(folder: str | PathLike[str], network: Any = None) -> Any:
         raise
     except Exception as problem:  # whatever a damaged or foreign file does to the readers below is its fault, not theirs
         raise InputError(f"{path}: not a classifier that this version of crowdwise can read ({problem})") from problem
+    return estimator
+
+
+def _with_state(estimator: Any, result: Result, members: dict[str, bytes], path: Path) -> Any:
+    """Give an online method the state that was saved beside its result."""
+    if hasattr(type(estimator), "_restore"):
+        try:
+            estimator._restore(result, members)
+        except Exception as problem:  # a damaged or foreign file
+            raise InputError(f"{path}: not a state that this version of crowdwise can read ({problem})") from problem
     return estimator
 
 

@@ -6,7 +6,6 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import nn
 
 from crowdwise.aggregate.settings import setting

@@ -56,6 +56,14 @@ CLASSIFIERS: dict[str, Method] = {
             "Albarqouni et al. (2016)",
         ),
         _line(
+            "dalc",
+            "dalc:DALC",
+            "network with dropout; reliability by a few traits of items and annotators, EM",
+            "EM with features",
+            _NETWORK,
+            "Yang et al. (2018)",
+        ),
+        _line(
             "crowd-layer-mw",
             "crowd_layer:CrowdLayerMW",
             "network and a matrix per annotator on its output",

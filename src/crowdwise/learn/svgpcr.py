@@ -9,8 +9,9 @@ Notes
 q(z) and q(R) are exact for every batch, where the released code optimises N x K free logits with Adam; q(u) moves along
 its natural gradient in closed form, by steps that fall; kernel and inducing points by Adam. Inducing points start at k-means
 centres within the classes of the start, the length scale at their median distance. The warm-up goes by a softmax likelihood:
-under robust-max a function that is never the largest has no gradient, and a class that is not there at the start stays away. One kernel is shared by all classes, hence one Cholesky factor. Features are
-standardised. Cost of a batch: O(M^3 + K B M^2 + E_b K); of a prediction: O(K M^2).
+under robust-max a function that is never the largest has no gradient, and a class that is not there at the start stays away.
+One kernel is shared by all classes, hence one Cholesky factor. Features are standardised. Cost of a batch:
+O(M^3 + K B M^2 + E_b K); of a prediction: O(K M^2).
 
 References
 ----------
