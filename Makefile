@@ -13,7 +13,7 @@ SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' 2>
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast lint format types layers doctest docs bench bench-learn clean check-python
+.PHONY: help demo venv test test-fast lint format types layers doctest docs bench bench-learn bench-gp clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -60,8 +60,11 @@ bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## C
 bench-learn: .venv-bench-learn/.installed ## Compare the crowd layer with crowd-kit's and scikit-activeml's, in an environment of their own
 	@.venv-bench-learn/bin/python benchmarks/versus_learn.py
 
+bench-gp: .venv-bench-gp/.installed ## Compare an epoch of the Gaussian processes with GPyTorch's and GPflow's, in an environment of their own
+	@.venv-bench-gp/bin/python benchmarks/versus_gp.py
+
 clean: ## Delete everything these targets made
-	rm -rf .venv .venv-demo .venv-bench .venv-bench-learn demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .venv .venv-demo .venv-bench .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:
@@ -100,4 +103,13 @@ check-python:
 	@echo "==> installing torch, crowdwise, crowd-kit and scikit-activeml into .venv-bench-learn (minutes)"
 	@.venv-bench-learn/bin/python $(PIP_INSTALL) torch==2.13.0
 	@.venv-bench-learn/bin/python $(PIP_INSTALL) -e '.[torch]' 'crowd-kit[learning]==1.4.2' scikit-activeml==1.0.1 skorch==1.4.0
+	@touch $@
+
+.venv-bench-gp/.installed: pyproject.toml constraints.txt | check-python
+	@test -x .venv-bench-gp/bin/python || { echo "==> creating .venv-bench-gp"; $(PYTHON) -m venv .venv-bench-gp; }
+	@echo "==> installing torch, crowdwise, GPyTorch, tensorflow and GPflow into .venv-bench-gp (minutes)"
+	@.venv-bench-gp/bin/python $(PIP_INSTALL) torch==2.13.0
+	@.venv-bench-gp/bin/python $(PIP_INSTALL) -e '.[torch]' gpytorch==1.15.2 tensorflow-cpu==2.21.0 check-shapes==1.1.1 deprecated==1.3.1 multipledispatch==1.0.0 tabulate==0.10.0 decorator==5.3.1 dm-tree==0.1.10
+	@# Alone: GPflow asks for numpy 1 (it runs on 2), tf-keras for the tensorflow with GPU parts.
+	@.venv-bench-gp/bin/python $(PIP_INSTALL) --no-deps gpflow==2.11.2 tensorflow-probability==0.25.0 tf-keras==2.21.0
 	@touch $@

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 __all__ = [
     "ability_terms",
     "add_counts",
+    "add_rows",
     "add_voted",
     "easiness_terms",
     "infer_logs",
     "infer_products",
     "infer_voted",
     "send_messages",
-    "voted_log_softmax",
+    "voted_scores",
     "voted_slopes",
 ]
 
@@ -353,50 +354,53 @@ def send_messages(
 
 
 @_vectorised
-def voted_log_softmax(
-    start: int, stop: int, f: Floats, matrices: Floats, position: Integers, entry: Integers, expected: Floats, answer: Floats
-) -> None:
-    """log softmax(f[position] @ matrices[annotator])[label] of the votes, and the softmax itself in `expected`."""
+def voted_scores(f: Floats, matrices: Floats, position: Integers, entry: Integers, scores: Floats, voted: Floats) -> None:
+    """f[position] @ matrices[annotator] of every vote less its largest entry, and the entry of the label."""
     n_classes, n_labels = matrices.shape[1], matrices.shape[2]
-    for e in range(start, stop):
+    for e in range(len(entry)):
         a = entry[e] // n_labels
-        row, matrix, scores = f[position[e]], matrices[a], expected[e]
+        row, matrix, own = f[position[e]], matrices[a], scores[e]
         for j in range(n_labels):
-            scores[j] = row[0] * matrix[0, j]
+            own[j] = row[0] * matrix[0, j]
         for k in range(1, n_classes):
             for j in range(n_labels):
-                scores[j] += row[k] * matrix[k, j]
-        top = scores[0]
+                own[j] += row[k] * matrix[k, j]
+        top = own[0]
         for j in range(1, n_labels):
-            top = max(top, scores[j])
-        voted = scores[entry[e] - a * n_labels] - top
-        total = voted * 0
+            top = max(top, own[j])
         for j in range(n_labels):
-            scores[j] = np.exp(scores[j] - top)
-            total += scores[j]
-        for j in range(n_labels):
-            scores[j] /= total
-        answer[e] = voted - np.log(total)
+            own[j] -= top
+        voted[e] = own[entry[e] - a * n_labels]
+
+
+@_vectorised
+def add_rows(rows: Floats, total: Floats) -> None:
+    """Sum every row."""
+    for e in range(len(rows)):
+        total[e] = rows[e, 0]
+        for j in range(1, rows.shape[1]):
+            total[e] += rows[e, j]
 
 
 @_vectorised
 def voted_slopes(
-    start: int, stop: int, f: Floats, matrices: Floats, position: Integers, entry: Integers, expected: Floats, grad: Floats
+    f: Floats, matrices: Floats, position: Integers, entry: Integers, share: Floats, total: Floats, grad: Floats
 ) -> tuple[Floats, Floats]:
-    """Slopes of `voted_log_softmax` times `grad`, by f and by the matrices."""
+    """Slopes of log(share[label] / total) times `grad`, by f and by the matrices; share = exp(scores)."""
     n_classes, n_labels = matrices.shape[1], matrices.shape[2]
     by_row, by_matrix = np.zeros_like(f), np.zeros_like(matrices)
     each = np.empty(n_labels, f.dtype)
-    for e in range(start, stop):
+    for e in range(len(entry)):
         a, n = entry[e] // n_labels, position[e]
+        scale = grad[e] / total[e]
         for j in range(n_labels):
-            each[j] = -grad[e] * expected[e, j]
+            each[j] = -scale * share[e, j]
         each[entry[e] - a * n_labels] += grad[e]
         matrix, slope = matrices[a], by_matrix[a]
         for k in range(n_classes):
-            total = by_row[n, k]
+            summed = by_row[n, k]
             for j in range(n_labels):
-                total += each[j] * matrix[k, j]
+                summed += each[j] * matrix[k, j]
                 slope[k, j] += f[n, k] * each[j]
-            by_row[n, k] = total
+            by_row[n, k] = summed
     return by_row, by_matrix

@@ -6,20 +6,17 @@ and per table row instead of per vote, which is where the time of a crowd epoch 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from crowdwise.kernels.votes import thread_pool
-
 __all__ = ["log_mixture", "own_log_softmax"]
 
 # The smallest probability of a vote: below it float32 products of two probabilities become denormal.
 _FLOOR = 1e-30
-# Votes of a batch from which a compiled loop pays for loading it, and from which threads pay.
-_COMPILED_FROM, _THREADED_FROM = 1_000, 4_000
+# Votes of a batch from which a compiled loop pays for loading it.
+_COMPILED_FROM = 1_000
 
 
 class _LogMixture(torch.autograd.Function):
@@ -63,31 +60,30 @@ def log_mixture(log_f: Tensor, log_table: Tensor, position: Tensor, entry: Tenso
 
 
 class _OwnLogSoftmax(torch.autograd.Function):
-    """The compiled loops, each over a range of the votes per thread."""
+    """Compiled loops over the votes, and torch for exponentials, which it takes many at a time.
+
+    In one thread: those of torch still wait for work on the other cores, and would be in the way of more.
+    """
 
     @staticmethod
     def forward(ctx: Any, f: Tensor, matrices: Tensor, position: Tensor, entry: Tensor) -> Tensor:
         """Return log softmax(f M)[label] of every vote."""
-        from crowdwise.kernels.loops import voted_log_softmax
+        from crowdwise.kernels.loops import add_rows, voted_scores
 
-        expected, answer = f.new_empty(len(entry), matrices.shape[2]), f.new_empty(len(entry))
-        arrays = [array.detach().contiguous().numpy() for array in (f, matrices, position, entry, expected, answer)]
-        _in_threads(len(entry), lambda start, stop: voted_log_softmax(start, stop, *arrays))
-        ctx.save_for_backward(f, matrices, position, entry, expected)
-        return answer
+        scores, voted, total = f.new_empty(len(entry), matrices.shape[2]), f.new_empty(len(entry)), f.new_empty(len(entry))
+        arrays = (array.detach().contiguous().numpy() for array in (f, matrices, position, entry, scores, voted))
+        voted_scores(*arrays)
+        add_rows(scores.exp_().numpy(), total.numpy())
+        ctx.save_for_backward(f, matrices, position, entry, scores, total)
+        return voted - total.log()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """The gradient by the scores is what was voted less what was expected."""
         from crowdwise.kernels.loops import voted_slopes
 
-        arrays = [array.detach().contiguous().numpy() for array in (*ctx.saved_tensors, grad)]
-
-        def of_range(start: int, stop: int) -> tuple[Any, Any]:
-            return voted_slopes(start, stop, *arrays)
-
-        by_row, by_matrix = zip(*_in_threads(len(grad), of_range), strict=True)
-        return torch.from_numpy(sum(by_row)), torch.from_numpy(sum(by_matrix)), None, None
+        by_row, by_matrix = voted_slopes(*(array.detach().contiguous().numpy() for array in (*ctx.saved_tensors, grad)))
+        return torch.from_numpy(by_row), torch.from_numpy(by_matrix), None, None
 
 
 def own_log_softmax(f: Tensor, matrices: Tensor, position: Tensor, entry: Tensor) -> Tensor:
@@ -108,12 +104,3 @@ def own_log_softmax(f: Tensor, matrices: Tensor, position: Tensor, entry: Tensor
     own = matrices.index_select(0, torch.div(entry, n_labels, rounding_mode="floor"))
     scores = torch.bmm(f.index_select(0, position)[:, None, :], own)[:, 0]
     return -torch.nn.functional.cross_entropy(scores, entry % n_labels, reduction="none")
-
-
-def _in_threads(n_votes: int, work: Callable[[int, int], Any]) -> list[Any]:
-    """Call ``work(start, stop)`` on ranges of the votes, in as many threads as torch takes."""
-    threads = torch.get_num_threads() if n_votes >= _THREADED_FROM else 1
-    bounds = [n_votes * part // threads for part in range(threads + 1)]
-    if threads == 1:
-        return [work(*bounds)]
-    return list(thread_pool(threads).map(work, bounds[:-1], bounds[1:]))

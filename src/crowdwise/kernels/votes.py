@@ -193,12 +193,7 @@ def in_ranges(item_ptr: Integers, work: Callable[[int, int], Any]) -> list[Any]:
         return [work(0, n_items)]
     cuts = np.searchsorted(item_ptr, np.linspace(0, n_votes, threads + 1)[1:-1])
     bounds = [0, *cuts.tolist(), n_items]
-    return list(thread_pool(threads).map(work, bounds[:-1], bounds[1:]))
-
-
-def thread_pool(threads: int) -> ThreadPoolExecutor:
-    """The pool of this process."""
-    return _pool(os.getpid(), threads)
+    return list(_pool(os.getpid(), threads).map(work, bounds[:-1], bounds[1:]))
 
 
 @lru_cache(maxsize=4)
