@@ -13,7 +13,7 @@ from crowdwise.cli.display import bar
 from crowdwise.cli.text import count, number, one_line
 
 COMMANDS = ["aggregate", "train", "predict", "annotators", "explain", "compare", "summary", "convert", "simulate", "methods"]
-COMMANDS += ["demo"]
+COMMANDS += ["suggest", "plan", "simulate-campaign", "demo"]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from crowdwise import __version__
-from crowdwise.cli import aggregate, annotators, compare, convert, demo, explain, methods, predict, simulate, summary, train
+from crowdwise.cli import (
+    aggregate,
+    annotators,
+    compare,
+    convert,
+    demo,
+    explain,
+    methods,
+    plan,
+    predict,
+    simulate,
+    simulate_campaign,
+    suggest,
+    summary,
+    train,
+)
 from crowdwise.cli.command import paragraphs, register
 from crowdwise.cli.options import FLAG
 
@@ -43,8 +58,23 @@ def _root(
 
 
 app.callback(help=paragraphs(_root))(_root)
-for module in (aggregate, train, predict, annotators, explain, compare, summary, convert, simulate, methods, demo):
-    register(app, module.run, name=module.__name__.rpartition(".")[2], examples=module.EXAMPLES)
+for module in (
+    aggregate,
+    train,
+    predict,
+    annotators,
+    explain,
+    compare,
+    summary,
+    suggest,
+    plan,
+    convert,
+    simulate,
+    simulate_campaign,
+    methods,
+    demo,
+):
+    register(app, module.run, name=module.__name__.rpartition(".")[2].replace("_", "-"), examples=module.EXAMPLES)
 
 
 def main() -> None:

@@ -110,7 +110,7 @@ class GPNETCR(ProcessClassifier):
             beta=self.beta,
             decay=self.decay,
             hold=self.hold,
-            warmup=self.warmup,
+            warmup=self._warm_epochs(votes),
             memoised=self.steps == "memoised",
         )
 

@@ -30,6 +30,8 @@ __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"
 
 Floats = NDArray[np.float64]
 
+# Steps that a warm-up takes at least, in up to a quarter of the epochs.
+_WARM_STEPS = 50
 # Training rows that standardise, and that points are chosen from.
 SAMPLE = 20_000
 
@@ -60,7 +62,9 @@ class ProcessClassifier(TrainedClassifier):
         choices=("columns", "together"),
     )
     batch_size: int = setting(100, "Items per step.", low=1, whole=True)
-    warmup: int = setting(2, "First epochs, trained on the labels of the start.", low=0, whole=True)
+    warmup: int = setting(
+        2, "First epochs, trained on the labels of the start; more where they have few steps, 0 for none.", low=0, whole=True
+    )
     validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
 
     _accepts_images: ClassVar[bool] = False
@@ -80,6 +84,11 @@ class ProcessClassifier(TrainedClassifier):
         ]
         mean, variance = (torch.cat(part).double().cpu().numpy() for part in zip(*parts, strict=True))
         return mean, variance
+
+    def _warm_epochs(self, votes: Annotations) -> int:
+        """`warmup`, or more where epochs have few steps: in less than so many, functions are still where they began."""
+        steps = -(-votes.n_items // self.batch_size)
+        return max(self.warmup, min(-(-_WARM_STEPS // steps), self.epochs // 4)) if self.warmup and steps else self.warmup
 
     def _warmup(self, start: Start) -> int:
         return 0  # the heads have their own: in training these do not answer with logits
@@ -112,6 +121,7 @@ def standardised_sample(
 
 def likelihood_of(spec: dict[str, Any]) -> nn.Module:
     """The likelihood that a spec names."""
-    if not spec["eps"] < 1:
-        raise SettingError(f"eps is a share, less than 1; got {spec['eps']!r}")
+    least = 1 / max(spec["n_classes"], 2)
+    if not spec["eps"] < 1 - least:
+        raise SettingError(f"eps must be less than {1 - least:.3g}, or the largest function would not win; got {spec['eps']!r}")
     return RobustMax(spec["eps"]) if spec["likelihood"] == "robust-max" else Softmax(spec["n_classes"])

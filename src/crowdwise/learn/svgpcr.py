@@ -105,7 +105,7 @@ class SVGPCR(ProcessClassifier):
             start.posterior,
             process,
             rate=self.rate,
-            warmup=self.warmup,
+            warmup=self._warm_epochs(votes),
             frozen=self.frozen,
             memoised=self.steps == "memoised",
         )

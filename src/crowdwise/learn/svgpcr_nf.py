@@ -72,7 +72,7 @@ class SVGPCRNF(SVGPCR):
             start.posterior,
             process,
             rate=self.rate,
-            warmup=self.warmup,
+            warmup=self._warm_epochs(votes),
             frozen=self.frozen,
             base=round(self.base * self.epochs),
             memoised=self.steps == "memoised",

@@ -1,0 +1,1 @@
+"""Which item to send to whom next, and when to stop."""

@@ -1,0 +1,47 @@
+"""Items that are worth asking about and far from each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["spread_out"]
+
+Floats = NDArray[np.float64]
+
+
+def spread_out(features: NDArray[Any], worth: Floats, n_wanted: int) -> NDArray[np.int64]:
+    """Positions of items in the order to ask them: each has the largest (worth x distance to those before).
+
+    Distances are in standardised features, O(n_wanted n D). Worth counts by its ratio, so that items of nearly the same worth
+    compete by their distance alone, and an item of no worth is asked after all others, whatever its place.
+    """
+    if not len(worth):
+        return np.empty(0, np.int64)
+    rows = features.reshape(len(features), -1).astype(float)
+    spread = rows.std(axis=0)
+    rows = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    length = np.einsum("nd,nd->n", rows, rows)
+    # Scores of items start at zero, or at worst below.
+    value = worth - min(worth.min(), 0.0)
+    value = value + 1e-9 * (value.max() or 1.0)
+    chosen = [int(np.argmax(value))]
+    nearest = np.full(len(rows), np.inf)
+    for _ in range(min(n_wanted, len(rows)) - 1):
+        last = chosen[-1]
+        away = length + length[last] - 2 * (rows @ rows[last])
+        # What rounding leaves between equal rows is no distance.
+        away[away < 1e-12 * (length + length[last])] = 0
+        nearest = np.minimum(nearest, away)
+        score = value * np.sqrt(nearest)
+        # Duplicates of what was chosen have no distance left; they go in the order of their worth.
+        score[chosen] = -np.inf
+        best = int(np.argmax(score))
+        if score[best] <= 0:
+            rest = np.setdiff1d(np.arange(len(rows)), chosen)
+            chosen += rest[np.argsort(-value[rest], kind="stable")].tolist()
+            break
+        chosen.append(best)
+    return np.array(chosen[:n_wanted], np.int64)

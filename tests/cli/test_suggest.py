@@ -1,0 +1,215 @@
+"""``crowdwise suggest``, ``plan`` and ``simulate-campaign``: from votes to questions, and how many more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.cli.conftest import Run
+
+
+def table(text: str) -> pl.DataFrame:
+    return pl.read_csv(text.encode())
+
+
+@pytest.fixture
+def campaign(folder: Path) -> Path:
+    """Two votes on each of ten items by x, y and z in turn; new items and annotators in files of their own."""
+    people = "xyz"
+    rows = [f"{n},{people[(n + k) % 3]},{'cat' if n % 2 else 'dog'}" for n in range(10) for k in range(2)]
+    (folder / "votes.csv").write_text("item,annotator,label\n" + "\n".join(rows) + "\n")
+    (folder / "pool.csv").write_text("item,note\n8,old\n9,old\n100,new\n")
+    (folder / "capacity.csv").write_text("annotator,capacity,cost\nx,1,1\nw,2,0.5\n")
+    return folder
+
+
+# -- suggest --------------------------------------------------------------------------------------
+
+
+def test_questions_go_to_stdout_and_the_account_to_stderr(run: Run, campaign: Path) -> None:
+    result = run("suggest", "votes.csv", "--budget", "4")
+    frame = table(result.stdout)
+    assert frame.columns == ["item", "annotator", "score", "cost"]
+    assert frame.height == 4
+    assert "4 questions about 4 items to " in result.stderr
+    assert "dawid-skene expects " in result.stderr
+    told = set(pl.read_csv("votes.csv").select("item", "annotator").rows())
+    assert not told & set(frame.select("item", "annotator").rows())
+
+
+def test_pool_and_capacity_are_kept(run: Run, campaign: Path) -> None:
+    limits = ["--pool", "pool.csv", "--capacity", "capacity.csv", "--per-item", "2"]
+    result = run("suggest", "votes.csv", *limits, "--budget", "10", "-o", "out.csv")
+    frame = pl.read_csv("out.csv")
+    assert set(frame["item"].to_list()) <= {8, 9, 100}
+    # x can answer once and w, who is new, twice, for half the price.
+    assert sorted(frame["annotator"].to_list()) == ["w", "w", "x"]
+    assert sorted(frame["cost"].to_list()) == [0.5, 0.5, 1.0]
+    assert "the budget is not spent" in result.stderr
+
+
+def test_the_pool_may_be_parquet(run: Run, campaign: Path) -> None:
+    pl.DataFrame({"item": [8, 100]}).write_parquet(campaign / "pool.parquet")
+    frame = table(run("suggest", "votes.csv", "--pool", "pool.parquet", "--budget", "9").stdout)
+    assert set(frame["item"].to_list()) == {8, 100}
+
+
+def test_items_that_lack_votes_come_first_and_full_ones_not_at_all(run: Run, campaign: Path) -> None:
+    frame = table(run("suggest", "votes.csv", "--pool", "pool.csv", "--least", "1", "--budget", "1").stdout)
+    assert frame["item"].to_list() == [100]
+    frame = table(run("suggest", "votes.csv", "--pool", "pool.csv", "--most", "2", "--budget", "9").stdout)
+    assert frame["item"].to_list() == [100]
+
+
+def test_earlier_assignments_are_not_asked_again(run: Run, campaign: Path) -> None:
+    run("suggest", "votes.csv", "--budget", "6", "-o", "first.csv")
+    run("suggest", "votes.csv", "--budget", "6", "--asked", "first.csv", "-o", "second.csv")
+    first, second = (pl.read_csv(name) for name in ("first.csv", "second.csv"))
+    # An item waits for one answer at a time: the four others are next.
+    assert not set(first["item"].to_list()) & set(second["item"].to_list())
+    assert second.height == 4
+
+
+def test_before_the_first_vote(run: Run, campaign: Path) -> None:
+    files = ["--pool", "pool.csv", "--capacity", "capacity.csv"]
+    frame = table(run("suggest", *files, "--classes", "cat,dog", "--budget", "2").stdout)
+    assert frame.height >= 2
+    for missing in (files, ["--pool", "pool.csv", "--classes", "cat,dog"]):
+        assert "without VOTES, say what there is" in run("suggest", *missing, code=2).stderr
+
+
+def test_json_has_the_questions_unless_they_have_a_file(run: Run, campaign: Path) -> None:
+    document = json.loads(run("suggest", "votes.csv", "--budget", "3", "--json", "-q").stdout)
+    assert document["n_questions"] == len(document["questions"]) == 3
+    assert document["cost"] == 3
+    assert set(document["expected_accuracy"]) == {"mean", "low", "high"}
+    assert "questions" not in json.loads(run("suggest", "votes.csv", "--json", "-o", "out.csv").stdout)
+
+
+def test_the_same_seed_suggests_the_same(run: Run, campaign: Path) -> None:
+    first, again = (run("suggest", "votes.csv", "--policy", "random+random", "--seed", "3").stdout for _ in range(2))
+    assert first == again
+
+
+def test_cells_that_a_spreadsheet_would_run_are_disarmed(run: Run, campaign: Path) -> None:
+    (campaign / "evil.csv").write_text("item\n=1+1\n")
+    text = run("suggest", "votes.csv", "--item", "item", "--pool", "evil.csv", code=1).stderr
+    assert "item '=1+1' is str, but those of the votes are int" in text
+    (campaign / "votes.csv").write_text("item,annotator,label\n=1+1,x,cat\nb,x,dog\nb,y,dog\n")
+    run("suggest", "votes.csv", "--spreadsheet-safe", "-o", "out.csv")
+    assert "'=1+1" in (campaign / "out.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("annotator,capacity\nx,1\ny,-2\n", "capacity.csv row 3: capacity '-2' is not a whole number"),
+        ("annotator,capacity\nx,many\n", "capacity.csv row 2: capacity 'many' is not a whole number"),
+        ("annotator,capacity,cost\nx,1,0\n", "capacity.csv row 2: cost '0' is not a number above 0"),
+        ("annotator,capacity\nx,1\nx,2\n", "capacity.csv row 3: annotator 'x' is there twice"),
+        ("annotator,capacity\n,1\n", "capacity.csv row 2: the annotator id is missing"),
+        ("annotator,room\nx,1\n", "no column 'capacity'"),
+    ],
+)
+def test_mistakes_in_a_table_are_named_with_their_row(run: Run, campaign: Path, content: str, message: str) -> None:
+    (campaign / "capacity.csv").write_text(content)
+    assert message in run("suggest", "votes.csv", "--capacity", "capacity.csv", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--policy", "entropie"], "--policy: policy must be information"),
+        (["--budget", "0"], "budget must be a number above 0"),
+        (["--explore", "2"], "explore is a share"),
+        (["--least", "3", "--most", "2"], "is below least"),
+        (["--policy", "dalc"], "needs a fitted classifier"),
+        (["--method", "ccem"], "--features FILE"),
+        (["--json", "-o", "-"], "both ask for stdout"),
+        (["-o", "votes.csv"], "is also the input"),
+    ],
+)
+def test_wrong_usage_ends_with_two(run: Run, campaign: Path, options: list[str], message: str) -> None:
+    assert message in run("suggest", "votes.csv", *options, code=2).stderr
+
+
+@pytest.mark.slow
+def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    np.savez(campaign / "X.npz", X=rng.normal(size=(11, 2)), items=np.array([*range(10), 100]))
+    fast = ["--set", "epochs=2", "--set", "warmup=1"]
+    options = ["--features", "X.npz", "--policy", "predictive-entropy+accuracy", "--pool", "pool.csv"]
+    result = run("suggest", "votes.csv", *options, *fast, "--budget", "2")
+    assert set(table(result.stdout)["item"].to_list()) <= {8, 9, 100}
+    assert "ccem expects " in result.stderr
+    np.savez(campaign / "X.npz", X=rng.normal(size=(10, 2)), items=np.arange(10))
+    assert "no row for 1 items of the pool, such as 100" in run("suggest", "votes.csv", *options, *fast, code=1).stderr
+
+
+# -- plan -----------------------------------------------------------------------------------------
+
+
+def test_a_plan_for_people_and_for_machines(run: Run, campaign: Path) -> None:
+    run("simulate", "-o", "noisy.csv", "--items", "40", "--annotators", "6", "--votes-per-item", "1", "--classes", "2")
+    text = run("plan", "noisy.csv", "--target", "0.97", "--repeats", "3", "--method", "bayes-gc").stdout
+    assert "expected accuracy now: 0." in text
+    assert "target 0.97: " in text
+    document = json.loads(
+        run("plan", "noisy.csv", "--target", "0.97", "--repeats", "3", "--method", "bayes-gc", "--json").stdout
+    )
+    assert set(document) == {"method", "target", "expected_accuracy", "more_votes", "out_of_reach"}
+    assert document["method"] == "bayes-gc"
+
+
+def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -> None:
+    run("aggregate", "votes.csv", "--save", "model", "-q")
+    assert "target 0.1: reached" in run("plan", "model", "--target", "0.1").stdout
+
+
+def test_targets_are_shares(run: Run, campaign: Path) -> None:
+    assert "--target must be between 0 and 1" in run("plan", "votes.csv", "--target", "95", code=2).stderr
+    assert "--repeats must be at least 1" in run("plan", "votes.csv", "--repeats", "0", code=2).stderr
+
+
+# -- simulate-campaign ----------------------------------------------------------------------------
+
+SMALL = ["--campaigns", "2", "--method", "majority"]
+
+
+def test_a_recorded_crowd_is_raced_on(run: Run, campaign: Path) -> None:
+    (campaign / "truth.csv").write_text("item,label\n" + "".join(f"{n},{'cat' if n % 2 else 'dog'}\n" for n in range(10)))
+    result = run("simulate-campaign", "votes.csv", "--truth", "truth.csv", *SMALL, "--batch", "4", "--no-plot", "-o", "race")
+    curves = pl.read_csv("race/curves.csv")
+    # Half of the twenty recorded votes, four at a time, for two policies and two seeds.
+    assert curves["votes"].to_list() == [4, 8, 10] * 4
+    ends = table(result.stdout)
+    assert ends["policy"].to_list() == ["random+random", "information"]
+    assert "wrote race/curves.csv" in result.stderr
+
+
+def test_a_simulated_crowd_is_raced_on_and_drawn(run: Run, campaign: Path) -> None:
+    pytest.importorskip("matplotlib")
+    crowd = ["--items", "8", "--annotators", "3", "--classes", "cat,dog", "--kind", "one-coin"]
+    options = [*SMALL, "--policies", "entropy+ucb,random+random", "--budget", "8", "--batch", "4", "-o", "race", "--json"]
+    document = json.loads(run("simulate-campaign", *crowd, *options).stdout)
+    assert [entry["policy"] for entry in document["policies"]] == ["entropy+ucb", "random+random"]
+    assert (campaign / "race" / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["votes.csv"], "--truth FILE"),
+        (["--policies", "best"], "--policies: policy must be"),
+        (["--campaigns", "0"], "--campaigns must be at least 1"),
+        (["--gold", "truth.csv"], "give the truth with --truth"),
+        (["-o", "votes.csv"], "is a file; name a folder"),
+        (["--batch", "100", "--budget", "10"], "within the budget"),
+    ],
+)
+def test_races_that_cannot_be_run_end_with_two(run: Run, campaign: Path, options: list[str], message: str) -> None:
+    assert message in run("simulate-campaign", *options, "--items", "5", "--annotators", "2", code=2).stderr
