@@ -279,7 +279,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("sets", nargs="*", default=list(SETS))
     options.add_argument("--seeds", type=int, default=3)
-    options.add_argument("--adam-epochs", type=int, default=200)
+    options.add_argument("--adam-epochs", type=int, default=100)
     options.add_argument("--dry-run", action="store_true", help="print the tables, leave the page as it is")
     given = options.parse_args()
     text = (
