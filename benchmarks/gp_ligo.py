@@ -293,7 +293,7 @@ def draw(results: dict[str, list[dict[str, Any]]], target: Path) -> None:
     if longest > 8:
         axes[2].axvline(10, color="#999999", linestyle="--", linewidth=1)
         axes[2].annotate("10 minutes", (10, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color="#666666")
-    axes[2].set_xlabel("minutes of training (2 cores)")
+    axes[2].set_xlabel("minutes of training")
     axes[2].set_ylabel("test accuracy (%)")
     axes[2].grid(color="#eeeeee")
     axes[2].legend(frameon=False, fontsize=8, loc="lower right")
