@@ -10,11 +10,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.engines.gradient.helpers import blobs, even, quiet, votes_on  # noqa: E402
+from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, votes_on  # noqa: E402
 
 import crowdwise  # noqa: E402
 from crowdwise.errors import DataWarning, SettingError  # noqa: E402
+from crowdwise.heads.process import ProcessHead  # noqa: E402
+from crowdwise.learn.svgpcr import _centres  # noqa: E402
 from crowdwise.priors.abilities import dirichlet_rows  # noqa: E402
+from crowdwise.priors.covariance import covariance  # noqa: E402
+from crowdwise.priors.robust_max import RobustMax  # noqa: E402
+from crowdwise.priors.sparse_gp import SparseGP  # noqa: E402
 
 FEATURES, TRUTH = blobs(0, 90, 3, gap=5.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.8), share=0.8)
@@ -71,17 +76,33 @@ def test_columns_scaled_together_keep_their_proportions(name: str) -> None:
     np.testing.assert_allclose(own, wide.std(axis=0), rtol=1e-9)
 
 
-def test_a_rare_class_is_not_lost() -> None:
-    """One item in twenty, in the midst of another class's spread: k-means and robust-max alone would give it up."""
+def test_every_class_of_the_start_gets_an_inducing_point_the_rare_ones_included() -> None:
+    """Two wide clouds and five rows on one spot amid the first: k-means over all rows would give the spot nothing."""
     rng = np.random.default_rng(0)
-    truth = np.where(np.arange(1000) % 20 == 0, 2, np.arange(1000) % 2)
-    centre = np.array([[-3.0, 0, 0], [3, 0, 0], [3, 2.5, 0]])
-    features = centre[truth] + rng.normal(size=(1000, 3))
-    votes = votes_on(truth, even(4, 3, 0.8), share=0.8)
-    with quiet():
-        model = crowdwise.make("svgpcr", inducing=6, epochs=15).fit(features, votes)
-    # The best that can be done is 0.64: the class is rare.
-    assert (model.predict(features)[truth == 2] == 2).mean() > 0.4
+    rows = np.concatenate([rng.normal(0, 5, (500, 2)), rng.normal(40, 5, (500, 2)), np.full((5, 2), 1.0)])
+    label = np.repeat([0, 1, 2], [500, 500, 5])
+    found = _centres(rows, label, 4, 8, 0)
+    assert found.shape == (8, 2)
+    assert np.abs(found - 1.0).sum(axis=1).min() < 1e-9
+    assert (found > 20).all(axis=1).sum() == 3  # by the roots of the sizes: 3.7, 3.7 and 0.4, and no class without
+    assert len(_centres(rows, label, 4, 2, 0)) == 2
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_in_the_warm_up_a_function_that_is_nowhere_the_largest_is_still_drawn_up(warm: bool) -> None:
+    """Means of minus fifty for a class that all rows are of: robust-max has no slope there, a softmax has."""
+    votes = votes_on(np.zeros(4, int), even(2, 3, 0.9), share=1.0)
+    process = SparseGP(covariance("rbf", 2, lengthscale=1.0).double(), RobustMax(), torch.eye(2, dtype=torch.float64), 3)
+    start = torch.tensor([[1.0, 0.0, 0.0]] * 4, dtype=torch.float64)
+    head = ProcessHead(votes, np.ones((1, 3, 3)), start, process, rate=0.1, warmup=2, frozen=0)
+    head.n_soft = 2 if warm else 0
+    rows = torch.zeros(4, 2, dtype=torch.float64)
+    process.train()(rows)
+    moments = torch.tensor([[-50.0, 0, 0, 1, 1, 1]] * 4, dtype=torch.float64)
+    head.loss(moments, batch_of(votes))
+    assert head._pending is not None
+    drawn_up = head._pending[2][:, 0]
+    assert (drawn_up > 0.5).all() if warm else (drawn_up.abs() < 1e-9).all()
 
 
 # -- priors of single annotators --------------------------------------------------------------

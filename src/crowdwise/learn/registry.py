@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ALL_METHODS", "CLASSIFIERS", "make", "make_classifier"]
 
 _TABLE, _NETWORK = "votes and a table of features", "votes and features or images (extra: torch)"
+_PROCESS = f"{_TABLE} (extra: torch)"
 
 
 def _line(name: str, path: str, summary: str, family: str, needs: str, reference: str) -> Method:
@@ -172,7 +173,7 @@ CLASSIFIERS: dict[str, Method] = {
             "svgpcr:SVGPCR",
             "sparse Gaussian process and Dirichlet confusion matrices",
             "Gaussian processes",
-            _NETWORK,
+            _PROCESS,
             "Morales-Alvarez et al. (2020)",
         ),
         _line(
@@ -180,7 +181,7 @@ CLASSIFIERS: dict[str, Method] = {
             "svgpcr:SVGP",
             "sparse Gaussian process on labels taken as they are",
             "Gaussian processes",
-            _NETWORK,
+            _PROCESS,
             "Hensman, Matthews and Ghahramani (2015)",
         ),
         _line(
@@ -188,7 +189,7 @@ CLASSIFIERS: dict[str, Method] = {
             "svgpcr_nf:SVGPCRNF",
             "svgpcr with planar flows on the inducing values",
             "Gaussian processes",
-            _NETWORK,
+            _PROCESS,
             "Morales-Alvarez et al. (2020)",
         ),
         _line(
@@ -196,7 +197,7 @@ CLASSIFIERS: dict[str, Method] = {
             "gpnetcr:GPNETCR",
             "Gaussian processes by inference networks, and Dirichlet confusion matrices",
             "Gaussian processes",
-            _NETWORK,
+            _PROCESS,
             "Morales-Alvarez et al. (2020)",
         ),
         _line(
