@@ -24,6 +24,7 @@ from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer
+from crowdwise.learn.dalc import DALC
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.registry import CLASSIFIERS
 from crowdwise.learn.variational import VariationalClassifier
@@ -82,9 +83,9 @@ def crowd_epoch(name: str, X: np.ndarray, votes: Annotations, edges: VoteList, s
 
 
 def networks() -> list[str]:
-    """Not those that take turns with inference over the whole crowd, whose rounds deep_bp_speed.py measures."""
+    """Not those that take turns with inference over the whole crowd (see deep_bp_speed.py)."""
     networks = {name: method.cls for name, method in CLASSIFIERS.items() if issubclass(method.cls, NeuralClassifier)}
-    return [name for name, kind in networks.items() if not issubclass(kind, VariationalClassifier)]
+    return [name for name, kind in networks.items() if not issubclass(kind, VariationalClassifier | DALC)]
 
 
 def ratios(size: int) -> tuple[float, dict[str, list[float]]]:

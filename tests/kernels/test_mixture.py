@@ -122,13 +122,15 @@ def test_the_gradient_by_items_and_by_matrices_is_that_of_finite_differences(nam
     assert torch.autograd.gradcheck(lambda f, matrices: own_log_softmax(f, matrices, torch.tensor(item), entry), arguments)
 
 
-def test_scores_far_apart_do_not_overflow() -> None:
+@pytest.mark.parametrize("times", [1, 1000])
+def test_scores_far_apart_do_not_overflow(times: int) -> None:
     matrices = torch.tensor([[[500.0, -500.0]]], requires_grad=True)
-    value = own_log_softmax(torch.ones(1, 1), matrices, torch.tensor([0, 0]), torch.tensor([0, 1]))
-    np.testing.assert_array_equal(value.detach(), [0, -1000])
+    entry = torch.tensor([0, 1]).repeat(times)
+    value = own_log_softmax(torch.ones(1, 1), matrices, torch.zeros_like(entry), entry)
+    np.testing.assert_array_equal(value.detach(), [0, -1000] * times)
     value.sum().backward()
     assert matrices.grad is not None
-    np.testing.assert_array_equal(matrices.grad, [[[-1, 1]]])
+    np.testing.assert_array_equal(matrices.grad, [[[-times, times]]])
 
 
 def test_no_votes_meet_no_matrix() -> None:

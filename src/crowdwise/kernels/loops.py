@@ -264,6 +264,8 @@ def easiness_terms(
 
 # As in `crowdwise.kernels.nodes`: products of so many factors cannot underflow where each is above the bound.
 _AT_ONCE, _SAFE_FACTOR = 8, 1e-30
+# Exponentials of scores below this can be summed in single precision as they are.
+_SAFE_SCORE = 60.0
 # Sums may be taken in any order here, which is what lets them run in vector registers.
 _vectorised = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 
@@ -354,9 +356,22 @@ def send_messages(
 
 
 @_vectorised
+def _bound(rows: Floats) -> float:
+    """The largest Euclidean norm of a row."""
+    most = 0.0
+    for i in range(len(rows)):
+        total = rows.dtype.type(0)
+        for j in range(rows.shape[1]):
+            total += rows[i, j] * rows[i, j]
+        most = max(most, total)
+    return math.sqrt(most)
+
+
+@_vectorised
 def voted_scores(f: Floats, matrices: Floats, position: Integers, entry: Integers, scores: Floats, voted: Floats) -> None:
-    """f[position] @ matrices[annotator] of every vote less its largest entry, and the entry of the label."""
+    """f[position] @ matrices[annotator] of every vote, less its largest entry if some may be large; and the label's entry."""
     n_classes, n_labels = matrices.shape[1], matrices.shape[2]
+    large = _bound(f) * _bound(matrices.reshape(len(matrices), -1)) > _SAFE_SCORE
     for e in range(len(entry)):
         a = entry[e] // n_labels
         row, matrix, own = f[position[e]], matrices[a], scores[e]
@@ -365,11 +380,12 @@ def voted_scores(f: Floats, matrices: Floats, position: Integers, entry: Integer
         for k in range(1, n_classes):
             for j in range(n_labels):
                 own[j] += row[k] * matrix[k, j]
-        top = own[0]
-        for j in range(1, n_labels):
-            top = max(top, own[j])
-        for j in range(n_labels):
-            own[j] -= top
+        if large:
+            top = own[0]
+            for j in range(1, n_labels):
+                top = max(top, own[j])
+            for j in range(n_labels):
+                own[j] -= top
         voted[e] = own[entry[e] - a * n_labels]
 
 

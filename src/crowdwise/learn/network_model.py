@@ -46,7 +46,10 @@ class NetworkModel:
 
     def log_prob(self, features: Any) -> Floats:
         """Log of the mean probability, [N, K]."""
-        parts = [torch.logsumexp(draws, 0) - math.log(len(draws)) for draws in self.log_draws(features)]
+        parts = [
+            draws[0] if len(draws) == 1 else torch.logsumexp(draws, 0) - math.log(len(draws))
+            for draws in self.log_draws(features)
+        ]
         return torch.cat(parts).numpy()
 
     @torch.no_grad()

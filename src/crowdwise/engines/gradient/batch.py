@@ -1,7 +1,7 @@
-"""The votes of a minibatch, cut from an edge list that is permuted once per epoch.
+"""The votes of a minibatch, gathered from the edge list.
 
-One epoch orders the items at random and lays their votes out in the same order, in a handful of
-vector operations; every batch is then a slice of these arrays. Memory grows with the votes.
+One epoch orders the items at random; the votes of a batch are then found in a handful of vector operations, while they are
+still in the processor's cache. Memory grows with the votes.
 """
 
 from __future__ import annotations
@@ -105,23 +105,22 @@ class VoteList:
 
     def batches(self, order: Tensor, size: int, epoch: int = 0) -> Iterator[Batch]:
         """Cut the items of `order` into batches of `size`, each with its votes; a last item alone joins the batch before."""
-        count = self.count[order]
+        count, start, item_weight = (array.index_select(0, order) for array in (self.count, self.start, self.item_weight))
         stop = count.cumsum(0)
-        n_votes = int(stop[-1]) if len(order) else 0
-        each = torch.arange(n_votes, device=order.device)
-        vote = each + torch.repeat_interleave(self.start[order] - (stop - count), count, output_size=n_votes)
-        place = torch.repeat_interleave(torch.arange(len(order), device=order.device), count, output_size=n_votes)
-        entry = self.entry[vote]
-        item_weight = self.item_weight[order]
-        weight = item_weight[place] if self.weight is None else self.weight[vote] * item_weight[place]
         cut = [*range(0, n_batches(len(order), size) * size, size), len(order)] if len(order) else [0]
         edge = [0, *stop[torch.tensor(cut[1:], dtype=torch.int64, device=order.device) - 1].tolist()]
+        # What is to be added to the place of a vote in the new order to find it in the edge list.
+        shift = start - (stop - count)
         for number, first in enumerate(cut[:-1]):
             items = slice(first, cut[number + 1])
-            own = slice(edge[number], edge[number + 1])
-            yield Batch(
-                order[items], place[own] - first, entry[own], vote[own], weight[own], item_weight[items], self.n_classes, epoch
-            )
+            own = item_weight[items]
+            n_votes = edge[number + 1] - edge[number]
+            position = torch.repeat_interleave(count[items], output_size=n_votes)
+            vote = torch.arange(edge[number], edge[number + 1], device=order.device).add_(shift[items].index_select(0, position))
+            weight = own.index_select(0, position)
+            if self.weight is not None:
+                weight = self.weight.index_select(0, vote) * weight
+            yield Batch(order[items], position, self.entry.index_select(0, vote), vote, weight, own, self.n_classes, epoch)
 
 
 def n_batches(n_items: int, size: int) -> int:
