@@ -8,16 +8,16 @@ BENCH_PYTHON ?= .venv-bench/bin/python
 JOBS ?= 2
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
-SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' 2>/dev/null)
+SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' -o -name '*.js' 2>/dev/null)
 # Removed on failure, so that a half-built environment is never taken for a finished one.
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast lint format types layers doctest docs bench bench-learn bench-gp clean check-python
+.PHONY: help demo venv test test-fast lint format types layers doctest docs bench bench-learn bench-gp bench-active clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-12s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
 
 demo: .venv-demo/.installed ## See crowdwise at work: installs the small core, writes demo-output/
 	@echo "==> running the demo"
@@ -60,6 +60,9 @@ bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## C
 bench-learn: .venv-bench-learn/.installed ## Compare the crowd layer with crowd-kit's and scikit-activeml's, in an environment of their own
 	@.venv-bench-learn/bin/python benchmarks/versus_learn.py
 
+bench-active: .venv-bench-learn/.installed ## Compare policies with scikit-activeml's and cleanlab's, in an environment of their own
+	@.venv-bench-learn/bin/python benchmarks/versus_active.py
+
 bench-gp: .venv-bench-gp/.installed ## Compare an epoch of the Gaussian processes with GPyTorch's and GPflow's, in an environment of their own
 	@.venv-bench-gp/bin/python benchmarks/versus_gp.py
 
@@ -100,9 +103,9 @@ check-python:
 
 .venv-bench-learn/.installed: pyproject.toml constraints.txt | check-python
 	@test -x .venv-bench-learn/bin/python || { echo "==> creating .venv-bench-learn"; $(PYTHON) -m venv .venv-bench-learn; }
-	@echo "==> installing torch, crowdwise, crowd-kit and scikit-activeml into .venv-bench-learn (minutes)"
+	@echo "==> installing torch, crowdwise, crowd-kit, scikit-activeml and cleanlab into .venv-bench-learn (minutes)"
 	@.venv-bench-learn/bin/python $(PIP_INSTALL) torch==2.13.0
-	@.venv-bench-learn/bin/python $(PIP_INSTALL) -e '.[torch]' 'crowd-kit[learning]==1.4.2' scikit-activeml==1.0.1 skorch==1.4.0
+	@.venv-bench-learn/bin/python $(PIP_INSTALL) -e '.[torch]' 'crowd-kit[learning]==1.4.2' scikit-activeml==1.0.1 skorch==1.4.0 cleanlab==2.9.0
 	@touch $@
 
 .venv-bench-gp/.installed: pyproject.toml constraints.txt | check-python

@@ -64,6 +64,33 @@ def test_ece_by_hand():
     assert metrics.ece(posterior, [1, 0, 1, 1], n_bins=1) == pytest.approx(abs(0.75 - 0.775))
 
 
+def test_calibration_bins_by_hand():
+    posterior = [[0.6, 0.4], [1.0, 0.0], [0.3, 0.7], [0.2, 0.8], [0.5, 0.5]]
+    confidence, right, size = metrics.calibration_bins(posterior, [1, 0, 1, 1, -1], n_bins=2)
+    assert confidence == pytest.approx([0.65, 0.9])
+    assert right == pytest.approx([0.5, 1.0])
+    assert size.tolist() == [2, 2]
+    # More bins than items: one item each.
+    assert metrics.calibration_bins(posterior, [1, 0, 1, 1, 0], n_bins=9)[2].tolist() == [1] * 5
+
+
+def test_the_interval_of_the_ece_is_not_above_it():
+    # Calibrated by construction: the true error is 0, the estimate is chance alone, and resamples have more of it.
+    # A percentile interval lies above the estimate; the basic one does not.
+    rng = np.random.default_rng(0)
+    share = rng.uniform(0.5, 1, 500)
+    posterior, truth = np.stack([1 - share, share], axis=1), (rng.random(500) < share).astype(int)
+    low, high = metrics.ece_interval(posterior, truth, n_resamples=200)
+    estimate = metrics.ece(posterior, truth)
+    assert low <= estimate
+    assert metrics.bootstrap_interval(metrics.ece, posterior, truth, n_resamples=200)[0] > 1.2 * low
+    # Always certain, right four times in five: the error is 0.2 with a binomial standard error of 0.018.
+    sure, right = np.tile([0.0, 1.0], (500, 1)), (np.arange(500) % 5 > 0).astype(int)
+    assert metrics.ece_interval(sure, right) == pytest.approx((0.2 - 1.96 * 0.0179, 0.2 + 1.96 * 0.0179), abs=0.004)
+    assert high >= low >= 0
+    assert np.isnan(metrics.ece_interval(posterior, np.full(500, -1))).all()
+
+
 @given(st.integers(0, 1000), st.integers(1, 20))
 def test_ece_ignores_row_order_even_with_ties(seed, n_bins):
     rng = np.random.default_rng(seed)

@@ -17,6 +17,8 @@ __version__ = "0.1.0"
 # Public name -> module. Loaded on first use, so that `import crowdwise` and the CLI's --help stay fast.
 _LAZY = {
     "Annotations": "crowdwise.annotations",
+    "Auto": "crowdwise.choice.auto",
+    "AutoClassifier": "crowdwise.choice.auto_classifier",
     "BayesGC": "crowdwise.aggregate.bayes_gc",
     "BeliefPropagation": "crowdwise.aggregate.belief_propagation",
     "CommunityBCC": "crowdwise.aggregate.community_bcc",
@@ -79,7 +81,7 @@ _LAZY = {
 }
 
 # Modules that work as attributes without an import of their own: `crowdwise.datasets.demo()`.
-_MODULES = ("compare", "datasets", "errors", "io", "metrics", "report", "robust", "simulate")
+_MODULES = ("active", "calibration", "compare", "datasets", "errors", "io", "metrics", "plot", "report", "robust", "simulate")
 
 __all__ = ["__version__", *sorted(_LAZY)]
 
@@ -112,6 +114,8 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.worker_cluster import WorkerCluster as WorkerCluster
     from crowdwise.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from crowdwise.annotations import Annotations as Annotations
+    from crowdwise.choice.auto import Auto as Auto
+    from crowdwise.choice.auto_classifier import AutoClassifier as AutoClassifier
     from crowdwise.io import read as read
     from crowdwise.learn.aggnet import AggNet as AggNet
     from crowdwise.learn.bayes_dgc import BayesDGC as BayesDGC

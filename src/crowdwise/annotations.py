@@ -138,6 +138,11 @@ class Annotations:
         sizes = f"{self.n_votes} votes: {self.n_items} items, {self.n_annotators} annotators, {self.n_classes} classes"
         return f"Annotations({sizes}{f'; {self.n_missing} missing labels dropped' if self.n_missing else ''})"
 
+    def _repr_html_(self) -> str:
+        from crowdwise.io.notebook import votes_html
+
+        return votes_html(self)
+
     @cached_property
     def item(self) -> NDArray[np.int32]:
         """Item code of every vote, [E]."""

@@ -21,8 +21,10 @@ __all__ = [
     "accuracy",
     "bootstrap_interval",
     "brier",
+    "calibration_bins",
     "confusion_error",
     "ece",
+    "ece_interval",
     "log_loss",
     "macro_f1",
     "mean_true_probability",
@@ -113,17 +115,61 @@ def ece(posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15) -> float:
     >>> round(ece([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]], [0, 0, 0, 1], n_bins=2), 4)
     0.1
     """
+    confidence, right, size = calibration_bins(posterior, truth, n_bins)
+    return float((np.abs(right - confidence) * size).sum() / size.sum()) if len(size) else float("nan")
+
+
+def calibration_bins(
+    posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return mean confidence, accuracy and number of items of every bin of equal mass, three of [B].
+
+    Bins go from the least to the most confident; there are fewer than `n_bins` where there are fewer known items.
+
+    Examples
+    --------
+    >>> confidence, right, size = calibration_bins([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]], [0, 1, 0], n_bins=1)
+    >>> round(float(confidence[0]), 4), round(float(right[0]), 4), int(size[0])
+    (0.7667, 0.6667, 3)
+    """
     if n_bins < 1:
         raise SettingError(f"n_bins must be at least 1, got {n_bins}")
     q_nk, z_n = _known(posterior, truth)
     if len(z_n) == 0:
-        return float("nan")
+        return np.empty(0), np.empty(0), np.empty(0, np.int64)
     right = _chosen(q_nk)[np.arange(len(z_n)), z_n]
-    confidence, group, size = np.unique(np.round(q_nk.max(axis=1), 9), return_inverse=True, return_counts=True)
-    mean_right = np.bincount(group, right) / size
-    gap = np.repeat(mean_right - confidence, size)
+    confidence, group, count = np.unique(np.round(q_nk.max(axis=1), 9), return_inverse=True, return_counts=True)
+    mean_right = np.bincount(group, right) / count
     start = np.unique(np.linspace(0, len(z_n), min(n_bins, len(z_n)) + 1).astype(int)[:-1])
-    return float(np.abs(np.add.reduceat(gap, start)).sum() / len(z_n))
+    size = np.diff(np.append(start, len(z_n)))
+    confidence, right = (np.add.reduceat(np.repeat(values, count), start) / size for values in (confidence, mean_right))
+    return confidence, right, size
+
+
+def ece_interval(
+    posterior: ArrayLike,
+    truth: ArrayLike,
+    n_bins: int = 15,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: int | None = 0,
+) -> tuple[float, float]:
+    """Return the basic bootstrap interval of `ece`: ``2 ece - quantiles of the resamples``, from zero at least.
+
+    The gaps of the bins are absolute values, so chance adds to them; it adds once more to those of a resample, and
+    the percentile interval would lie above the estimate. The basic interval takes this surplus off.
+
+    Examples
+    --------
+    >>> ece_interval([[1.0, 0.0]] * 4, [0, 0, 0, 0], n_resamples=20)
+    (0.0, 0.0)
+    """
+    estimate = ece(posterior, truth, n_bins)
+    low, high = bootstrap_interval(
+        lambda q, z: ece(q, z, n_bins), posterior, truth, level=level, n_resamples=n_resamples, random_state=random_state
+    )
+    return max(2 * estimate - high, 0.0), max(2 * estimate - low, 0.0)
 
 
 def confusion_error(estimate: ArrayLike, truth: ArrayLike, align: bool = True) -> float:

@@ -65,6 +65,11 @@ class Result:
         state = "converged" if self.converged else "not converged"
         return f"Result({self.method}: {self.votes.n_items} items, {self.votes.n_annotators} annotators, {state})"
 
+    def _repr_html_(self) -> str:
+        from crowdwise.io.notebook import result_html
+
+        return result_html(self, settings=True)
+
     @cached_property
     def codes(self) -> NDArray[np.int64]:
         """Class code of every item, [N]: highest posterior, then highest class prior, then lowest index."""

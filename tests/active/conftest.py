@@ -35,6 +35,8 @@ def fake_result(votes: Annotations, posterior: Any, confusion: Any, mass: float 
     mean = concentration / concentration.sum(axis=2, keepdims=True)
     return SimpleNamespace(
         votes=votes,
+        history=None,
+        annotators=SimpleNamespace(concentration=lambda: None),
         posterior=np.asarray(posterior, float),
         confusion=np.asarray(confusion, float),
         concentration=concentration,

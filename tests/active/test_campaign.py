@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from crowdwise.active.campaign import race, summary, write_curves
 from crowdwise.active.oracle import RecordedCrowd, SimulatedCrowd
 from crowdwise.aggregate.bayes_gc import BayesGC
+from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
@@ -103,6 +105,22 @@ def test_information_beats_chance_where_annotators_differ() -> None:
     curves = race(["random+random", "information"], SimulatedCrowd.of(drawn), BayesGC(), 400, 50, seeds=range(4), start=100)
     accuracy = dict(summary(curves).select("policy", "accuracy").rows())
     assert accuracy["information"] > accuracy["random+random"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [DawidSkene(), BayesGC()])
+def test_the_default_is_never_worse_than_chance(model: Any) -> None:
+    """The same questions as at random until votes overlap, then better ones, on a crowd in which half flip coins."""
+    drawn = simulate(
+        n_items=100, n_annotators=12, n_classes=2, annotators={"one-coin": 0.5, "uniform-spammer": 0.5}, random_state=3
+    )
+    curves = race(["random+random", "warm-information"], SimulatedCrowd.of(drawn), model, 400, 25, seeds=range(5))
+    names = ("random+random", "warm-information")
+    chance, default = (curves.filter(pl.col("policy") == name).sort("seed", "votes") for name in names)
+    gain = default.select("votes", gain=default["accuracy"] - chance["accuracy"]).group_by("votes").agg(pl.col("gain").mean())
+    assert (gain.filter(pl.col("votes") <= 100)["gain"] == 0).all()
+    assert gain["gain"].min() > -0.02
+    assert gain.filter(pl.col("votes") >= 250)["gain"].mean() > 0.02
 
 
 @pytest.mark.slow

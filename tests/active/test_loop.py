@@ -96,6 +96,15 @@ def test_a_fitted_model_brings_its_votes_and_its_history() -> None:
     assert loop.result.history is not None
 
 
+def test_an_update_that_is_broken_off_keeps_the_history() -> None:
+    votes = Annotations.from_arrays(["p", "q"], ["x", "y"], ["cat", "dog"])
+    loop = ActiveLoop(BayesGC().fit(votes, annotator_prior={"x": (90, 10), "y": (50, 50)}), items=["r", "p"], explore=0)
+    loop.tell(one("r", "y"))
+    loop._result = None
+    assert loop.result.history is not None
+    assert loop.result.history.sum() == pytest.approx(200)
+
+
 # -- open questions -------------------------------------------------------------------------------
 
 
@@ -281,6 +290,41 @@ def test_a_classifier_needs_features_and_they_need_to_fit() -> None:
         cold(features=np.zeros((2, 1)))
 
 
+def test_new_items_of_a_classifier_bring_their_features() -> None:
+    features = np.array([[-3.0], [0.1], [2.0], [4.0], [-2.0], [1.0]])
+    loop = cold(model=Nearest(), policy="predictive-entropy+accuracy", features=features, diverse=False)
+    loop.tell(answers(loop.ask(6)))
+    with pytest.raises(SettingError, match=r"need features: extend\(items, features=\.\.\.\)"):
+        loop.extend(items=["i9"])
+    with pytest.raises(InputError, match="features have 1 rows for 2 new items"):
+        loop.extend(items=["i8", "i9"], features=[[0.0]])
+    with pytest.raises(InputError, match=r"have the shape \(2,\), and those there are \(1,\)"):
+        loop.extend(items=["i9"], features=[[0.0, 1.0]])
+    assert loop.votes.n_items == 6
+    loop.extend(items=["i8", "i0", "i9"], features=np.array([[5.0], [0.0], [0.01]]))
+    # i9 is the nearest to zero now; i0, which was known, keeps its row.
+    assert loop.ask(8)["item"].to_list()[:2] == ["i9", "i1"]
+    assert loop.result.votes.n_items == 8
+    loop.extend(annotators=["w"])
+    assert "w" in loop.votes.annotators.tolist()
+
+
+@pytest.mark.parametrize("kind", ["frame", "sparse"])
+def test_features_of_new_items_may_be_frames_or_sparse(kind: str) -> None:
+    from scipy.sparse import csr_matrix
+
+    def rows(values: list[float]) -> Any:
+        return pl.DataFrame({"height": values}) if kind == "frame" else csr_matrix(np.array(values)[:, None])
+
+    loop = cold(features=rows([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+    loop.extend(items=["i9"], features=rows([7.0]))
+    assert loop.ask(7).height == 7
+    with pytest.raises(InputError, match="features of new items"):
+        loop.extend(items=["i8"], features=pl.DataFrame({"width": [1.0]}) if kind == "frame" else np.zeros((1, 2)))
+    with pytest.raises(SettingError, match="the campaign has no features"):
+        cold().extend(items=["i9"], features=[[1.0]])
+
+
 # -- the end --------------------------------------------------------------------------------------
 
 
@@ -294,12 +338,25 @@ def test_the_target_ends_a_campaign() -> None:
 
 
 def test_a_gain_below_the_cost_ends_a_campaign() -> None:
-    loop = cold()
+    loop = cold(policy="information")
     # Nothing is known: a question gains as much as the prior of annotators allows, at most ln 2.
     assert loop.stop(target=None, least_gain=math.log(2)).startswith("the best question gains ")
     assert loop.stop(target=None, least_gain=1e-6) == ""
+    # Random questions, with which the default begins, have no gain.
+    assert cold().stop(target=None, least_gain=math.log(2)) == ""
     with pytest.raises(SettingError, match="least_gain compares gains"):
         cold(policy="entropy+ucb").stop(least_gain=0.1)
+
+
+def test_the_best_question_is_looked_for_among_all() -> None:
+    votes = Annotations.from_arrays(["p", "p", "s", "s"], ["u", "v", "x", "y"], ["cat", "cat", "dog", "dog"])
+    model = BayesGC().fit(votes, annotator_prior={"x": (950, 50), "y": (5000, 5000), "u": (55, 45), "v": (55, 45)})
+    # x may be asked about p only, and p is surer than the nine items which only y, a coin, may be asked about.
+    fresh = [f"i{n}" for n in range(9)]
+    allowed = Annotations.from_arrays([*fresh, "p"], ["y"] * 9 + ["x"], ["cat"] * 10)
+    loop = ActiveLoop(model, "information", items=[*fresh, "p"], allowed=allowed, explore=0)
+    assert loop.stop(target=None, least_gain=0.1) == ""
+    assert loop.stop(target=None, least_gain=0.65).startswith("the best question gains 0.")
 
 
 def test_a_plan_of_the_rest() -> None:

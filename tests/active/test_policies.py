@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.active.conftest import fake_result, no_votes, state_of
+from tests.active.conftest import fake_result, names, no_votes, state_of
 
-from crowdwise.active.policies import ANNOTATOR_POLICIES, ITEM_POLICIES, State, policy_of
+from crowdwise.active.policies import ANNOTATOR_POLICIES, ITEM_POLICIES, State, policy_of, stage_of
 from crowdwise.active.pool import Pool
 from crowdwise.annotations import Annotations
 from crowdwise.errors import SettingError
@@ -130,3 +130,75 @@ def test_pairs_are_worth_less_where_they_cost_more(name: str) -> None:
     votes = no_votes(3, 2)
     cheap, dear = (state_of(votes, 1, cost=price) for price in (1.0, 4.0))
     assert policy_of(name).pairs(dear, ALL) == pytest.approx(policy_of(name).pairs(cheap, ALL) / 4)
+
+
+def priced(accuracies: list[float], cost: list[float]) -> State:
+    """An open item of three classes; annotators spread their errors evenly."""
+    votes = no_votes(1, len(cost), 3)
+    crowd = [np.full((3, 3), (1 - p) / 2) + np.eye(3) * (p - (1 - p) / 2) for p in accuracies]
+    result = fake_result(votes, np.full((1, 3), 1 / 3), crowd, 1e9)
+    return State(result, Pool.of(votes, cost=dict(zip(["a0", "a1", "a2"], cost, strict=False))), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["accuracy", "ucb", "thompson", "expertise"])
+def test_annotators_scored_apart_count_by_their_squared_lead_per_unit_of_cost(name: str) -> None:
+    # Leads over guessing: (3 * 0.8 - 1) / 2 = 0.7 and (3 * 0.6 - 1) / 2 = 0.4, whose squares are 0.49 and 0.16.
+    for price, chosen in ((2.0, 0), (4.0, 1)):
+        scores = ANNOTATOR_POLICIES[name](priced([0.8, 0.6], [price, 1.0]), np.array([0]))[0]
+        assert scores == pytest.approx([0.49 / price, 0.16], abs=1e-3)
+        assert scores.argmax() == chosen
+
+
+def test_guessing_is_not_worth_asking_for_however_cheap_it_is() -> None:
+    scores = ANNOTATOR_POLICIES["accuracy"](priced([0.5, 1 / 3, 0.1], [10.0, 0.001, 0.001]), np.array([0]))[0]
+    assert scores.argsort().tolist() == [2, 1, 0]
+
+
+def test_one_price_for_all_changes_no_score() -> None:
+    scores = ANNOTATOR_POLICIES["accuracy"](priced([0.8, 0.6], [3.0, 3.0]), np.array([0]))[0]
+    assert scores == pytest.approx([0.8, 0.6])
+
+
+def test_epsilon_greedy_is_cheap_only_when_it_is_greedy() -> None:
+    here, many = priced([0.8, 0.6], [4.0, 1.0]), np.zeros(4000, np.int64)
+    chosen = ANNOTATOR_POLICIES["epsilon-greedy"](here, many).argmax(axis=1)
+    # No votes yet: half of the questions go to either by chance, the other half to the better bargain.
+    assert chosen.mean() == pytest.approx(0.75, abs=0.03)
+
+
+def overlapping(n_votes: int, n_voted: int) -> Annotations:
+    """Votes of ten annotators on the first items of twelve, one item after another."""
+    item = [f"i{n % n_voted:02d}" for n in range(n_votes)]
+    return Annotations.from_arrays(
+        item,
+        [f"a{n // n_voted}" for n in range(n_votes)],
+        ["c0"] * n_votes,
+        items=[f"i{n:02d}" for n in range(12)],
+        annotators=names("a", 10),
+        classes=["c0", "c1"],
+    )
+
+
+@pytest.mark.parametrize(("n_votes", "n_voted", "joint"), [(0, 1, False), (12, 12, False), (10, 6, False), (12, 6, True)])
+def test_the_default_asks_at_random_until_votes_overlap(n_votes: int, n_voted: int, joint: bool) -> None:
+    # Two votes on each of the items that have any overlap enough, and ten votes on six of them do not.
+    state = state_of(overlapping(n_votes, n_voted), 1)
+    default = policy_of("warm-information")
+    assert stage_of(default, state).joint is joint
+    if joint:
+        assert default.pairs(state, ALL) == pytest.approx(policy_of("information").pairs(state, ALL))
+        assert default.items(state) == pytest.approx(policy_of("information").items(state))
+
+
+def test_the_default_knows_from_the_start_whom_a_history_or_features_tell_apart() -> None:
+    state = state_of(overlapping(12, 12), 1)
+    default = policy_of("warm-information")
+    state.result.history = np.ones((10, 2, 2))  # type: ignore[misc]
+    assert stage_of(default, state).joint
+    features = state_of(overlapping(12, 12), 1, np.zeros((12, 1)), Classifier())
+    assert stage_of(default, features).joint
+
+
+def test_a_policy_of_one_stage_is_its_own() -> None:
+    own = policy_of("entropy+ucb")
+    assert stage_of(own, state()) is own

@@ -88,6 +88,34 @@ def test_features_and_a_policy_of_your_own_are_given_again(tmp_path: Path) -> No
     assert ActiveLoop.load(tmp_path, BayesGC(), policy=own, features=np.arange(8.0)[:, None]).ask(3).height == 3
 
 
+def test_what_was_known_of_annotators_is_kept(tmp_path: Path) -> None:
+    votes = Annotations.from_arrays(["p", "q"], ["x", "y"], ["cat", "dog"])
+    model = BayesGC().fit(votes, annotator_prior={"x": [[40, 5], [3, 50]], "y": (50, 50)})
+    begun = ActiveLoop(model, items=["r", "p"], explore=0, path=tmp_path)
+    later = ActiveLoop.load(tmp_path, BayesGC())
+    assert later.result.history == pytest.approx(begun.result.history)
+    # x, who was mostly right before, is asked; without the history nothing speaks for either.
+    assert later.result.confusion == pytest.approx(begun.result.confusion)
+    assert later.ask(1)["annotator"].to_list() == ["x"]
+
+
+def test_items_that_came_later_have_their_rows_after_those_of_the_start(tmp_path: Path) -> None:
+    from tests.active.test_loop import Nearest
+
+    rows = np.arange(1.0, 11.0)[:, None]
+    options: dict[str, Any] = {"items": ITEMS, "annotators": PEOPLE, "classes": CLASSES, "path": tmp_path}
+    loop = ActiveLoop(Nearest(), "predictive-entropy+accuracy", features=rows[:8], **options)
+    loop.tell(answers(loop.ask(8)))
+    loop.extend(items=["new1"], features=rows[8:9])
+    loop.extend(items=["new2"], features=rows[9:])
+    later = ActiveLoop.load(tmp_path, Nearest(), features=rows)
+    assert later.result.votes.items.tolist() == [*ITEMS, "new1", "new2"]
+    assert later.result.posterior == pytest.approx(loop.result.posterior)
+    assert set(later.ask(10)["item"].to_list()) == {*ITEMS, "new1", "new2"}
+    with pytest.raises(InputError, match="no features of 2 items that came later, such as 'new1'"):
+        ActiveLoop.load(tmp_path, Nearest(), features=rows[:8])
+
+
 def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
     begin(tmp_path).tell({"item": ["i0"], "annotator": ["x"], "label": ["cat"]})
     with pytest.raises(SettingError, match="holds a campaign already"):

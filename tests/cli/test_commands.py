@@ -20,7 +20,7 @@ def test_annotators_best_first(run: Run, folder: Path) -> None:
 
 
 def test_annotators_of_a_saved_model(run: Run) -> None:
-    run("aggregate", "votes.csv", "--save", "model")
+    run("aggregate", "votes.csv", "-m", "dawid-skene", "--save", "model")
     assert run("annotators", "model").stdout == run("annotators", "votes.csv").stdout
     assert "saved result" in run("annotators", "model", "--method", "glad", code=2).stderr
 
@@ -44,32 +44,6 @@ def test_explain_needs_one_source_and_a_known_item(run: Run) -> None:
     run("explain", "a", code=2)
     run("explain", "a", "votes.csv", "--from", "model", code=2)
     assert "no item 'q'" in run("explain", "q", "votes.csv", code=1).stderr
-
-
-def test_compare(run: Run, folder: Path) -> None:
-    rows = json.loads(run("compare", "votes.csv", "--truth", "truth.csv", "--json").stdout)
-    assert [row["method"] for row in rows] == list(METHODS)
-    names = ["--methods", "dawid-skene,majority"]
-    table = pl.read_csv(run("compare", "votes.csv", "--truth", "truth.csv", *names).stdout.encode())
-    assert table["method"].to_list() == ["majority", "dawid-skene"]
-    assert table["accuracy"].to_list() == [1.0, 1.0]
-    assert "error" not in table.columns
-    run("compare", "votes.csv", "--truth", "truth.csv", *names, "-o", "table.csv")
-    assert (folder / "table.csv").exists()
-
-
-def test_compare_with_gold_among_the_votes(run: Run, folder: Path) -> None:
-    truth = dict(line.split(",") for line in (folder / "truth.csv").read_text().split()[1:])
-    header, *rows = (folder / "votes.csv").read_text().split()
-    (folder / "with_gold.csv").write_text("\n".join([f"{header},gold", *(f"{row},{truth[row[0]]}" for row in rows)]))
-    one = json.loads(run("compare", "with_gold.csv", "--methods", "majority", "--json").stdout)
-    other = json.loads(run("compare", "votes.csv", "--truth", "truth.csv", "--methods", "majority", "--json").stdout)
-    assert one[0]["log_loss"] == other[0]["log_loss"] > 0
-
-
-def test_compare_refuses_what_it_does_not_know(run: Run) -> None:
-    assert "did you mean 'glad'" in run("compare", "votes.csv", "--truth", "truth.csv", "--methods", "glda", code=2).stderr
-    assert "--truth" in run("compare", "votes.csv", code=2).stderr
 
 
 def test_simulate_round_trip(run: Run, folder: Path) -> None:

@@ -23,8 +23,9 @@ CROWDWISE = [sys.executable, "-m", "crowdwise"]
         (["votes.csv", "--classes", "cat,fox"], 1, "votes.csv row 4: label 'dog' is not among the classes cat, fox"),
         (["votes.csv", "--item", "itme"], 1, "no column 'itme'"),
         (["votes.csv", "--method", "dawidskene"], 2, "no method 'dawidskene'; did you mean 'dawid-skene'?"),
-        (["votes.csv", "--set", "tool=1"], 2, "no setting 'tool'; did you mean 'tol'?"),
-        (["votes.csv", "--set", "tol=-1"], 2, "tol must be above 0"),
+        (["votes.csv", "--set", "tol=1e-3"], 2, "no method is named, and auto chooses one by itself"),
+        (["votes.csv", "-m", "dawid-skene", "--set", "tool=1"], 2, "no setting 'tool'; did you mean 'tol'?"),
+        (["votes.csv", "-m", "dawid-skene", "--set", "tol=-1"], 2, "tol must be above 0"),
         (["votes.csv", "--set", "tol"], 2, "--set needs NAME=VALUE"),
         (["votes.csv", "--class-prior", "flat"], 2, "--class-prior must be learn, uniform or shares"),
         (["votes.csv", "--classes", "cat,,dog"], 2, "--classes has an empty entry"),
@@ -70,7 +71,7 @@ def test_stdin_is_named_in_messages(run: Run) -> None:
 
 def test_warnings_are_lines_and_filters_are_restored(run: Run) -> None:
     before = warnings.filters[:]
-    result = run("aggregate", "votes.csv", "--set", "max_iter=1", "-q")
+    result = run("aggregate", "votes.csv", "-m", "dawid-skene", "--set", "max_iter=1", "-q")
     assert result.stderr.startswith("warning: stopped after 1 iteration")
     assert ConvergenceWarning.__name__ not in result.stderr
     assert warnings.filters == before
@@ -101,7 +102,19 @@ def test_control_characters_do_not_reach_the_terminal(run: Run, folder: Path) ->
 def test_interrupt_leaves_no_file(folder: Path) -> None:
     rows = [f"i{n},a{(n + k) % 7},{(n * k) % 3}" for n in range(300) for k in range(3)]
     (folder / "many.csv").write_text("item,annotator,label\n" + "\n".join(rows))
-    command = [*CROWDWISE, "aggregate", "many.csv", "-o", "labels.csv", "--set", "restarts=2000", "--set", "tol=1e-12"]
+    command = [
+        *CROWDWISE,
+        "aggregate",
+        "many.csv",
+        "-m",
+        "dawid-skene",
+        "-o",
+        "labels.csv",
+        "--set",
+        "restarts=2000",
+        "--set",
+        "tol=1e-12",
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     time.sleep(2)
     assert process.poll() is None, "the fit ended before it could be interrupted"

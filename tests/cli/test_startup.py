@@ -13,7 +13,7 @@ from crowdwise.cli.display import bar
 from crowdwise.cli.text import count, number, one_line
 
 COMMANDS = ["aggregate", "train", "predict", "annotators", "explain", "compare", "summary", "convert", "simulate", "methods"]
-COMMANDS += ["suggest", "plan", "simulate-campaign", "demo"]
+COMMANDS += ["suggest", "plan", "simulate-campaign", "demo", "calibrate", "review", "report"]
 
 
 def test_help_imports_nothing_heavy() -> None:

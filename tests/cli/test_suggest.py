@@ -122,7 +122,7 @@ def test_mistakes_in_a_table_are_named_with_their_row(run: Run, campaign: Path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--policy", "entropie"], "--policy: policy must be information"),
+        (["--policy", "entropie"], "--policy: policy must be warm-information"),
         (["--budget", "0"], "budget must be a number above 0"),
         (["--explore", "2"], "explore is a share"),
         (["--least", "3", "--most", "2"], "is below least"),
@@ -187,7 +187,7 @@ def test_a_recorded_crowd_is_raced_on(run: Run, campaign: Path) -> None:
     # Half of the twenty recorded votes, four at a time, for two policies and two seeds.
     assert curves["votes"].to_list() == [4, 8, 10] * 4
     ends = table(result.stdout)
-    assert ends["policy"].to_list() == ["random+random", "information"]
+    assert ends["policy"].to_list() == ["random+random", "warm-information"]
     assert "wrote race/curves.csv" in result.stderr
 
 
@@ -200,9 +200,49 @@ def test_a_simulated_crowd_is_raced_on_and_drawn(run: Run, campaign: Path) -> No
     assert (campaign / "race" / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+def recorded_features(campaign: Path) -> list[str]:
+    """A feature that says which items are cats, and the truth."""
+    (campaign / "truth.csv").write_text("item,label\n" + "".join(f"{n},{'cat' if n % 2 else 'dog'}\n" for n in range(10)))
+    sign = np.where(np.arange(10) % 2, 1.0, -1.0)
+    np.savez(campaign / "X.npz", X=np.column_stack([sign, np.linspace(-1, 1, 10)]), items=np.arange(10))
+    return ["simulate-campaign", "votes.csv", "--truth", "truth.csv", "--features", "X.npz", "--campaigns", "1", "--no-plot"]
+
+
+def test_a_classifier_is_raced_on_a_recorded_crowd(run: Run, campaign: Path) -> None:
+    command = recorded_features(campaign)
+    policies = ["--policies", "random+random,predictive-entropy+accuracy"]
+    document = json.loads(run(*command, "--method", "raykar", *policies, "--batch", "5", "--json").stdout)
+    assert document["method"] == "raykar"
+    assert [entry["votes"] for entry in document["policies"]] == [10, 10]
+    # The feature gives the class away, so that ten votes label all items.
+    assert [entry["accuracy"] for entry in document["policies"]] == [1, 1]
+
+
+def test_features_also_spread_the_questions_of_a_label_only_method(run: Run, campaign: Path) -> None:
+    document = json.loads(run(*recorded_features(campaign), "--method", "majority", "--batch", "5", "--json").stdout)
+    assert document["method"] == "majority"
+
+
+@pytest.mark.slow
+def test_dalc_is_raced_on_a_recorded_crowd(run: Run, campaign: Path) -> None:
+    pytest.importorskip("torch")
+    fast = ["--method", "dalc", "--set", "epochs=2", "--set", "warmup=1", "--set", "rank=2"]
+    document = json.loads(run(*recorded_features(campaign), *fast, "--policies", "dalc", "--batch", "5", "--json").stdout)
+    assert [entry["policy"] for entry in document["policies"]] == ["dalc"]
+    assert document["method"] == "dalc"
+
+
+def test_every_recorded_item_needs_features(run: Run, campaign: Path) -> None:
+    command = recorded_features(campaign)
+    np.savez(campaign / "X.npz", X=np.zeros((9, 2)), items=np.arange(9))
+    assert "no row for 1 of the 10 items" in run(*command, "--method", "raykar", code=1).stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--features", "X.npz"], "--features belong to recorded votes"),
+        (["--method", "dalc"], "dalc learns from features"),
         (["votes.csv"], "--truth FILE"),
         (["--policies", "best"], "--policies: policy must be"),
         (["--campaigns", "0"], "--campaigns must be at least 1"),

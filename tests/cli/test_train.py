@@ -22,8 +22,8 @@ pytest.importorskip("torch")
 N = 40
 # Ids whose alphabetical order is not that of the rows: photo-10 comes before photo-2.
 IDS = [f"photo-{n}" for n in range(N)]
-FAST = ["--set", "epochs=3", "--set", "warmup=1"]
-THOROUGH = ["--set", "network=linear", "--set", "learning_rate=0.1", "--set", "epochs=60"]
+FAST = ["--method", "ccem", "--set", "epochs=3", "--set", "warmup=1"]
+THOROUGH = ["--method", "ccem", "--set", "network=linear", "--set", "learning_rate=0.1", "--set", "epochs=60"]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3)) * [0.1, 1, 1]
 TRUTH = RNG.integers(0, 2, N)
@@ -304,7 +304,7 @@ def test_columns_are_matched_by_name(run: Run, files: Path) -> None:
         (["model", "--features", "nan.npy"], 1, "nan.npy row 7, column 2 (counted from 0): NaN or infinity"),
         (["model", "--features", "absent.npy"], 1, "absent.npy: no such file"),
         (["nowhere", "--features", "X.npy"], 1, "nowhere: no saved result here"),
-        (["labels", "--features", "X.npy"], 1, "labels holds dawid-skene, which knows votes alone; crowdwise train --save"),
+        (["labels", "--features", "X.npy"], 1, "labels holds auto, which knows votes alone; crowdwise train --save"),
         (["model", "--features", "X.npz", "--votes", "odd.csv"], 1, "labels ['fox'] occur in the votes"),
         (
             ["model", "--features", "X.npz", "--votes", "others.csv"],
@@ -354,9 +354,10 @@ def test_predict_fails_in_one_line(run: Run, files: Path, arguments: list[str], 
             2,
             "dawid-skene takes votes alone: use it with `aggregate`, or as",
         ),
-        (["--set", "epoch=3"], 2, "ccem has no setting 'epoch'; did you mean 'epochs'?"),
-        (["--set", "epochs=0"], 2, "epochs must be at least 1"),
-        (["--set", "network=mpl"], 2, "network must be one of auto, linear, mlp, cnn"),
+        (["--method", "ccem", "--set", "epoch=3"], 2, "ccem has no setting 'epoch'; did you mean 'epochs'?"),
+        (["--method", "ccem", "--set", "epochs=0"], 2, "epochs must be at least 1"),
+        (["--set", "epochs=3"], 2, "no method is named, and auto chooses one by itself"),
+        (["--method", "ccem", "--set", "network=mpl"], 2, "network must be one of auto, linear, mlp, cnn"),
         (["--features-item", "ids"], 1, "X.npz: no array 'ids'"),
         (["--key", "Y"], 1, "X.npz: no array 'Y'; found 'X'"),
         (["--item", "itme"], 1, "votes.csv: no column 'itme'"),
@@ -408,7 +409,8 @@ def test_a_folder_that_may_not_be_written_is_found_before_training(run: Run, fil
 
 def test_without_torch_the_extra_is_named(files: Path) -> None:
     code = (
-        "import sys; sys.modules['torch'] = None; sys.argv = ['crowdwise', 'train', 'votes.csv', '--features', 'X.npz']\n"
+        "import sys; sys.modules['torch'] = None\n"
+        "sys.argv = ['crowdwise', 'train', 'votes.csv', '--features', 'X.npz', '--method', 'ccem']\n"
         "from crowdwise.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=files)

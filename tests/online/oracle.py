@@ -72,8 +72,8 @@ class Oracle:
             if m != n:
                 continue
             scale = 1 if self.bayes else max(self.turns.get(a, 0), 1)
-            # How often a gave each label, plus one pseudo-vote spread evenly.
-            use = [1 / (self.k * scale) + (0 if held else self.use(a, j)) for j in range(self.k)]
+            # How often a gave each label, and one pseudo-vote for each.
+            use = [1 / scale + (0 if held else self.use(a, j)) for j in range(self.k)]
             for k in range(self.k):
                 row = [self.prior(k, j, use) / scale + (0 if held else self.count(a, j, k)) for j in range(self.k)]
                 if self.bayes:

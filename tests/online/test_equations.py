@@ -23,29 +23,29 @@ def bayes_prior(k: int, l: int, use: list[float]) -> float:
 
 
 def start_prior(k: int, l: int, use: list[float]) -> float:
-    """Seven votes in proportion to `use`, the right label weighing x times as much; used evenly, x / (x + 2) = 0.7."""
-    x = 1.4 / 0.3
-    row = [use[j] * (x if j == k else 1) for j in range(K)]
-    return 7 * row[l] / sum(row)
+    """Seven votes, 0.7 of them right, and seven more in proportion to `use`."""
+    return 7 * (0.7 if l == k else 0.15) + 7 * use[l] / sum(use)
 
 
 def own_prior(k: int, l: int, use: list[float]) -> float:
-    """Seven votes in proportion to `use`, the right label weighing five times as much: used evenly, 5, 1 and 1."""
-    row = [use[j] * (5 if j == k else 1) for j in range(K)]
-    return 7 * row[l] / sum(row)
+    """Five, one and one, and four more in proportion to `use`."""
+    return bayes_prior(k, l, use) + 4 * use[l] / sum(use)
 
 
 def streaming(forget: float = 0.0, own_labels: bool = False, **options: Any) -> tuple[Any, Oracle]:
     prior = own_prior if own_labels else bayes_prior
+    own = 4.0 if own_labels else 0.0
     oracle = Oracle(K, weight=fading(forget), item_weight=fading(0), bayes=True, prior=prior, class_prior=1.1, **options)
     options = {"sweeps": 1, "revisit": 0.0, **options}
-    return StreamingDawidSkene(forget=forget, own_labels=own_labels, **options), oracle
+    return StreamingDawidSkene(forget=forget, diagonal=5, own_labels=own, **options), oracle
 
 
 def online(step: float | None = None, power: float = 0.6, **options: Any) -> tuple[Any, Oracle]:
     by_turn = stepping(lambda t: t**-power if step is None else step)
     oracle = Oracle(K, weight=by_turn, item_weight=by_turn, bayes=False, prior=start_prior, class_prior=1 / 3, **options)
-    return OnlineEM(step=step, power=power, average=False, **{"sweeps": 1, "revisit": 0.0, "hold": 0, **options}), oracle
+    return OnlineEM(
+        step=step, power=power, average=False, own_labels=7, strength=7, **{"sweeps": 1, "revisit": 0.0, "hold": 0, **options}
+    ), oracle
 
 
 CASES = {
@@ -117,36 +117,35 @@ def test_gold_of_old_and_new_items_follows_the_equations(case: str) -> None:
 
 
 def test_one_sweep_over_two_items_by_hand() -> None:
-    # Item 0: x and y say 0. Item 1: x says 1. Two classes, so beta0 is 5 and 2, alpha0 is 1.1 each.
+    # Item 0: x and y say 0. Item 1: x says 1. Two classes, so beta0 is 15 and 2 and 15 more by use; alpha0 is 1.1 each.
     model = StreamingDawidSkene(sweeps=1).update({"item": [0, 0, 1], "annotator": ["x", "y", "x"], "label": [0, 0, 1]})
     psi = exact_digamma
-    # Both votes on item 0 weigh psi(5) - psi(2) for class 0: rows sum to seven, shares are even.
-    q0 = 1 / (1 + math.exp(-2 * (psi(5) - psi(2))))
-    # x has now said 0 once: rows of x are (5 + q0, 2) and (2 + 1 - q0, 5), by true class.
-    zero = psi(1.1 + q0) + psi(2) - psi(7 + q0)
-    one = psi(1.1 + 1 - q0) + psi(5) - psi(7 + 1 - q0)
+    # Both votes on item 0 weigh psi(15 + 7.5) - psi(2 + 7.5) for class 0: rows sum to 32, shares are even.
+    q0 = 1 / (1 + math.exp(-2 * (psi(22.5) - psi(9.5))))
+    # x has now said 0 once, so of the 15 by use a third is for label 1; rows sum to 32 + q0 and 32 + 1 - q0.
+    zero = psi(1.1 + q0) + psi(2 + 5) - psi(32 + q0)
+    one = psi(1.1 + 1 - q0) + psi(15 + 5) - psi(32 + 1 - q0)
     q1 = 1 / (1 + math.exp(zero - one))
     np.testing.assert_allclose(model._state.used("posterior"), [[q0, 1 - q0], [1 - q1, q1]], rtol=1e-12)
     x = [[q0, 1 - q0], [1 - q1, q1]]
     np.testing.assert_allclose(model._state.used("counts"), [x, [[q0, 1 - q0], [0, 0]]], rtol=1e-12)
-    # The result holds the parameters of these counts, and the labels under them.
-    np.testing.assert_allclose(model.result_.concentration[0], np.add(np.array(x).T, [[5, 2], [2, 5]]), rtol=1e-12)
+    # The result holds the parameters of these counts, and the labels under them. By now x has used both labels once.
+    np.testing.assert_allclose(model.result_.concentration[0], np.add(np.array(x).T, [[22.5, 9.5], [9.5, 22.5]]), rtol=1e-12)
 
 
 def test_online_em_by_hand() -> None:
-    # One annotator, one item at a time, two classes, the start worth ten votes at 0.8; steps 1, then 1/2.
-    model = OnlineEM(power=1.0, hold=0, start=0.8, strength=10, average=False, revisit=0)
+    # One annotator, one item at a time, two classes, the start worth ten votes at 0.8 and six by use; steps 1, then 1/2.
+    model = OnlineEM(power=1.0, hold=0, start=0.8, strength=10, own_labels=6, average=False, revisit=0)
     first = table([(0, "x", 0, 1.0)], 2)
     model.update(first)
-    q0 = np.array([0.8, 0.2])
+    q0 = np.array([8 + 3, 2 + 3]) / 16
     np.testing.assert_allclose(model._state.used("posterior"), [q0], rtol=1e-12)
     np.testing.assert_allclose(model._state.used("counts"), [[q0, [0, 0]]], rtol=1e-12)
     model.update(table([(1, "x", 1, 1.0)], 2))
     # Shares: q0 of one item plus one pseudo-item.
     d = (q0 + 0.5) / 2
-    # x has used the labels 1.5 and 0.5 times. Ten votes in that proportion, the right label weighing four times as much:
-    # row 0 is 6 : 0.5, row 1 is 1.5 : 2.
-    odds = d * [10 * 0.5 / 6.5 / (10 + q0[0]), 10 * 2 / 3.5 / (10 + q0[1])]
+    # x has used the labels 2 and 1 times, pseudo-votes included: two of the six by use are for label 1.
+    odds = d * [(2 + 2) / (16 + q0[0]), (8 + 2) / (16 + q0[1])]
     q1 = odds / odds.sum()
     np.testing.assert_allclose(model._state.used("posterior"), [q0, q1], rtol=1e-12)
     np.testing.assert_allclose(model._state.used("counts"), [[q0 / 2, q1 / 2]], rtol=1e-12)
@@ -179,7 +178,7 @@ def test_the_average_over_time_is_the_mean_of_all_past_averages() -> None:
 
 def test_reported_matrices_come_from_the_averages_over_time() -> None:
     votes = [vote for update in random_stream(4, 1, 30, n_annotators=2) for vote in update]
-    model = OnlineEM(hold=0, power=0.7).update(table(votes, K))
+    model = OnlineEM(hold=0, power=0.7, strength=7, own_labels=7).update(table(votes, K))
     state, weight = model._state, stepping(lambda t: t**-0.7)
     for position, name in enumerate(model.result_.votes.annotators):
         a = int(state.annotators.find(np.array([name]))[0])
@@ -187,7 +186,7 @@ def test_reported_matrices_come_from_the_averages_over_time() -> None:
         for n, b, l, t in zip(*(state.used(x) for x in ("item", "annotator", "label", "turn")), strict=True):
             if b == a:
                 mean[l] += sum(weight(t, now) for now in range(t, last + 1)) / last * state.used("posterior")[n]
-        use = (mean.sum(axis=1) + 1 / (K * last)).tolist()
+        use = (mean.sum(axis=1) + 1 / last).tolist()
         rows = mean + np.array([[start_prior(k, l, use) for k in range(K)] for l in range(K)]) / last
         np.testing.assert_allclose(model.confusion_[position], (rows / rows.sum(axis=0)).T, atol=1e-9)
 

@@ -33,10 +33,20 @@ _VERSION = 1
 
 
 class Start:
-    """The start of a campaign: votes, the pool's items and allowed pairs where given, and settings that JSON can hold."""
+    """The start of a campaign: votes, the pool's items and allowed pairs where given, and settings that JSON can hold.
 
-    def __init__(self, votes: Annotations, items: Any, allowed: Annotations | None, settings: dict[str, Any]) -> None:
-        self.votes, self.items, self.allowed, self.settings = votes, items, allowed, settings
+    `history` is what was known of annotators before, as `crowdwise.active.history` has it.
+    """
+
+    def __init__(
+        self,
+        votes: Annotations,
+        items: Any,
+        allowed: Annotations | None,
+        settings: dict[str, Any],
+        history: pl.DataFrame | None = None,
+    ) -> None:
+        self.votes, self.items, self.allowed, self.settings, self.history = votes, items, allowed, settings, history
 
     def members(self) -> dict[str, bytes]:
         """Contents of the snapshot by name."""
@@ -54,6 +64,8 @@ class Start:
             frames["pool"] = pl.DataFrame({"item": series_of(self.items)})
         if self.allowed is not None:
             frames["allowed"] = self.allowed.to_frame()
+        if self.history is not None:
+            frames["history"] = self.history
         meta = {"crowdwise": _VERSION, "members": list(frames), "settings": self.settings}
         return {"meta.json": json.dumps(meta).encode()} | {f"{name}.arrow": _arrow(frame) for name, frame in frames.items()}
 
@@ -70,7 +82,8 @@ class Start:
             if "gold" in frames["items"].columns:
                 votes = votes.with_gold(frames["items"].rename({"gold": "label"}).drop_nulls())
             allowed = None if "allowed" not in frames else Annotations.from_frame(frames["allowed"])
-            return cls(votes, frames["pool"]["item"] if "pool" in frames else None, allowed, meta["settings"])
+            items = frames["pool"]["item"] if "pool" in frames else None
+            return cls(votes, items, allowed, meta["settings"], frames.get("history"))
         except Exception as problem:  # whatever a damaged or foreign file does to the readers is its fault, not theirs
             raise InputError(f"{path}: not a campaign that this version of crowdwise can read ({problem})") from problem
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.active.names import as_known, ids_of, mapping_of, names_only
-from crowdwise.active.pool import Pool
+from crowdwise.active.pool import Limits, Pool
 from crowdwise.annotations import Annotations
 from crowdwise.encode import series_of, tidy, translate
 from crowdwise.errors import InputError
@@ -30,6 +30,8 @@ class Ledger:
         self.seen: Annotations = start.votes
         self.pending: list[Annotations] = []
         self.tokens: set[str] = set()
+        # Items that came after the start.
+        self.later: list[Any] = []
         self.n_asks = 0
         self._open: dict[tuple[Any, Any], None] = {}
         self._used: Counter[Any] = Counter()
@@ -66,6 +68,7 @@ class Ledger:
                 self._open.pop((item, annotator), None)
         elif event["event"] == "extend":
             self.pending.append(names_only(event["items"], event["annotators"], self.seen.classes))
+            self.later += event["items"]
             if self.items is not None and event["items"]:
                 self.items = ids_of([*self.items, *event["items"]])
         elif event["event"] == "tell":
@@ -83,15 +86,8 @@ class Ledger:
 
     def pool(self, votes: Annotations) -> Pool:
         """Who may be asked about what now."""
-        options = {name: self.settings[name] for name in ("per_item", "least", "most", "repeats")}
-        pool = Pool.of(
-            votes,
-            items=self.items,
-            capacity=mapping_of(self.settings["capacity"]),
-            cost=mapping_of(self.settings["cost"]),
-            allowed=self.allowed,
-            **options,
-        )
+        limits: Any = {name: mapping_of(self.settings[name]) for name in Limits.__annotations__ if name in self.settings}
+        pool = Pool.of(votes, **limits | {"items": self.items, "allowed": self.allowed})
         used = np.array([self._used[name] for name in votes.annotators.tolist()], np.int64)
         pool = replace(pool, capacity=np.maximum(pool.capacity - used, 0))
         if not self._open:

@@ -47,7 +47,7 @@ def is_empty(votes: Any) -> bool:
 def pairs_of(given: Any) -> Any:
     """A mapping as JSON can hold it without turning its keys into text; anything else as it is."""
     if not isinstance(given, Mapping):
-        return given
+        return _plain(given)
     return [[_plain(name), _plain(value)] for name, value in given.items()]
 
 

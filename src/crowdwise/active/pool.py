@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,26 @@ from crowdwise.errors import InputError, SettingError
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
 
-__all__ = ["Pool", "extended"]
+__all__ = ["Limits", "Pool", "extended"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Stands for "as many as you like".
 _ENDLESS = 2**40
+
+
+class Limits(TypedDict, total=False):
+    """What `Pool.of` takes beside the votes, for those who pass it on."""
+
+    items: Iterable[Any] | None
+    capacity: Mapping[Any, int] | int | None
+    cost: Mapping[Any, float] | float
+    per_item: int
+    least: int
+    most: int | None
+    repeats: bool
+    allowed: Annotations | None
 
 
 @dataclass(frozen=True, eq=False)

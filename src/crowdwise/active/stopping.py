@@ -1,4 +1,4 @@
-"""When to stop, and how much is still to ask.
+"""When to stop; how much is still to ask is in `crowdwise.active.planning`.
 
 An item's label is right with probability max_k q_nk, so that the number of right labels is a sum of independent trials:
 its distribution is exact for small sets and normal for large ones. All of this believes the posterior; where that is
@@ -7,12 +7,12 @@ overconfident (see `crowdwise compare` with gold labels), so are these answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.active.planning import Plan, plan
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ Integers = NDArray[np.int64]
 
 # Sets up to this size get the exact distribution.
 _EXACT = 500
-# Items simulated in a plan, and the share of them asked in one step.
-_SIMULATED, _STEP = 1_000, 0.02
-# Votes per item after which a plan gives up.
-_MOST = 50
 
 
 def expected_accuracy(result: Result, level: float = 0.95, items: Integers | None = None) -> tuple[float, float, float]:
@@ -58,71 +54,6 @@ def reached(result: Result, target: float, probability: float = 0.95, items: Int
         if not 0 < value < 1:
             raise SettingError(f"{name} must be between 0 and 1; got {value!r}")
     return chance_of(result, target, items) >= probability
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Votes still to ask until the expected accuracy is `target`: the mean of simulated campaigns, and a 90% interval.
-
-    `out_of_reach` is the share of the campaigns that did not get there with 50 more votes per item.
-    """
-
-    target: float
-    now: float
-    votes: float
-    low: float
-    high: float
-    out_of_reach: float
-
-
-def plan(result: Result, target: float = 0.95, *, repeats: int = 20, random_state: int = 0) -> Plan:
-    """Simulate campaigns from what is known: labels and confusion matrices are drawn from their posteriors.
-
-    Every step asks about the least certain items; who answers is drawn by the activity so far, and the answers are weighed
-    with the mean matrices, as the model would.
-    """
-    if not 0 < target < 1:
-        raise SettingError(f"target must be between 0 and 1; got {target!r}")
-    rng = np.random.default_rng(random_state)
-    votes, now = result.votes, float(result.posterior.max(axis=1).mean()) if result.votes.n_items else float("nan")
-    if votes.n_items == 0 or now >= target:
-        return Plan(target, now, 0.0, 0.0, 0.0, 0.0)
-    if votes.n_annotators == 0:
-        raise SettingError("a plan needs votes of at least one annotator: nothing is known of who will answer")
-    asked = np.array([_campaign(result, target, rng) for _ in range(repeats)])
-    done = asked[np.isfinite(asked)]
-    if not len(done):
-        return Plan(target, now, np.inf, np.inf, np.inf, 1.0)
-    # By rank: between finite and infinite numbers nothing can be interpolated.
-    low, high = np.sort(asked)[np.round(np.array([0.05, 0.95]) * (len(asked) - 1)).astype(int)]
-    return Plan(target, now, float(done.mean()), float(low), float(high), 1 - len(done) / len(asked))
-
-
-def _campaign(result: Result, target: float, rng: np.random.Generator) -> float:
-    """Votes asked until the target, infinite if it was not reached."""
-    votes = result.votes
-    chosen = rng.permutation(votes.n_items)[:_SIMULATED]
-    q = result.posterior[chosen].copy()
-    truth = (rng.random((len(q), 1)) > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    activity = votes.votes_per_annotator + 1e-9
-    log_mean = np.log(np.maximum(result.confusion, 1e-300))
-    gamma = rng.standard_gamma(result.concentration)
-    drawn = gamma / np.maximum(gamma.sum(axis=2, keepdims=True), 1e-300)
-    # A subset drawn by chance may start elsewhere than the whole: it aims at as much more as the whole has to.
-    gain = target - float(result.posterior.max(axis=1).mean())
-    aim = min(float(q.max(axis=1).mean()) + gain, 1 - 1e-6)
-    n_step, n_asked = max(1, int(_STEP * len(q))), 0
-    while q.max(axis=1).mean() < aim:
-        if n_asked > _MOST * len(q):
-            return float("inf")
-        items = np.argpartition(q.max(axis=1), n_step - 1)[:n_step]
-        who = rng.choice(votes.n_annotators, size=n_step, p=activity / activity.sum())
-        said = (rng.random((n_step, 1)) > drawn[who, truth[items]].cumsum(axis=1)[:, :-1]).sum(axis=1)
-        scores = np.log(np.maximum(q[items], 1e-300)) + log_mean[who, :, said]
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        q[items] = scores / scores.sum(axis=1, keepdims=True)
-        n_asked += n_step
-    return n_asked * votes.n_items / len(q)
 
 
 def _right(result: Result, items: Integers | None) -> Floats:

@@ -219,6 +219,15 @@ METHODS: dict[str, Method] = {
             "votes",
             "Imamura, Sato and Sugiyama (2018)",
         ),
+        Method(
+            "auto",
+            "auto:Auto",
+            "the method that foretells held-out votes best",
+            "choice",
+            "votes",
+            "cross-validation, rule of one standard error",
+            package="crowdwise.choice",
+        ),
     )
 }
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.errors import NotFittedError
+
 if TYPE_CHECKING:
     from crowdwise.explain import Explanation
     from crowdwise.result import Result
@@ -21,6 +23,18 @@ class ResultViews:
 
     def _fitted(self) -> Result:
         raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        from crowdwise.io.markup import plain
+
+        try:
+            return self._fitted()._repr_html_()
+        except NotFittedError:
+            return f"<code>{plain(repr(self), 2000)}</code>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        # Notebooks ask for this first, and scikit-learn's shows a diagram of the settings alone.
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior (or the classifier) and each vote moved the label of one item."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdwise.cli.choice import ExplainChoice
 from crowdwise.cli.options import (
     DropSpammers,
     FalseDiscovery,
@@ -60,6 +61,7 @@ def run(
     ] = None,
     drop_spammers: DropSpammers = False,
     fdr: FalseDiscovery = 0.05,
+    explain_choice: ExplainChoice = False,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -69,7 +71,8 @@ def run(
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
     from crowdwise.cli.account import rank_annotators, tell
-    from crowdwise.cli.inputs import fit
+    from crowdwise.cli.choice import tell_choice
+    from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
 
     outputs = {"-o": output, "--annotators": annotators, "--confusion": confusion, "--page": page}
@@ -84,10 +87,18 @@ def run(
         from crowdwise.robust.report import check_level
 
         check_level(fdr)
-    result = fit(votes, read, method, quiet) if warm_from is None else _update(warm_from, votes, read, method, quiet)
+    if warm_from is None:
+        default = STEADY_METHOD if drop_spammers else DEFAULT_METHOD
+        estimator = _fit(votes, read, method, quiet, explain_choice, default)
+    else:
+        estimator = _update(warm_from, votes, read, method, quiet, explain_choice)
+    result: Result = estimator.result_
+    # What is saved: the estimator, for online methods go on from a state that a result does not hold.
+    saved: Aggregator | Result = estimator
     dropped: list[Any] = []
     if drop_spammers:
         result, dropped = _without_spammers(result, fdr)
+        saved = result if dropped else estimator
 
     items = result.items_frame()
     people = None if annotators is None else rank_annotators(result)
@@ -99,7 +110,7 @@ def run(
         write_page(result, page)
         wrote(page, quiet)
     if save is not None:
-        result.save(save)
+        saved.save(save)
         wrote(save, quiet)
     if matrices is not None and confusion is not None:
         write(matrices, confusion, "row", quiet, spreadsheet_safe)
@@ -113,11 +124,30 @@ def run(
         emit(items, output, "item", quiet=quiet, safe=spreadsheet_safe)
     if not quiet:
         tell(result)
+    tell_choice(estimator, explain_choice, quiet)
 
 
-def _update(folder: Path, votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> Result:
+def _fit(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool, explain_choice: bool, default: str) -> Aggregator:
+    """As `crowdwise.cli.inputs.fit`, which gives the result alone."""
+    from crowdwise.cli.choice import check_explainable
+    from crowdwise.cli.inputs import build, read_gold, read_history, read_votes
+    from crowdwise.cli.progress import iterations
+
+    estimator = build(method, default)
+    check_explainable(estimator, explain_choice)
+    given = read_votes(votes, read)
+    gold, history = read_gold(method.gold, given), read_history(method.history)
+    with iterations(estimator, quiet) as progress:
+        estimator.fit(given, gold, annotator_prior=history, progress=progress)
+    return estimator
+
+
+def _update(
+    folder: Path, votes: str, read: ReadOptions, method: MethodOptions, quiet: bool, explain_choice: bool
+) -> Aggregator:
     """Fold votes into a saved model."""
     from crowdwise.aggregate.registry import METHODS
+    from crowdwise.cli.choice import check_explainable
     from crowdwise.cli.inputs import read_gold, read_votes, settings_of
     from crowdwise.cli.progress import iterations
     from crowdwise.learn.loading import load
@@ -129,13 +159,14 @@ def _update(folder: Path, votes: str, read: ReadOptions, method: MethodOptions, 
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot go on from it")
+    check_explainable(estimator, explain_choice)
     estimator.set_params(**settings_of(method, list(estimator.get_params())))
     fresh = read_votes(votes, read)
     # Gold may be of items of before, so it is checked against all of them, by `update`.
     gold = None if method.gold is None else read_gold(method.gold, None)
     with iterations(estimator, quiet) as progress:
         estimator.update(fresh, gold, progress=progress)
-    return estimator.result_
+    return estimator
 
 
 def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:

@@ -55,9 +55,10 @@ def run(
 
     Flags are spammer, copier (agrees too much with somebody), colluder, group (shares errors with
     others), drift (changes along --time), worse than chance, no better than chance, always the same
-    label, and unknown (too few votes to tell from chance).
+    label, and unknown (too few votes to tell from chance). They rest on confusion matrices: without
+    --method these are dawid-skene's.
     """
-    from crowdwise.cli.inputs import read_times, result_of
+    from crowdwise.cli.inputs import STEADY_METHOD, read_times, result_of
     from crowdwise.cli.outputs import check_outputs, emit, print_json
     from crowdwise.cli.text import say
     from crowdwise.robust.pruning import refit_without
@@ -68,7 +69,7 @@ def run(
     check_outputs({"-o": output}, (votes, method.gold, method.history))
     _check_plot(plot, (votes, method.gold, method.history, output))
     times = None if time is None else read_times(votes, read, time)
-    result = result_of(votes, read, method, quiet)
+    result = result_of(votes, read, method, quiet, STEADY_METHOD)
     found = examine(result, fdr=fdr, time=times)
     table = found.table
     if drop_spammers and found.spammers:

@@ -35,10 +35,13 @@ __all__ = [
     "result_of",
     "seeded_settings",
     "settings_of",
+    "unnamed",
 ]
 
 STDIN = "-"
-DEFAULT_METHOD = "dawid-skene"
+DEFAULT_METHOD = "auto"
+# Where no choice is made: campaigns fit again and again, and flags of annotators rest on confusion matrices.
+STEADY_METHOD = "dawid-skene"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
@@ -168,7 +171,7 @@ def _class_prior(text: str) -> Any:
         raise SettingError(f"--class-prior must be learn, uniform or shares such as 0.2,0.8; got {text!r}") from None
 
 
-def build(options: MethodOptions) -> Aggregator:
+def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
     """Make the chosen method with its settings, checked before any file is read."""
     from crowdwise.aggregate.registry import make
     from crowdwise.aggregate.settings import check_settings
@@ -178,17 +181,27 @@ def build(options: MethodOptions) -> Aggregator:
         raise SettingError(
             f"{options.method} learns from features too: crowdwise train VOTES --features FILE --method {options.method}"
         )
-    estimator = make(options.method or DEFAULT_METHOD)
-    estimator.set_params(**settings_of(options, list(estimator.get_params())))
+    estimator = make(options.method or default)
+    try:
+        estimator.set_params(**settings_of(options, list(estimator.get_params())))
+    except SettingError as problem:
+        if options.method is not None or default != DEFAULT_METHOD:
+            raise
+        raise unnamed(problem) from problem
     check_settings(estimator)
     return estimator
 
 
-def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False) -> Result:
+def unnamed(problem: SettingError) -> SettingError:
+    """A setting that `auto` does not know, given without a method, with a word on whose settings can be given."""
+    return SettingError(f"{problem}; no method is named, and auto chooses one by itself: name it with --method to set it up")
+
+
+def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False, default: str = DEFAULT_METHOD) -> Result:
     """Read votes, and whatever is known beside them, and fit the chosen method."""
     from crowdwise.cli.progress import iterations
 
-    estimator = build(options)
+    estimator = build(options, default)
     votes = read_votes(path, read)
     gold, history = read_gold(options.gold, votes), read_history(options.history)
     with iterations(estimator, quiet) as progress:
@@ -196,10 +209,12 @@ def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = Fals
     return estimator.result_
 
 
-def result_of(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False) -> Result:
+def result_of(
+    path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False, default: str = DEFAULT_METHOD
+) -> Result:
     """Open a saved result, or fit to votes."""
     if path == STDIN or not is_saved(path):
-        return fit(path, read, options, quiet)
+        return fit(path, read, options, quiet, default)
     if options != MethodOptions() or read != ReadOptions():
         raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
     from crowdwise.result import Result

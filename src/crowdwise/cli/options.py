@@ -93,7 +93,7 @@ class MethodOptions:
     """Which method to run, and what is known beside the votes."""
 
     method: Annotated[
-        str | None, _method("--method", "-m", metavar="NAME", help="See crowdwise methods.", show_default="dawid-skene")
+        str | None, _method("--method", "-m", metavar="NAME", help="See crowdwise methods.", show_default="auto")
     ] = None
     set: Annotated[
         list[str] | None,

@@ -26,7 +26,7 @@ def run(
     estimate believes the model: where that is overconfident, so is the plan.
     """
     from crowdwise.active.stopping import expected_accuracy, plan
-    from crowdwise.cli.inputs import result_of
+    from crowdwise.cli.inputs import STEADY_METHOD, result_of
     from crowdwise.cli.outputs import print_json
     from crowdwise.cli.text import count, number
     from crowdwise.errors import SettingError
@@ -35,7 +35,7 @@ def run(
         raise SettingError(f"--repeats must be at least 1; got {repeats}")
     if not 0 < target < 1:
         raise SettingError(f"--target must be between 0 and 1; got {target}")
-    result = result_of(votes, read, method, quiet)
+    result = result_of(votes, read, method, quiet, STEADY_METHOD)
     found = plan(result, target, repeats=repeats, random_state=method.seed or 0)
     mean, low, high = expected_accuracy(result)
     if as_json:

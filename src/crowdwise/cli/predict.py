@@ -83,8 +83,8 @@ def _fitting(estimator: Any, rows: Features, quiet: bool) -> Any:
     """The features in the form that the classifier was trained on; columns are matched by name where both have names."""
     import polars as pl
 
+    from crowdwise.cli.classifier import taken_by
     from crowdwise.cli.text import one_line, say
-    from crowdwise.cli.train import taken_by
 
     fitted = getattr(estimator, "feature_names_in_", None)
     if fitted is not None and rows.names is not None:

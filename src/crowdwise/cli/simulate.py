@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,21 +42,19 @@ def run(
     """
     import polars as pl
 
-    from crowdwise.cli.inputs import parse_list
+    from crowdwise.cli.crowd import parse_classes, parse_mix
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write
     from crowdwise.simulate import simulate
 
     check_outputs({"-o": output, "--truth": truth})
     if to_stdout(truth):
         raise SettingError("--truth needs a file: stdout is for the votes")
-    named = None if classes.strip().isdigit() else parse_list(classes, "--classes")
     drawn = simulate(
         n_items=items,
         n_annotators=annotators,
-        n_classes=int(classes) if named is None else len(named),
-        classes=named,
+        **parse_classes(classes),
         votes_per_item=_range(votes_per_item),
-        annotators=_mix(kind),
+        annotators=parse_mix(kind),
         activity=activity,
         difficulty=difficulty,
         random_state=seed,
@@ -72,14 +70,3 @@ def _range(text: str) -> int | tuple[int, int]:
     if not low.strip().isdigit() or (dash and not high.strip().isdigit()):
         raise SettingError(f"--votes-per-item must be a number such as 5 or a range such as 3-7; got {text!r}")
     return (int(low), int(high)) if dash else int(low)
-
-
-def _mix(text: str) -> Any:
-    """A family as it is, or FAMILY=SHARE pairs between commas."""
-    if "=" not in text:
-        return text
-    try:
-        pairs = [part.split("=") for part in text.split(",")]
-        return {name.strip(): float(share) for name, share in pairs}
-    except ValueError:
-        raise SettingError(f"--kind must be a family or a mix such as one-coin=0.8,colluder=0.2; got {text!r}") from None

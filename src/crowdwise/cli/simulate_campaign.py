@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from crowdwise.cli.campaign_options import MaybeFeatures, learns
 from crowdwise.cli.options import FLAG, Json, MethodOptions, Quiet, ReadOptions
 from crowdwise.errors import SettingError
 
-if TYPE_CHECKING:
-    from crowdwise.active.oracle import Oracle
-
 EXAMPLES = (
-    "Example: crowdwise simulate-campaign votes.csv --truth truth.csv --policies random+random,information -o race\n\n"
+    "Example: crowdwise simulate-campaign votes.csv --truth truth.csv --policies random+random,warm-information -o race\n\n"
+    "With features: crowdwise simulate-campaign votes.csv --truth truth.csv --features X.npz --method dalc --policies "
+    "random+random,dalc\n\n"
     "Simulated: crowdwise simulate-campaign --items 500 --annotators 20 --kind one-coin=0.8,uniform-spammer=0.2 -o race"
 )
 _CROWD, _RACE = "A simulated crowd", "The race"
@@ -31,6 +31,7 @@ def _race(*names: str, **more: Any) -> Any:
 def run(
     read: ReadOptions,
     method: MethodOptions,
+    features: MaybeFeatures,
     votes: Annotated[
         str | None, typer.Argument(metavar="VOTES", help="Recorded votes that answer; without them the crowd is simulated.")
     ] = None,
@@ -42,7 +43,9 @@ def run(
     kind: Annotated[
         str, _crowd("--kind", metavar="KIND", help="A family of annotators or a mix, as in crowdwise simulate.")
     ] = "dirichlet",
-    policies: Annotated[str, _race("--policies", metavar="A,B", help="As in crowdwise suggest.")] = "random+random,information",
+    policies: Annotated[
+        str, _race("--policies", metavar="A,B", help="As in crowdwise suggest.")
+    ] = "random+random,warm-information",
     budget: Annotated[
         float | None, _race("--budget", metavar="X", help="Votes in all.", show_default="3 per item, or half of those recorded")
     ] = None,
@@ -61,12 +64,16 @@ def run(
 ) -> None:
     """Race policies on the same crowd, and draw accuracy against votes.
 
-    Every campaign starts without votes. Of a recorded crowd only recorded pairs can be asked. The
-    table on stdout is the end of the race: accuracy, what the model itself expected, and the mean accuracy on the way.
+    Every campaign starts without votes. Of a recorded crowd only recorded pairs can be asked. With --features
+    a classifier is trained after every batch. The table on stdout is the end of the race: accuracy, what the model
+    itself expected, and the mean accuracy on the way.
     """
     from crowdwise.active.campaign import race, summary, write_curves
+    from crowdwise.active.oracle import Oracle
     from crowdwise.active.policies import policy_of
-    from crowdwise.cli.inputs import build, parse_list
+    from crowdwise.cli.classifier import CAMPAIGN_CLASSIFIER, build_classifier, check_all_rows, taken_by
+    from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
+    from crowdwise.cli.inputs import STEADY_METHOD, build, parse_list, read_features
     from crowdwise.cli.outputs import emit, print_json
     from crowdwise.cli.progress import steps
     from crowdwise.cli.text import say
@@ -84,8 +91,20 @@ def run(
             raise SettingError(f"--policies: {problem}") from None
     if output is not None:
         check_folder(output)
-    estimator = build(method)
-    oracle = _simulated(items, annotators, kind, read, method.seed or 0) if votes is None else _recorded(votes, truth, read)
+    trains = learns(method, features)
+    estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, STEADY_METHOD)
+    more: dict[str, Any] = {}
+    oracle: Oracle
+    if votes is None:
+        if features.features is not None:
+            raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
+        oracle = simulated_crowd(items, annotators, kind, read.classes, method.seed or 0)
+    else:
+        oracle = recorded_crowd(votes, truth, read)
+    if oracle.allowed is not None and features.features is not None:
+        rows = read_features(features.given(), read.item)
+        check_all_rows(rows, oracle.allowed, quiet)
+        more = {"features": taken_by(estimator, rows) if trains else rows.X, "feature_items": rows.items}
     if budget is None:
         budget = 3 * len(oracle.items) if oracle.allowed is None else max(oracle.allowed.n_votes // 2, 1)
     batch = max(budget // 20, 1) if batch is None else batch
@@ -101,6 +120,7 @@ def run(
             start=start,
             explore=explore,
             progress=progress,
+            **more,
         )
     if output is not None:
         for path in write_curves(curves, output, plot=not no_plot):
@@ -111,33 +131,3 @@ def run(
         print_json({"method": estimator.name, "budget": budget, "batch": batch, "policies": ends.to_dicts()})
     else:
         emit(ends, None, "policy", quiet=quiet)
-
-
-def _recorded(path: str, truth: Path | None, read: ReadOptions) -> Oracle:
-    from crowdwise.active.oracle import RecordedCrowd
-    from crowdwise.cli.inputs import read_gold, read_votes
-
-    data = read_votes(path, read)
-    if truth is None and data.gold is None:
-        raise SettingError("give the true labels with --truth FILE (columns item and label)")
-    return RecordedCrowd(data, read_gold(truth, data))
-
-
-def _simulated(items: int, annotators: int, kind: str, read: ReadOptions, seed: int) -> Oracle:
-    from crowdwise.active.oracle import SimulatedCrowd
-    from crowdwise.cli.inputs import parse_list
-    from crowdwise.cli.simulate import _mix
-    from crowdwise.simulate import simulate
-
-    classes = read.classes or "3"
-    named = None if classes.strip().isdigit() else parse_list(classes, "--classes")
-    drawn = simulate(
-        n_items=items,
-        n_annotators=annotators,
-        n_classes=int(classes) if named is None else len(named),
-        classes=named,
-        votes_per_item=1,
-        annotators=_mix(kind),
-        random_state=seed,
-    )
-    return SimulatedCrowd.of(drawn, seed)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import FLAG, FeatureOptions, Json, MethodOptions, Output, Quiet, ReadOptions, SpreadsheetSafe
-from crowdwise.errors import InputError, SettingError
+from crowdwise.cli.campaign_options import MaybeFeatures, PoolOptions, learns
+from crowdwise.cli.options import Json, MethodOptions, Output, Quiet, ReadOptions, SpreadsheetSafe
+from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.active.assign import Assignments
@@ -22,50 +21,6 @@ EXAMPLES = (
     "With features: crowdwise suggest votes.csv --features X.npz --policy predictive-entropy+accuracy --budget 100\n\n"
     "Before the first vote: crowdwise suggest --pool pool.csv --capacity capacity.csv --classes cat,dog --budget 100"
 )
-_POOL, _FEATURES = "Who may be asked about what", "Reading the features"
-
-
-def _pool(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=_POOL, **more)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolOptions:
-    """Limits; the options of `crowdwise.active.pool.Pool.of`."""
-
-    pool: Annotated[
-        Path | None, _pool("--pool", metavar="FILE", help="Items to ask about: item. By default those voted on.")
-    ] = None
-    capacity: Annotated[
-        Path | None,
-        _pool("--capacity", metavar="FILE", help="Who can answer how often, and at what price: annotator, capacity[, cost]."),
-    ] = None
-    asked: Annotated[
-        Path | None,
-        _pool("--asked", metavar="FILE", help="Earlier assignments (item, annotator): those without a vote still wait."),
-    ] = None
-    per_item: Annotated[int, _pool("--per-item", metavar="N", help="Most answers to ask for about one item now.")] = 1
-    least: Annotated[int, _pool("--least", metavar="N", help="Items with fewer votes come first.")] = 0
-    most: Annotated[int | None, _pool("--most", metavar="N", help="Votes after which an item is left alone.")] = None
-    repeats: Annotated[bool, _pool("--repeats", metavar=FLAG, help="Annotators may be asked twice about an item.")] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaybeFeatures:
-    """As `FeatureOptions`, where features are not needed."""
-
-    features: Annotated[
-        str | None,
-        typer.Option("--features", metavar="FILE", rich_help_panel=_FEATURES, help="One row per item: .npz .npy .csv .parquet"),
-    ] = None
-    features_item: Annotated[
-        str | None,
-        typer.Option("--features-item", metavar="NAME", rich_help_panel=_FEATURES, help="Column or array of the items' ids."),
-    ] = None
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="NAME", rich_help_panel=_FEATURES, help="Array of an .npz file that holds the features."),
-    ] = None
 
 
 def run(
@@ -78,8 +33,11 @@ def run(
         float, typer.Option("--budget", metavar="X", help="What the questions may cost; 1 each by default.")
     ] = 100,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="information, error-reduction, dalc, or ITEM+ANNOTATOR.")
-    ] = "information",
+        str,
+        typer.Option(
+            "--policy", metavar="NAME", help="warm-information, information, error-reduction, dalc, or ITEM+ANNOTATOR."
+        ),
+    ] = "warm-information",
     explore: Annotated[float, typer.Option("--explore", metavar="SHARE", help="Share of questions asked at random.")] = 0.05,
     output: Output = None,
     spreadsheet_safe: SpreadsheetSafe = False,
@@ -88,7 +46,8 @@ def run(
 ) -> None:
     """Say which items to send to which annotators next, from the votes so far.
 
-    Policies of pairs weigh items and annotators in one currency, per unit of cost. ITEM is random,
+    Policies of pairs weigh items and annotators in one currency, per unit of cost; warm-information asks
+    random pairs until votes overlap, and then as information does. ITEM is random,
     entropy, margin, error, disagreement, or with features predictive-entropy or bald; ANNOTATOR is random,
     accuracy, ucb, thompson, epsilon-greedy or expertise. With --features a classifier is trained
     (see crowdwise train), and questions are spread out over the features.
@@ -126,35 +85,29 @@ def _state(
 
     from crowdwise.active.policies import State
     from crowdwise.active.pool import Pool, extended
-    from crowdwise.cli.inputs import build, read_gold, read_history, read_votes
+    from crowdwise.cli.inputs import STEADY_METHOD, build, read_gold, read_history, read_votes
     from crowdwise.cli.inputs import read_features as read_rows
     from crowdwise.cli.pool import beside_asked, read_capacity, read_ids
     from crowdwise.cli.progress import iterations
     from crowdwise.encode import translate
-    from crowdwise.learn.registry import CLASSIFIERS
 
-    learns = method.method in CLASSIFIERS or (method.method is None and features.features is not None)
-    if learns and features.features is None:
-        raise SettingError(f"{method.method} learns from features: give them with --features FILE")
-    if learns and (method.history is not None or method.class_prior is not None):
-        raise SettingError("--history and --class-prior are for methods without features")
+    trains = learns(method, features)
     data = _no_votes(read) if path is None else read_votes(path, read)
     items = None if limits.pool is None else read_ids(limits.pool, "item", read.item, data.items)
     people, capacity, cost = read_capacity(limits.capacity, data)
     rows = None
     if features.features is not None:
-        given = FeatureOptions(features=features.features, features_item=features.features_item, key=features.key)
-        rows = read_rows(given, read.item)
+        rows = read_rows(features.given(), read.item)
     known = extended(data, () if items is None else items, people)
     rng = np.random.default_rng(0 if method.seed is None else method.seed)
     if path is None and (items is None or not people):
         raise SettingError("without VOTES, say what there is: --pool FILE, --capacity FILE and --classes A,B,C")
     model, table = None, None
-    if learns and known.n_votes:
+    if trains and known.n_votes:
         model, table = _trained(method, known, rows, quiet)
         result = model.result_
     else:
-        estimator = build(MethodOptions(seed=method.seed) if learns else method)
+        estimator = build(MethodOptions(seed=method.seed) if trains else method, STEADY_METHOD)
         gold, history = read_gold(method.gold, known), read_history(method.history)
         with iterations(estimator, quiet) as progress:
             result = estimator.fit(known, gold, annotator_prior=history, progress=progress).result_
@@ -174,23 +127,18 @@ def _state(
     )
     if limits.asked is not None:
         pool = beside_asked(pool, result.votes, limits.asked)
-    return State(result, pool, rng, model, table), bool(not learns or known.n_votes)
+    return State(result, pool, rng, model, table), bool(not trains or known.n_votes)
 
 
 def _trained(method: MethodOptions, votes: Annotations, rows: Any, quiet: bool) -> tuple[Any, Any]:
     """The chosen classifier, and the features in the order of its items."""
     from crowdwise.active.names import sliceable
-    from crowdwise.cli.inputs import check_rows, read_gold
+    from crowdwise.cli.classifier import CAMPAIGN_CLASSIFIER, build_classifier, check_all_rows, taken_by
+    from crowdwise.cli.inputs import read_gold
     from crowdwise.cli.progress import epochs
-    from crowdwise.cli.train import _build, taken_by
-    from crowdwise.encode import translate
 
-    estimator = _build(method)  # type: ignore[arg-type]
-    check_rows(rows, votes, quiet)
-    if rows.items is not None:
-        lost = votes.items[translate(votes.items, rows.items) < 0].tolist()
-        if lost:
-            raise InputError(f"{rows.source}: no row for {len(lost):,} items of the pool, such as {lost[0]!r}; add their rows")
+    estimator = build_classifier(method, CAMPAIGN_CLASSIFIER)
+    check_all_rows(rows, votes, quiet)
     X, gold = taken_by(estimator, rows), read_gold(method.gold, votes)
     with epochs(estimator, quiet) as progress:
         estimator.fit(X, votes, items=rows.items, gold=gold, progress=progress)

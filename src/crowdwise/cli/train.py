@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdwise.cli.choice import ExplainChoice
+from crowdwise.cli.classifier import DEFAULT_CLASSIFIER, build_classifier, taken_by
 from crowdwise.cli.options import (
     FLAG,
     WORKER_PRIOR,
@@ -20,7 +22,7 @@ from crowdwise.cli.options import (
     SpreadsheetSafe,
     VotesPath,
 )
-from crowdwise.errors import SettingError, did_you_mean
+from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -33,7 +35,6 @@ EXAMPLES = (
     "Settings: crowdwise train votes.csv --features X.npz --method geocrowdnet-f --set epochs=50\n\n"
     "Bayesian: crowdwise train votes.csv --features X.npz --method deep-bp --worker-prior dir:2,1"
 )
-DEFAULT_CLASSIFIER = "ccem"
 _METHOD, _MORE = "Method", "More results"
 
 
@@ -91,6 +92,7 @@ def run(
     drop_unmatched: Annotated[
         bool, typer.Option("--drop-unmatched", metavar=FLAG, help="Leave out votes on items that have no features.")
     ] = False,
+    explain_choice: ExplainChoice = False,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -101,6 +103,7 @@ def run(
     rows, from features and votes together, go to -o, or to stdout as CSV.
     """
     from crowdwise.cli.account import rank_annotators, tell
+    from crowdwise.cli.choice import check_explainable, tell_choice
     from crowdwise.cli.inputs import check_rows, read_features, read_gold, read_votes
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
     from crowdwise.cli.progress import epochs
@@ -111,7 +114,8 @@ def run(
         raise SettingError("only -o can go to stdout")
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
-    estimator = _build(method)
+    estimator = build_classifier(method)
+    check_explainable(estimator, explain_choice)
     if save is not None:
         _check_save(estimator, save)
     rows = read_features(features, read.item)
@@ -151,6 +155,7 @@ def run(
         shape = " x ".join(f"{size:,}" for size in rows.X.shape[1:])
         say(f"{count(len(rows), 'row')} of {shape} features")
         tell(result, estimator)
+    tell_choice(estimator, explain_choice, quiet)
 
 
 def _matched(votes: Annotations, rows: Features) -> Annotations:
@@ -165,41 +170,6 @@ def _matched(votes: Annotations, rows: Features) -> Annotations:
         lost = count(votes.n_votes - kept.n_votes, "vote")
         say(f"left out {lost} on {count(votes.n_items - kept.n_items, 'item')} without features")
     return kept
-
-
-def taken_by(estimator: CrowdClassifier, rows: Features) -> Any:
-    """Features in the one form in which training and prediction take them, so that the same rows are the same numbers."""
-    import numpy as np
-    import polars as pl
-
-    X = rows.X
-    if rows.names is not None:
-        return pl.DataFrame(X, schema=rows.names, orient="row")
-    # Only networks read from disk as they go, and they take whole numbers from there as they are (or as pixels);
-    # a table in memory is turned into fractions first.
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
-        return np.array(X)
-    return X
-
-
-def _build(options: TrainOptions) -> CrowdClassifier:
-    """Make the chosen classifier with its settings, checked before any file is read."""
-    from crowdwise.aggregate.settings import check_settings
-    from crowdwise.cli.inputs import seeded_settings
-    from crowdwise.learn.registry import make_classifier
-
-    estimator = make_classifier(options.method or DEFAULT_CLASSIFIER)
-    known = list(estimator.get_params(deep=False))
-    given = seeded_settings(options.set, options.seed, known, options.worker_prior)
-    # Settings of a part, such as classifier__C, are checked by the part.
-    for name in (name for name in given if "__" not in name and name not in known):
-        raise SettingError(f"{estimator.name} has no setting {name!r}{did_you_mean(name, known)} (it has {', '.join(known)})")
-    try:
-        estimator.set_params(**given)
-    except ValueError as problem:
-        raise SettingError(str(problem)) from problem
-    check_settings(estimator)
-    return estimator
 
 
 def _check_save(estimator: CrowdClassifier, folder: Path) -> None:

@@ -120,9 +120,10 @@ def load(folder: str | PathLike[str], network: Any = None) -> Any:
     """
     result, members = load_with_extra(folder)
     path = Path(folder) / FILE_NAME
-    if result.method not in METHODS and result.method not in CLASSIFIERS:
+    method = _registered(result)
+    if method not in METHODS and method not in CLASSIFIERS:
         raise InputError(f"{path}: fitted by {result.method!r}, which this version of crowdwise does not have")
-    if result.method in METHODS:
+    if method in METHODS:
         if network is not None:
             raise SettingError(f"{folder} was fitted by {result.method}, which has no network; leave network= out")
         return _with_state(_unfitted(result, path), result, members, path)
@@ -151,10 +152,15 @@ def _with_state(estimator: Any, result: Result, members: dict[str, bytes], path:
     return estimator
 
 
+def _registered(result: Result) -> str:
+    """Name of the method in the registry; a choice adds what it chose: "auto: dawid-skene"."""
+    return result.method.partition(":")[0]
+
+
 def _unfitted(result: Result, path: Path) -> Any:
     """The estimator with its settings and its result, without the classifier."""
     try:
-        estimator = make(result.method, **result.settings)
+        estimator = make(_registered(result), **result.settings)
     except (SettingError, ValueError, TypeError) as problem:
         raise InputError(f"{path}: settings that {result.method} does not have ({problem})") from problem
     vars(estimator)["result_"] = result

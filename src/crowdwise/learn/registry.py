@@ -232,6 +232,15 @@ CLASSIFIERS: dict[str, Method] = {
             _TABLE,
             "Rodrigues, Pereira and Ribeiro (2014)",
         ),
+        Method(
+            "auto-classifier",
+            "auto_classifier:AutoClassifier",
+            "the classifier that foretells votes on held-out items best",
+            "choice",
+            "votes and features or images",
+            "cross-validation, rule of one standard error",
+            package="crowdwise.choice",
+        ),
     )
 }
 
@@ -253,6 +262,8 @@ def make(name: str, **settings: Any) -> Any:
 
 def make_classifier(name: str, **settings: Any) -> CrowdClassifier:
     """Build a classifier by name with these settings; a label-only method is refused with the verb that takes it."""
+    # One word on the command line: `train --method auto` chooses among classifiers.
+    name = "auto-classifier" if name == "auto" else name
     if name in METHODS:
         raise SettingError(f"{name} takes votes alone: use it with `aggregate`, or as aggregator=... of two-stage")
     if name not in CLASSIFIERS:

@@ -1,8 +1,8 @@
 """The shell of the online methods: a state that updates append to, and a `Result` that is made only when asked for.
 
 Every update visits the items that got votes: their posteriors under the present counts (E-step), then these posteriors in the
-place of the old ones in the counts (M-step). `revisit` spends a share of the same effort on the items that have waited
-longest, so that what was thought of them early on does not stay in the counts.
+place of the old ones in the counts (M-step). `revisit` goes once through items that have waited
+longest, some for every item touched, so that what was thought of them early on does not stay in the counts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class OnlineAggregator(Aggregator):
     batch: int = setting(1, "Items whose posteriors are found together before the counts take them in.", low=1, whole=True)
     sweeps: int = setting(1, "Most visits to every item that an update touches.", low=1, whole=True)
     tol: float = setting(1e-3, "An update ends its sweeps when no probability changes by more.", above=0)
-    revisit: float = setting(1.0, "Older items visited again, per item that an update touches.", low=0)
+    revisit: float = setting(3.0, "Older items visited again, per item that an update touches.", low=0)
 
     #: Settings of `_memory`: with others, what was counted could not be taken out again.
     lasting: ClassVar[tuple[str, ...]]

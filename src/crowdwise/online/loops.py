@@ -84,18 +84,17 @@ def _infer(n: int, arrays: Arrays, rules: Rules, held: bool, scores: Floats) -> 
         a, l = arrays.annotator[e], arrays.label[e]
         w = arrays.weight[e] if len(arrays.weight) else 1.0
         share = 1.0 if rules.expected_logs else 1.0 / max(arrays.turns[a], 1)
-        pseudo, use = share / n_classes, share
-        if rules.own_use and not held:
+        # The annotator's labels so far, and one pseudo-vote for each.
+        own, use = share, share * n_classes
+        if rules.own > 0 and not held:
+            own += arrays.used[a, l]
             for j in range(n_classes):
                 use += arrays.used[a, j]
         for k in range(n_classes):
             row, total = rules.prior[l, k], rules.prior_total[k]
-            if rules.own_use:
-                own, right = pseudo, pseudo
-                if not held:
-                    own += arrays.used[a, l]
-                    right += arrays.used[a, k]
-                row = total * own * (1.0 + (rules.tilt if l == k else 0.0)) / (use + rules.tilt * right)
+            if rules.own > 0:
+                row += rules.own * own / use
+                total += rules.own
             if len(rules.history):
                 row += rules.history[a, l, k]
                 total += rules.history_total[a, k]

@@ -10,11 +10,10 @@ Notes
 -----
 Steps by a count of all items would freeze annotators who come rarely. An item that gets further votes is visited again: its
 old posterior is taken out of every average at the weight it has by now, which follows from its turn, and the new one is put
-in. For the first `hold` items the parameters stay at the start, rows that are right with probability `start`. Later the
-pseudo-votes `prior_a` follow the annotator's own use of the labels, in which the right label of a row weighs more (as in
-`row_smoothing` of Dawid-Skene): spread evenly, they make an annotator who always answers the same look informative, which costs
-ten points on sparse votes of five classes. With `average`
-the result's matrices come from the mean of s_a over the annotator's past (Polyak and Ruppert), with the posteriors of now;
+in. Every row of `prior_a` has `strength` pseudo-votes, `start` of them right and the others even, and `own_labels` more in
+proportion to u_al = 1 / t_a + share of l in a's votes (why: see `crowdwise.online.streaming`). For the first `hold` items the
+parameters stay at the start: the prior with all labels used evenly, and even class shares. With `average` the result's
+matrices come from the mean of s_a over the annotator's past (Polyak and Ruppert), with the posteriors of now;
 updates go on from the latest s_a. Weights of votes multiply their part in the averages. Cost of an update: O(K) for every
 vote on the items touched and revisited, and O(K^2) for every new vote.
 
@@ -63,8 +62,11 @@ class OnlineEM(OnlineAggregator):
     power: float = setting(0.6, "Steps are t ** -power; above 0.5 and at most 1.", above=0.5)
     step: float | None = setting(None, "A constant step below 1, which follows annotators who change.", above=0, optional=True)
     hold: int = setting(20, "Items before which the parameters stay at the start.", low=0, whole=True)
-    start: float = setting(0.7, "Probability of a right answer at the start, below 1.", above=0)
-    strength: float = setting(7.0, "Votes that the start is worth in every row.", above=0)
+    start: float = setting(0.7, "Share of right answers among the pseudo-votes of `strength`, below 1.", above=0)
+    strength: float = setting(4.0, "Pseudo-votes of every row, `start` of them right.", above=0)
+    own_labels: float = setting(
+        4.0, "Further pseudo-votes of every row, in proportion to the annotator's own use of the labels.", low=0
+    )
     average: bool = setting(True, "Report matrices from the mean of the averages over time.")
 
     name: ClassVar[str] = "online-em"
@@ -74,9 +76,9 @@ class OnlineEM(OnlineAggregator):
         wrong = (1 - self.start) / max(n_classes - 1, 1)
         prior = self.strength * np.where(np.eye(n_classes, dtype=bool), float(self.start), wrong)
         class_prior = np.full(n_classes, 1 / n_classes)
-        # Of labels used evenly the right one then has probability `start`.
-        tilt = (n_classes * self.start - 1) / (1 - self.start) if n_classes > 1 else 0.0
-        return Rules(False, int(self.hold), True, tilt, prior, prior.sum(axis=0), history, history_total, class_prior, fixed)
+        return Rules(
+            False, int(self.hold), float(self.own_labels), prior, prior.sum(axis=0), history, history_total, class_prior, fixed
+        )
 
     def _memory(self, size: int) -> Memory:
         for name, top in (("power", 1.0), ("start", 1.0), ("step", 1.0)):
@@ -93,9 +95,8 @@ class OnlineEM(OnlineAggregator):
         seen = np.zeros((len(who), *rules.prior.shape))
         if not held:
             seen = np.maximum(self._averages(state) if self.average else arrays.counts, 0)[who]
-        use = seen.sum(axis=2, keepdims=True) + 1 / (turns * len(rules.prior))
-        tilted = use * (1 + rules.tilt * np.eye(len(rules.prior)))
-        prior_alk = rules.prior_total * tilted / tilted.sum(axis=1, keepdims=True) / turns
+        use = seen.sum(axis=2, keepdims=True) + 1 / turns
+        prior_alk = (rules.prior + rules.own * use / use.sum(axis=1, keepdims=True)) / turns
         if len(rules.history):
             prior_alk = prior_alk + rules.history[who] / turns
         shares = np.exp(rules.fixed)

@@ -59,8 +59,7 @@ class Rules(NamedTuple):
     expected_logs   E log pi of Dirichlet rows with parameters prior + counts; else log of rows (counts + prior / turns)
     hold            items before which the counts are not believed yet
     prior : [L, K], prior_total : [K]              pseudo-votes of every annotator
-    own_use, tilt   whether the pseudo-votes follow each annotator's own use of the labels instead, in which the right
-                    label of a row weighs 1 + tilt times as much
+    own             further pseudo-votes of every row, which follow the annotator's own use of the labels
     history : [A or 0, L, K], history_total        those of single annotators
     class_prior : [K]                              pseudo-items
     fixed : [K or 0]                               log class shares, where they are given
@@ -68,8 +67,7 @@ class Rules(NamedTuple):
 
     expected_logs: bool
     hold: int
-    own_use: bool
-    tilt: float
+    own: float
     prior: Floats
     prior_total: Floats
     history: Floats

@@ -1,6 +1,7 @@
-"""A `Result` as one HTML page for people: `write_page`, and the picture of annotators that opens it."""
+"""A fit as one HTML page for people: `write_report` tells all, `write_page` is short; and the picture of annotators."""
 
+from crowdwise.report.full import write_report
 from crowdwise.report.page import write_page
 from crowdwise.report.picture import annotators_picture
 
-__all__ = ["annotators_picture", "write_page"]
+__all__ = ["annotators_picture", "write_page", "write_report"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from crowdwise.report.markup import counted, percent, table, text, whole
 if TYPE_CHECKING:
     from crowdwise.result import Result
 
-__all__ = ["Doubt", "doubt_of", "least_certain_table", "reason", "votes_in_short"]
+__all__ = ["Doubt", "doubt_of", "least_certain_table", "reason", "runner_up", "votes_in_short"]
 
 # Under LOW a label is a guess worth checking; from SURE on it is as good as most gold labels.
 LOW, SURE = 0.8, 0.95
@@ -34,8 +35,10 @@ class Doubt:
         Items under 0.8 and under 0.95.
     n_empty, n_single, n_overruled
         Items without votes, with one vote, and whose label is not among their most voted ones.
-    least_certain : [<= 25]
+    least_certain : [<= most]
         Item codes, least certain first.
+    confidence : [N]
+        Of all items; a result computes it anew each time it is asked.
     tally_nk : [N, K]
         Weight of the votes for each class on each item.
     """
@@ -47,6 +50,7 @@ class Doubt:
     n_single: int
     n_overruled: int
     least_certain: NDArray[np.int64]
+    confidence: NDArray[np.float64]
     tally_nk: NDArray[np.float64]
 
 
@@ -54,7 +58,8 @@ def doubt_of(result: Result, most: int = 25) -> Doubt:
     """Count the uncertain items of a result and list the `most` uncertain ones."""
     votes = result.votes
     open_items = np.arange(votes.n_items) if votes.gold is None else np.flatnonzero(votes.gold < 0)
-    confidence = result.confidence[open_items]
+    sure = result.confidence
+    confidence = sure[open_items]
     edges = np.arange(N_BINS) / N_BINS - ROUNDING
     key = votes.item.astype(np.int64) * votes.n_classes + votes.label
     tally = np.bincount(key, votes.weight, minlength=votes.n_items * votes.n_classes).astype(float)
@@ -70,27 +75,32 @@ def doubt_of(result: Result, most: int = 25) -> Doubt:
         n_overruled=int(behind.sum()),
         # Rounded, or equal votes summed in another order would change places.
         least_certain=open_items[np.argsort(np.round(confidence, 9), kind="stable")[:most]],
+        confidence=sure,
         tally_nk=tally_nk,
     )
 
 
-def least_certain_table(result: Result, doubt: Doubt) -> str:
+def runner_up(result: Result, n: int) -> tuple[int, float]:
+    """Return the class code and the probability of item `n`'s second best class."""
+    posterior = result.posterior[n].copy()
+    posterior[result.codes[n]] = -1
+    second = int(posterior.argmax())
+    return second, float(posterior[second])
+
+
+def least_certain_table(result: Result, doubt: Doubt, most: int = 25) -> str:
     """Return the least certain items with their votes and what makes them uncertain."""
     votes, rows = result.votes, []
-    for n in doubt.least_certain.tolist():
-        posterior = result.posterior[n].copy()
-        posterior[result.codes[n]] = -1
-        second = int(posterior.argmax())
-        runner_up = (
-            f"{text(votes.classes[second], 30)} ({percent(float(posterior[second]))})" if votes.n_classes > 1 else "&ndash;"
-        )
+    for n in doubt.least_certain[:most].tolist():
+        second, share = runner_up(result, n)
+        other = f"{text(votes.classes[second], 30)} ({percent(share)})" if votes.n_classes > 1 else "&ndash;"
         label = text(votes.classes[result.codes[n]], 30)
         rows.append(
             (
                 text(votes.items[n]),
                 label,
-                percent(float(result.confidence[n])),
-                runner_up,
+                percent(float(doubt.confidence[n])),
+                other,
                 votes_in_short(result, n),
                 reason(result, doubt, n),
             )
@@ -110,17 +120,17 @@ def votes_in_short(result: Result, n: int, most: int = 5) -> str:
     return ", ".join(words) or "none"
 
 
-def reason(result: Result, doubt: Doubt, n: int) -> str:
-    """Say in a few words of markup why item `n` is uncertain."""
+def reason(result: Result, doubt: Doubt, n: int, show: Callable[[Any, int], str] = text) -> str:
+    """Say in a few words why item `n` is uncertain; `show` makes classes safe, by default as markup."""
     votes, tally_k = result.votes, doubt.tally_nk[n]
     leaders = np.flatnonzero(tally_k >= tally_k.max(initial=0) - ROUNDING)
     label, n_votes = int(result.codes[n]), int(votes.votes_per_item[n])
     if n_votes == 0:
         return "no votes: the label is the most common class"
-    if result.confidence[n] >= SURE - ROUNDING:
+    if doubt.confidence[n] >= SURE - ROUNDING:
         return "certain enough"
     if label not in leaders:
-        return f"most votes say {_names(votes.classes[leaders])}, from less reliable annotators"
+        return f"most votes say {_names(votes.classes[leaders], show)}, from less reliable annotators"
     if n_votes == 1:
         return "one vote only"
     if len(leaders) > 1:
@@ -130,5 +140,5 @@ def reason(result: Result, doubt: Doubt, n: int) -> str:
     return "votes are split"
 
 
-def _names(classes: NDArray[Any]) -> str:
-    return " or ".join(text(name, 24) for name in classes[:2]) + (" or others" if len(classes) > 2 else "")
+def _names(classes: NDArray[Any], show: Callable[[Any, int], str]) -> str:
+    return " or ".join(show(name, 24) for name in classes[:2]) + (" or others" if len(classes) > 2 else "")

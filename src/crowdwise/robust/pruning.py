@@ -23,7 +23,9 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
     gone = list(annotators)
     if not gone:
         return result
-    if result.method not in METHODS:
+    # "auto: dawid-skene" chooses anew.
+    name = result.method.partition(":")[0]
+    if name not in METHODS:
         raise InputError(
             f"{result.method} was trained with features, which a saved result does not hold; "
             "drop these annotators from the votes and train again"
@@ -35,4 +37,4 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
     if result.history is not None:
         kept = result.votes._positions(votes.annotators, "annotator")
         history = {name: result.history[a].T for name, a in zip(votes.annotators.tolist(), kept, strict=True)}
-    return make(result.method, **result.settings).fit(votes, annotator_prior=history).result_
+    return make(name, **result.settings).fit(votes, annotator_prior=history).result_

@@ -116,7 +116,8 @@ class VoteList:
             own = item_weight[items]
             n_votes = edge[number + 1] - edge[number]
             position = torch.repeat_interleave(count[items], output_size=n_votes)
-            vote = torch.arange(edge[number], edge[number + 1], device=order.device).add_(shift[items].index_select(0, position))
+            vote = torch.arange(edge[number], edge[number + 1], device=order.device)
+            vote += shift[items].index_select(0, position)
             weight = own.index_select(0, position)
             if self.weight is not None:
                 weight = self.weight.index_select(0, vote) * weight

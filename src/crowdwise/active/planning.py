@@ -1,0 +1,198 @@
+"""How many more votes a target takes: campaigns simulated from what is known.
+
+Labels and confusion matrices are drawn from their posteriors. Every step asks about the least certain items; who answers is
+drawn by the activity so far. The answers are weighed as the model would weigh them, which learns from them in turn: counts of
+true x observed classes grow, and with them all earlier votes are weighed anew, q_nk ~ base_nk prod_e R[a_e, k, y_e] with
+R = the mean of the counts. `base` is what makes this the model's own posterior before the first new vote.
+
+Of m campaigns the i-th smallest exceeds the true number with probability i / (m + 1) if the campaigns are like it: the ends of
+the interval are ranked by this. Large sets are simulated by a part of M of N items, whose numbers spread more than those of
+the whole: by sqrt(N / M), as far as items make them differ. How far, some campaigns with the same matrices and other items say,
+and the excess is taken out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import expected_log
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+__all__ = ["Plan", "plan"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# Item, annotator, label and weight of some votes.
+Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+
+# Items simulated, and the share of them asked in one step.
+_SIMULATED, _STEP = 2_000, 0.02
+# Votes per item after which a campaign gives up.
+_MOST = 50
+# Share of the votes asked after which the model learns from them: the end is found that exactly.
+_LEARN = 0.05
+# Rounds in which counts and posteriors follow each other then.
+_ROUNDS = 2
+# Campaigns run again with other items, to tell their part in the spread.
+_AGAIN = 6
+_FLOOR = 1e-12
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Votes still to ask until the expected accuracy is `target`: the mean of simulated campaigns, and a 90% interval.
+
+    `out_of_reach` is the share of the campaigns that did not get there with 50 more votes per item.
+    """
+
+    target: float
+    now: float
+    votes: float
+    low: float
+    high: float
+    out_of_reach: float
+
+
+def plan(result: Result, target: float = 0.95, *, repeats: int = 20, random_state: int = 0) -> Plan:
+    """Simulate campaigns from what is known; see the module. The interval needs 19 `repeats` to be one of 90%."""
+    if not 0 < target < 1:
+        raise SettingError(f"target must be between 0 and 1; got {target!r}")
+    votes, now = result.votes, float(result.posterior.max(axis=1).mean()) if result.votes.n_items else float("nan")
+    if votes.n_items == 0 or now >= target:
+        return Plan(target, now, 0.0, 0.0, 0.0, 0.0)
+    if votes.n_annotators == 0:
+        raise SettingError("a plan needs votes of at least one annotator: nothing is known of who will answer")
+    seeds = np.random.default_rng(random_state).integers(2**62, size=(repeats, 2)).tolist()
+    asked = np.array([_campaign(result, target, *pair) for pair in seeds])
+    done = np.isfinite(asked)
+    if not done.any():
+        return Plan(target, now, np.inf, np.inf, np.inf, 1.0)
+    if votes.n_items > _SIMULATED and repeats > 2:
+        again = np.array([_campaign(result, target, crowd, items + 1) for crowd, items in seeds[:_AGAIN]])
+        asked[done] = _of_the_whole(asked[done], asked[: len(again)] - again, _SIMULATED / votes.n_items)
+    # By rank: between finite and infinite numbers nothing can be interpolated.
+    rank = max(int(0.05 * (repeats + 1)), 1) - 1
+    ranked = np.sort(asked)
+    low, high = float(ranked[rank]), float(ranked[repeats - 1 - rank])
+    return Plan(target, now, float(asked[done].mean()), low, high, 1 - float(done.mean()))
+
+
+def _of_the_whole(asked: Floats, differences: Floats, share: float) -> Floats:
+    """Numbers of campaigns with a share of the items, scaled up, drawn together to the spread of whole ones."""
+    known = differences[np.isfinite(differences)]
+    spread = asked.var()
+    if not len(known) or spread == 0:
+        return asked
+    # Two campaigns of the same crowd differ by twice the variance that items make.
+    by_items = min(float((known**2).mean()) / 2, spread)
+    shrunk = np.sqrt((spread - by_items * (1 - share)) / spread)
+    return np.asarray(asked.mean() + shrunk * (asked - asked.mean()))
+
+
+def _campaign(result: Result, target: float, crowd_seed: int, item_seed: int) -> float:
+    """Votes asked until the target, infinite if it was not reached."""
+    drawn = np.random.default_rng(crowd_seed).standard_gamma(result.concentration)
+    drawn /= np.maximum(drawn.sum(axis=2, keepdims=True), 1e-300)
+    rng = np.random.default_rng(item_seed)
+    votes = result.votes
+    learner = _Learner(result, _part_of(result, rng))
+    q = learner.q
+    truth = (rng.random((len(q), 1)) > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    activity = votes.votes_per_annotator + 1e-9
+    # A part drawn by chance may start elsewhere than the whole: it aims at as much more as the whole has to.
+    sure = q.max(axis=1)
+    aim = min(float(sure.mean()) + target - float(result.posterior.max(axis=1).mean()), 1 - 1e-6)
+    n_step, n_asked, n_learnt = max(1, int(_STEP * len(q))), 0, 0
+    while True:
+        if sure.mean() >= aim:
+            if n_learnt == n_asked:
+                return n_asked * votes.n_items / len(q)
+        elif n_asked > _MOST * len(q):
+            return float("inf")
+        else:
+            items = np.argpartition(sure, n_step - 1)[:n_step]
+            who = rng.choice(votes.n_annotators, size=n_step, p=activity / activity.sum())
+            said = (rng.random((n_step, 1)) > drawn[who, truth[items]].cumsum(axis=1)[:, :-1]).sum(axis=1)
+            learner.tell(items, who, said)
+            sure[items] = q[items].max(axis=1)
+            n_asked += n_step
+        if sure.mean() >= aim or n_asked - n_learnt > _LEARN * n_asked:
+            learner.learn()
+            sure, n_learnt = q.max(axis=1), n_asked
+
+
+def _part_of(result: Result, rng: np.random.Generator) -> Integers:
+    """Items to simulate: all, or every so many in the order of their certainty, so that parts differ little."""
+    n_items = result.votes.n_items
+    if n_items <= _SIMULATED:
+        return np.arange(n_items)
+    order = np.argsort(result.posterior.max(axis=1), kind="stable")
+    return np.asarray(order[((np.arange(_SIMULATED) + rng.random()) * n_items / _SIMULATED).astype(np.int64)])
+
+
+class _Learner:
+    """Counts and posteriors of some items, which grow by simulated votes."""
+
+    def __init__(self, result: Result, chosen: Integers) -> None:
+        votes = result.votes
+        place = np.full(votes.n_items, -1)
+        place[chosen] = np.arange(len(chosen))
+        inside = place[votes.item] >= 0
+        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight.astype(float)
+        self._votes: list[Columns] = [(place[votes.item][inside], votes.annotator[inside], votes.label[inside], weight[inside])]
+        # What a part learns, the whole learns so many times.
+        self._times = votes.n_items / max(len(chosen), 1)
+        self._bayesian = result.annotators.concentration() is not None
+        self.q = result.posterior[chosen].copy()
+        self._log_mean = _log_mean(result.concentration, self._bayesian)
+        item, who, said, weight = self._votes[0]
+        self._fixed = result.concentration - self._times * self._counts(item, who, said, weight)
+        self._base = np.log(np.maximum(self.q, _FLOOR)) - self._evidence(item, who, said, weight)
+
+    def tell(self, item: Integers, who: Integers, said: Integers) -> None:
+        """New votes on different items, weighed with what is known."""
+        self._votes.append((item, who, said, np.ones(len(item))))
+        scores = np.log(np.maximum(self.q[item], 1e-300)) + self._log_mean[who, :, said]
+        self.q[item] = _normalised(scores)
+
+    def learn(self) -> None:
+        """Weigh all votes anew, after what they say of the annotators."""
+        item, who, said, weight = (np.concatenate(column) for column in zip(*self._votes, strict=True))
+        self._votes = [(item, who, said, weight)]
+        for _ in range(_ROUNDS):
+            self._log_mean = _log_mean(self._fixed + self._times * self._counts(*self._votes[0]), self._bayesian)
+            self.q[:] = _normalised(self._base + self._evidence(*self._votes[0]))
+
+    def _counts(self, item: NDArray[Any], who: NDArray[Any], said: NDArray[Any], weight: NDArray[Any]) -> Floats:
+        """Expected answers of every annotator, [A, K, L]."""
+        n_annotators, n_classes, n_labels = self._log_mean.shape
+        cell = who.astype(np.int64) * n_labels + said
+        columns = [
+            np.bincount(cell, weights=weight * self.q[item, k], minlength=n_annotators * n_labels) for k in range(n_classes)
+        ]
+        return np.asarray(np.stack(columns, axis=1), float).reshape(n_annotators, n_labels, n_classes).transpose(0, 2, 1)
+
+    def _evidence(self, item: NDArray[Any], who: NDArray[Any], said: NDArray[Any], weight: NDArray[Any]) -> Floats:
+        """Log-likelihood of the votes on every item, [M, K]."""
+        terms = weight[:, None] * self._log_mean[who, :, said]
+        columns = [np.bincount(item, weights=terms[:, k], minlength=len(self.q)) for k in range(self.q.shape[1])]
+        return np.asarray(np.stack(columns, axis=1), float)
+
+
+def _log_mean(concentration: Floats, bayesian: bool) -> Floats:
+    counts = np.maximum(concentration, _FLOOR)
+    if bayesian:
+        return expected_log(counts, axis=2)
+    return np.asarray(np.log(counts / counts.sum(axis=2, keepdims=True)))
+
+
+def _normalised(scores: Floats) -> Floats:
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

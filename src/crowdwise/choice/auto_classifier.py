@@ -1,0 +1,205 @@
+"""Automatic choice of a classifier: by how well it foretells the votes on items that it has not seen.
+
+score      mean over the votes on held-out items of log sum_k f(x_n)_k T_a[k, y_e]
+f          the candidate, trained on the items of the other folds
+T          how each annotator votes, given f: counted on held-out items in the same way for every candidate
+choice     the simplest candidate within one standard error of the best (paired differences, clustered by item)
+
+Notes
+-----
+Folds are of items, not of votes as in `auto`: a classifier is wanted for rows that nobody has voted on. Gold labels of
+held-out items count as one more vote each, by somebody who is never wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.aggregate.base import _generator
+from crowdwise.aggregate.cost import check_tables
+from crowdwise.aggregate.settings import check_settings, setting
+from crowdwise.annotations import Annotations
+from crowdwise.choice.classifiers import Candidate, check_methods
+from crowdwise.choice.decision import Decision, decide, fall_back
+from crowdwise.choice.guards import standing
+from crowdwise.choice.scoring import Terms
+from crowdwise.choice.selection import Row
+from crowdwise.choice.trial import Budget, try_all
+from crowdwise.learn.align import aligned_votes
+from crowdwise.learn.base import CrowdClassifier
+from crowdwise.learn.features import checked_features
+from crowdwise.learn.registry import make_classifier
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import polars as pl
+    from typing_extensions import Self
+
+    from crowdwise.engines.alternate import Progress
+
+__all__ = ["AutoClassifier"]
+
+Floats = NDArray[np.float64]
+
+# Items below which a classifier trained on some of them says little about one trained on all.
+_FEWEST_ITEMS = 200
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AutoClassifier(CrowdClassifier):
+    """The classifier that foretells votes on held-out items best, or a simpler one that is about as good.
+
+    `estimator_` is the chosen classifier, trained on everything; this one answers as it does. `reason_` says in one line
+    why it was chosen, `choice_` holds the comparison.
+
+    Examples
+    --------
+    >>> from crowdwise.datasets import crowd_digits
+    >>> X, votes, truth = crowd_digits()
+    >>> model = AutoClassifier(methods="two-stage,raykar").fit(X[:300], votes[:300])
+    >>> bool(model.score(X[300:], truth[300:]) > 0.8)
+    True
+    """
+
+    methods: Any = setting(
+        None, "Candidates by name, simplest first, as a list or between commas; by default a fast and diverse few.", free=True
+    )
+    folds: int = setting(5, "Parts into which items are dealt; each is foretold by fits to the others.", low=2, whole=True)
+    seconds: float = setting(
+        120.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
+    )
+    standard_errors: float = setting(
+        1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
+    )
+    random_state: int | None = setting(0, "Seed of the folds and of the candidates.", free=True)
+
+    name: ClassVar[str] = "auto-classifier"
+    _accepts_images: ClassVar[bool] = True
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None) -> Self:
+        """Choose and fit; see `CrowdClassifier.fit` for the arguments."""
+        check_settings(self)
+        candidates = check_methods(self.methods)
+        seed = int(_generator(self.random_state).integers(2**31))
+        features = checked_features(self, X, fitting=True, images=True)
+        votes = aligned_votes(features, y, items, gold)
+        check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
+        self._decision = self._decided(features, votes, candidates, seed)
+        chosen = next(candidate for candidate in candidates if candidate.label == self._decision.chosen)
+        self.estimator_ = self._made(chosen).fit(X, y, items=items, gold=gold, progress=progress)
+        self.model_, self.classes_ = self.estimator_.model_, self.estimator_.classes_
+        self.result_ = replace(self.estimator_.result_, method=f"{self.name}: {chosen.label}")
+        return self
+
+    def _decided(self, features: Any, votes: Annotations, candidates: tuple[Candidate, ...], seed: int) -> Decision:
+        rows = [_row(candidate, features) for candidate in candidates]
+        tried = [row.method for row in rows if row.eligible]
+        found = standing(votes)
+        voted = np.flatnonzero(votes.votes_per_item > 0)
+        reasons = found.reasons if not found.comparable else ()
+        if len(voted) < _FEWEST_ITEMS:
+            reasons = (f"only {len(voted):,} items have votes, and {_FEWEST_ITEMS} are needed",)
+        if not hasattr(features, "shape"):
+            reasons = ("features in this form cannot be cut into folds",)
+        if reasons or len(tried) < 2:
+            return fall_back((tried or [candidates[0].label])[0], rows, reasons or ("there is one candidate",))
+        return self._compared(features, votes, {c.label: c for c in candidates}, rows, tried, seed)
+
+    def _compared(
+        self,
+        features: Any,
+        votes: Annotations,
+        candidates: dict[str, Candidate],
+        rows: list[Row],
+        tried: list[str],
+        seed: int,
+    ) -> Decision:
+        fold = _item_folds(votes, self.folds, seed)
+        known = np.flatnonzero((fold >= 0) & (votes.gold >= 0)) if votes.gold is not None else np.empty(0, np.int64)
+        index = np.arange(votes.n_votes) if votes.weight is None else np.flatnonzero(votes.weight > 0)
+        terms = Terms(votes, index, known, fold[votes.item[index]], fold[known])
+
+        def told(label: str, number: int) -> Floats:
+            inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            model = self._made(candidates[label]).fit(features[inside], votes[inside])
+            place = np.zeros(votes.n_items, np.int64)
+            place[outside] = np.arange(len(outside))
+            return np.asarray(model.predict_proba(features[outside])[place[terms.item[terms.fold == number]]])
+
+        try_all(rows, told, terms, Budget(self.seconds))
+        if not any(row.eligible for row in rows):
+            return fall_back(tried[0], rows, ("no candidate could be measured",))
+        return decide(rows, terms, standard_errors=self.standard_errors)
+
+    def _made(self, candidate: Candidate) -> CrowdClassifier:
+        """A candidate with its settings and this estimator's seed."""
+        made = make_classifier(candidate.method, **candidate.settings)
+        if "random_state" in made.get_params(deep=False):
+            made.set_params(random_state=self.random_state)
+        return made
+
+    # -- using a fit ---------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any, votes: Any = None) -> Floats:
+        """As the chosen classifier does."""
+        return self._estimator().predict_proba(X, votes)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """As the chosen classifier does."""
+        return self._estimator().score(X, y, sample_weight)
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the chosen classifier into `folder`; `crowdwise.load` reads it back as what it is."""
+        self._estimator().save(folder)
+
+    def _estimator(self) -> CrowdClassifier:
+        self._fitted()
+        return self.estimator_
+
+    # -- what was chosen -----------------------------------------------------------------------
+
+    @property
+    def chosen_(self) -> str:
+        """Name of the chosen classifier, with settings that are not its defaults."""
+        return self._decided_before().chosen
+
+    @property
+    def reason_(self) -> str:
+        """Why it was chosen, in one line."""
+        return self._decided_before().reason
+
+    @property
+    def choice_(self) -> pl.DataFrame:
+        """One row per candidate: method, score, difference from the best, its standard error, seconds, note."""
+        return self._decided_before().table
+
+    def _decided_before(self) -> Decision:
+        self._fitted()
+        return self._decision
+
+
+def _row(candidate: Candidate, features: Any) -> Row:
+    """A candidate that is still to be tried, or why it is not."""
+    if len(getattr(features, "shape", ())) != 2 and not candidate.network:
+        return Row(candidate.label, note="left out: for tables only", eligible=False)
+    if candidate.network and find_spec("torch") is None:
+        return Row(candidate.label, note="left out: it needs torch", eligible=False)
+    return Row(candidate.label, candidate.rank)
+
+
+def _item_folds(votes: Annotations, folds: int, seed: int) -> NDArray[np.int64]:
+    """Fold of every item with votes or gold, [N]; -1 for the others, which every fit may see."""
+    used = votes.votes_per_item > 0
+    if votes.gold is not None:
+        used |= votes.gold >= 0
+    fold = np.full(votes.n_items, -1)
+    fold[used] = np.random.default_rng(seed).permutation(int(used.sum())) % folds
+    return fold

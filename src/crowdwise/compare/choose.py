@@ -1,0 +1,71 @@
+"""Which methods take part, built with their settings before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from crowdwise.aggregate.settings import check_settings
+from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
+from crowdwise.learn.registry import ALL_METHODS, CLASSIFIERS, make
+
+__all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]
+
+ALL = "all"
+# One of every common kind, each of which fits thousands of votes in less than a second.
+DEFAULT_METHODS = ("majority", "wawa", "dawid-skene", "one-coin", "glad", "mace", "bayes-gc")
+# Beside them where there are features.
+DEFAULT_CLASSIFIERS = ("two-stage", "raykar", "ccem")
+
+
+def chosen(methods: Sequence[str] | str | None, settings: Mapping[str, Any], n_classes: int, features: bool) -> list[str]:
+    """The methods to run, in registry order; every name given anywhere must be known.
+
+    Parameters
+    ----------
+    methods
+        Names; "all"; or None for `DEFAULT_METHODS` and, with features, `DEFAULT_CLASSIFIERS`.
+    features : bool
+        Whether there are any, without which classifiers cannot take part.
+    """
+    suited = [name for name, method in ALL_METHODS.items() if method.suits(n_classes) and (features or name not in CLASSIFIERS)]
+    if methods is None:
+        # A network that is not installed is no part of what people get without asking.
+        extra = [name for name in DEFAULT_CLASSIFIERS if "torch" not in CLASSIFIERS[name].needs or find_spec("torch")]
+        asked = [name for name in suited if name in (*DEFAULT_METHODS, *extra)]
+    elif isinstance(methods, str):
+        asked = suited if methods == ALL else [methods]
+    else:
+        asked = suited if list(methods) == [ALL] else list(methods)
+    for name in (*asked, *settings):
+        if name not in ALL_METHODS:
+            known = [ALL, *ALL_METHODS]
+            raise SettingError(f"no method {name!r}{did_you_mean(name, known)} (there are {', '.join(ALL_METHODS)})")
+        if name in CLASSIFIERS and not features:
+            raise SettingError(f"{name} learns from features too: give them with --features FILE, or features=... in Python")
+    return [name for name in ALL_METHODS if name in asked]
+
+
+def build(name: str, settings: Mapping[str, Any], random_state: int | None) -> Any:
+    """The estimator, checked; or the text of what must be installed first, which is a row of the table."""
+    try:
+        estimator = make(name)
+    except MissingExtraError as problem:
+        return str(problem)
+    known = estimator.get_params(deep=False)
+    if "random_state" in known:
+        estimator.set_params(random_state=random_state)
+    for setting in settings:
+        # Settings of a part, such as classifier__C, are checked by the part.
+        if "__" not in setting and setting not in known:
+            hint = did_you_mean(setting, list(known))
+            raise SettingError(f"{name} has no setting {setting!r}{hint} (it has {', '.join(known)})")
+    try:
+        estimator.set_params(**settings)
+    except SettingError:
+        raise
+    except ValueError as problem:
+        raise SettingError(f"{name}: {problem}") from problem
+    check_settings(estimator)
+    return estimator

@@ -1,0 +1,111 @@
+"""What more votes would buy: simulated campaigns to a few targets, by `crowdwise.active.planning`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crowdwise.active.planning import Plan, plan
+from crowdwise.report.charts import WIDTH
+from crowdwise.report.markup import caption, fill, percent, stroke, svg, table, whole
+from crowdwise.report.review import unit_of
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+__all__ = ["budget", "plans_of"]
+
+_LADDER = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
+_STEPS = 3
+# Confidences that exceed the accuracy by less say nothing about a plan.
+_NOTABLE = 0.02
+# Campaigns to simulate: nineteen make an interval of 90 %; large sets spread little and cost much.
+_REPEATS, _FEW_REPEATS, _LARGE = 19, 7, 100_000
+
+
+def plans_of(result: Result) -> list[Plan]:
+    """Plans for the next few targets above what is expected now; none where nothing can be said."""
+    votes = result.votes
+    if unit_of(result) == "share" or not votes.n_items or not votes.n_votes or votes.n_classes < 2:
+        return []
+    now = float(result.posterior.max(axis=1).mean())
+    # A step that takes away less than a quarter of the errors is none.
+    targets = [target for target in _LADDER if 1 - target < 0.75 * (1 - now)][:_STEPS]
+    repeats = _REPEATS if votes.n_votes <= _LARGE else _FEW_REPEATS
+    return [plan(result, target, repeats=repeats) for target in targets]
+
+
+def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
+    """Return what the next targets cost, as a picture and a table.
+
+    Parameters
+    ----------
+    price : float, optional
+        Of one vote.
+    gap : float
+        By how much confidences exceed the accuracy on known classes.
+    """
+    plans = plans_of(result)
+    if not plans:
+        why = (
+            "This method counts votes and has no model that could foretell them; fit a model, such as the default, to plan."
+            if unit_of(result) == "share"
+            else "Nothing is left to buy by the model&rsquo;s own account."
+        )
+        return f"<p>{why}</p>"
+    n_items = result.votes.n_items
+    rows = []
+    for one in plans:
+        if one.out_of_reach == 1:
+            rows.append((percent(one.target), "out of reach", "", "", ""))
+            continue
+        end = f"to {whole(one.high)}" if one.high < float("inf") else "and more"
+        cost = "" if price is None else f"{one.votes * price:,.2f}".replace(",", "\u202f")
+        rows.append((percent(one.target), whole(one.votes), f"{one.votes / n_items:.2f}", f"{whole(one.low)} {end}", cost))
+    columns = ["Expected right labels", "More votes", "Per item", "Interval of the simulations", "Cost"]
+    width = 5 if price is not None else 4
+    numbers = table("What the next steps cost", columns[:width], [row[:width] for row in rows], numeric=range(1, width))
+    note = (
+        f"Now {percent(plans[0].now)} are expected to be right, after {whole(result.votes.n_votes)} votes. New votes go to the "
+        "least certain items, from annotators like those of before. The estimate believes the model: where confidences are too "
+        "high, it asks for too few votes."
+    )
+    if gap > _NOTABLE:
+        note += f" <strong>Here they are: by {percent(gap)} on the known classes, so more votes will be needed.</strong>"
+    if any(one.out_of_reach > 0 for one in plans):
+        note += " Out of reach: not even fifty more votes per item got there in some or all simulations."
+    figure = f'<figure class="card narrow">{_picture(plans)}</figure>' if any(one.out_of_reach < 1 for one in plans) else ""
+    return f'<p>{note}</p><div class="pair">{figure}<div>{numbers}</div></div>'
+
+
+def _picture(plans: list[Plan]) -> str:
+    """Expected share of right labels against more votes."""
+    left, top, width, height = 64.0, 50.0, WIDTH - 64.0 - 90.0, 220.0
+    reached = [one for one in plans if one.out_of_reach < 1]
+    most = max(one.high if one.high < float("inf") else one.votes for one in reached)
+    points = [(0.0, plans[0].now), *((one.votes, one.target) for one in reached)]
+    bottom = max(min(share for _, share in points) - 0.15 * (points[-1][1] - points[0][1]), 0)
+    span = max(points[-1][1] - bottom, 1e-9) * 1.05
+
+    def place(votes: float, share: float) -> tuple[float, float]:
+        return left + width * votes / max(most, 1), top + height * (1 - (share - bottom) / span)
+
+    parts = [caption("What more votes buy", 16, 26, extra=' font-size="16" font-weight="600"')]
+    for votes, share in points:
+        x, y = place(votes, share)
+        parts.append(f'<path d="M{left} {y:.1f}h{width}" {stroke("rule")}/>')
+        parts.append(caption(percent(share), left - 8, y + 4, paint="muted", anchor="end", extra=' font-size="12"'))
+    line = "L".join("{:.1f} {:.1f}".format(*place(*point)) for point in points)
+    parts.append(f'<path d="M{line}" stroke-width="2" {stroke("good")}/>')
+    for one in reached:
+        x, y = place(one.votes, one.target)
+        low, high = (place(min(end, most), one.target)[0] for end in (one.low, one.high))
+        parts.append(
+            f'<path d="M{low:.1f} {y:.1f}H{high:.1f}m0 -4v8M{low:.1f} {y - 4:.1f}v8" stroke-width="1.5" {stroke("good")}/>'
+        )
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" {fill("good")}/>')
+        parts.append(caption(f"+{whole(one.votes)}", max(high, x) + 8, y + 4, paint="muted", extra=' font-size="12"'))
+    parts.append(f'<circle cx="{left:.1f}" cy="{place(*points[0])[1]:.1f}" r="5" {fill("ink")}/>')
+    parts.append(f'<path d="M{left} {top + height}h{width}" {stroke("muted")}/>')
+    parts.append(caption("now", left, top + height + 18, paint="muted", anchor="middle"))
+    parts.append(caption("more votes &rarr;", left + width, top + height + 18, paint="muted", anchor="end"))
+    return svg(WIDTH, top + height + 32, "Expected share of right labels against the number of further votes", parts)

@@ -1,0 +1,120 @@
+"""`write_report`: the page that a project lead reads in five minutes, and searches for an hour.
+
+One file without a network: pictures are SVG, tables are HTML that a script of some two hundred lines makes searchable.
+Only what is shown is written into it, at most two thousand items and two thousand annotators, so that a campaign of any
+size makes a page of some hundred kilobytes to two megabytes. The same arguments make the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.io.atomic import replacing
+from crowdwise.report import sections as parts
+from crowdwise.report.blocks import document
+from crowdwise.report.budget import budget
+from crowdwise.report.markup import plain
+from crowdwise.report.network import network
+from crowdwise.report.people import people_data
+from crowdwise.report.review import items_data, why_of
+from crowdwise.report.sheet import REPORT_STYLE
+from crowdwise.report.trust import trust
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+__all__ = ["report_page", "write_report"]
+
+
+def write_report(
+    fitted: Any,
+    path: str | PathLike[str],
+    *,
+    truth: Any = None,
+    title: str | None = None,
+    time: Any = None,
+    price: float | None = None,
+    fdr: float = 0.05,
+    made: Mapping[str, str] | None = None,
+) -> None:
+    """Write the report of a fit as one HTML file, whole or not at all.
+
+    Parameters
+    ----------
+    fitted : Result or fitted estimator
+        An estimator that chose its method (it has `choice_`) has the choice shown.
+    path : path
+        The file to create or replace.
+    truth : mapping, frame, Series or sequence, optional
+        True labels of all or some items, which the fit was not told, in any shape that ``fit(votes, gold)`` takes.
+    title : str, optional
+        Heading of the page.
+    time : [E] or frame, optional
+        When votes were given: tests who changed along it (see `crowdwise.robust.drift`).
+    price : float, optional
+        Of one vote; adds costs to the plan.
+    fdr : float
+        Expected share of wrong flags among the flags of each detector.
+    made : mapping, optional
+        Lines for "How it was computed", such as the command and the date.
+    """
+    markup = report_page(fitted, truth=truth, title=title, time=time, price=price, fdr=fdr, made=made)
+    with replacing(path) as temporary:
+        temporary.write_text(markup, encoding="utf-8", newline="\n")
+
+
+def report_page(
+    fitted: Any,
+    *,
+    truth: Any = None,
+    title: str | None = None,
+    time: Any = None,
+    price: float | None = None,
+    fdr: float = 0.05,
+    made: Mapping[str, str] | None = None,
+) -> str:
+    """Return the report as text; see `write_report`."""
+    result: Result = getattr(fitted, "result_", fitted)
+    facts = parts.facts_of(result, truth, time, fdr)
+    why = why_of(result, facts.doubt.least_certain)
+    heading = plain(title or "Labels from votes: what to trust", 200)
+    # Order of the page: what it is, what to do, whom to trust, what it rests on.
+    sections = [
+        ("short", "In short", parts.in_short(facts)),
+        ("data", "What the data are", parts.data_section(facts)),
+        ("choice", "What was chosen, and why", parts.choice_section(fitted, facts)),
+        ("labels", "The labels", parts.labels_section(facts)),
+        ("review", "Items to review first", parts.review_section(facts, why)),
+        ("annotators", "Annotators", parts.annotators_section(facts)),
+        ("alike", "Who answers alike", network(result, facts.crowd, facts.people)),
+        ("trust", "Can the confidences be trusted?", trust(result, facts.truth, facts.people)),
+        ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts))),
+        ("computed", "How it was computed", parts.computed_section(result, made or {})),
+    ]
+    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in sections)
+    body = "\n".join(f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{words}</h2>{inside}</section>'
+                     for name, words, inside in sections)  # fmt: skip
+    data = {"items": items_data(result, facts.doubt, why), "people": people_data(result, facts.crowd, facts.people)}
+    page = (
+        f'<a class="skip" href="#short">Skip to the content</a>\n<main>\n<header><h1>{heading}</h1>'
+        f'<nav aria-label="Contents"><ol>{links}</ol></nav></header>\n{body}\n</main>'
+    )
+    return document(heading, REPORT_STYLE, page, data=_json(data), script=_script())
+
+
+def _json(data: Any) -> str:
+    """Return JSON that no HTML parser can leave: `<` would begin a tag or end the script."""
+    written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return written
+
+
+@cache
+def _script() -> str:
+    return files("crowdwise.report").joinpath("tables.js").read_text(encoding="utf-8")

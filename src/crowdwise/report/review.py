@@ -1,0 +1,161 @@
+"""Items to review first: their votes, and how much each moved the label.
+
+The contributions are those of `crowdwise.explain`, computed for all shown items at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.priors.rows import RowPrior
+from crowdwise.report.doubt import Doubt, reason, runner_up
+from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+__all__ = ["Why", "items_data", "why_of", "why_picture"]
+
+Floats = NDArray[np.float64]
+
+# What is written into the page: rows, votes of one row, and characters of all of them together.
+MOST_ITEMS, MOST_VOTES, MOST_CHARACTERS = 2000, 40, 1_200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Why:
+    """Contributions to the label of an item against the class `against`; votes are positions among the votes."""
+
+    item: int
+    against: int
+    prior: float
+    votes: NDArray[np.int64]
+    contribution: Floats
+
+    @property
+    def total(self) -> float:
+        """What they add up to."""
+        return self.prior + float(self.contribution.sum())
+
+
+def why_of(result: Result, items: NDArray[np.int64]) -> list[Why]:
+    """Decompose the labels of some items; empty with a single class, where nothing is to be explained."""
+    votes = result.votes
+    if votes.n_classes < 2:
+        return []
+    index = [np.arange(votes.item_ptr[n], votes.item_ptr[n + 1]) for n in items.tolist()]
+    everything = np.concatenate(index) if index else np.empty(0, np.int64)
+    evidence = result.annotators.log_lik(votes, everything) if len(everything) else np.zeros((0, votes.n_classes))
+    shares = unit_of(result) == "share"
+    log_prior = np.zeros((1, votes.n_classes)) if shares else result.prior.log_prob()
+    found, start = [], 0
+    for n, own in zip(items.tolist(), index, strict=True):
+        part = evidence[start : start + len(own)]
+        start += len(own)
+        # Shares are of votes only; the class prior decides nothing but items without (weighted) votes.
+        prior = log_prior[n if len(log_prior) > 1 else 0]
+        if shares and not part.any():
+            prior = result.class_prior
+        label = int(result.codes[n])
+        others = (prior + part.sum(axis=0)).copy()
+        others[label] = -np.inf
+        against = int(others.argmax())
+        found.append(Why(n, against, float(prior[label] - prior[against]), own, part[:, label] - part[:, against]))
+    return found
+
+
+def unit_of(result: Result) -> str:
+    """Return "log-odds", or "share" for methods that count votes."""
+    return str(getattr(result.annotators, "additive_in", "log-odds"))
+
+
+def prior_name(result: Result) -> str:
+    """Return what speaks before any vote does."""
+    return "classifier" if isinstance(result.prior, RowPrior) else "class prior"
+
+
+def items_data(result: Result, doubt: Doubt, why: list[Why]) -> dict[str, Any]:
+    """Rows of the items' table for the page's script: vocabularies once, everything else as numbers."""
+    votes, rows, used = result.votes, [], 0
+    by_item = {one.item: one for one in why}
+    people: dict[int, int] = {}
+    for n in doubt.least_certain.tolist():
+        second, share = runner_up(result, n)
+        row: list[Any] = [
+            clean(votes.items[n], 80),
+            int(result.codes[n]),
+            round(float(doubt.confidence[n]), 4),
+            second if votes.n_classes > 1 else -1,
+            round(share, 4) if votes.n_classes > 1 else 0,
+            int(votes.votes_per_item[n]),
+            reason(result, doubt, n, clean),
+        ]
+        one = by_item.get(n)
+        if one is not None:
+            # The votes that moved most, where there are too many to show.
+            order = np.argsort(-np.abs(one.contribution), kind="stable")[:MOST_VOTES]
+            row += [
+                one.against,
+                round(one.prior, 3),
+                [people.setdefault(int(a), len(people)) for a in votes.annotator[one.votes[order]]],
+                votes.label[one.votes[order]].tolist(),
+                np.round(one.contribution[order], 3).tolist(),
+                round(one.total, 3),
+            ]
+        rows.append(row)
+        used += len(row[0]) + 60 + 14 * (len(row[9]) if len(row) > 9 else 0)
+        if len(rows) >= MOST_ITEMS or used > MOST_CHARACTERS:
+            break
+    return {
+        "rows": rows,
+        "classes": [clean(name, 40) for name in votes.classes],
+        "people": [clean(votes.annotators[a], 40) for a in people],
+        "unit": unit_of(result),
+        "prior": prior_name(result),
+        "total": votes.n_items,
+    }
+
+
+def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> str:
+    """Bars to the right speak for the label, bars to the left for the runner-up; they add up to the total."""
+    votes, label = result.votes, result.votes.classes[result.codes[one.item]]
+    left, width, top, row = 150.0, 250.0, 78.0, 22.0
+    order = np.argsort(-np.abs(one.contribution), kind="stable")
+    lines: list[tuple[Any, Any, float]] = [(prior_name(result), "", one.prior)]
+    lines += [(votes.annotators[votes.annotator[e]], votes.classes[votes.label[e]], v) for e, v in _few(one, order[:most])]
+    if len(order) > most:
+        rest = one.contribution[order[most:]]
+        lines.append((f"{len(rest)} more votes", "", float(rest.sum())))
+    largest = max(max(abs(value) for _, _, value in lines), 1e-9)
+    middle = left + 92 + width / 2
+    against = plain(votes.classes[one.against], 20)
+    parts = [
+        short(votes.items[one.item], 16, 24, 48, anchor="start", extra=' font-size="15" font-weight="600"'),
+        caption(f"{plain(label, 20)} ({percent(confidence)}) against {against}, in {unit_of(result)}", 16, 46, paint="muted"),
+        f'<path d="M{middle} {top - 14}V{top + row * (len(lines) + 1)}" {stroke("rule")}/>',
+        caption(f"&larr; {against}", middle - 8, top - 14, paint="muted", anchor="end", extra=' font-size="11"'),
+        caption(f"{plain(label, 20)} &rarr;", middle + 8, top - 14, paint="muted", extra=' font-size="11"'),
+    ]
+    for i, (source, said, value) in enumerate([*lines, ("total", "", one.total)]):
+        y = top + row * i
+        bold = ' font-weight="600"' if source == "total" else ""
+        parts.append(short(source, left - 8, y + 13, 19, extra=bold))
+        parts.append(short(said, left, y + 13, 11, paint="muted", anchor="start"))
+        if i < len(lines):
+            bar = (width / 2 - 44) * abs(value) / largest
+            parts.append(rect(middle - (bar if value < 0 else 0), y + 3, max(bar, 0.5), 13, "good" if value >= 0 else "bad"))
+        side = (width / 2 - 44) * abs(value) / largest if i < len(lines) else 0
+        x, anchor = (middle + side + 5, "start") if value >= 0 else (middle - side - 5, "end")
+        parts.append(caption(f"{value:+.2f}", x, y + 14, paint="muted", anchor=anchor, extra=f' font-size="11"{bold}'))
+    height = top + row * (len(lines) + 1) + 8
+    return svg(
+        500, height, f"Why {plain(votes.items[one.item], 40)} is called {plain(label, 40)}: contributions of its votes", parts
+    )
+
+
+def _few(one: Why, order: NDArray[Any]) -> list[tuple[int, float]]:
+    return list(zip(one.votes[order].tolist(), one.contribution[order].tolist(), strict=True))

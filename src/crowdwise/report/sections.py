@@ -1,0 +1,212 @@
+"""The sections of the report that are more text than picture; the others have modules of their own."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from crowdwise import __version__
+from crowdwise.aggregate.majority import MajorityVote
+from crowdwise.agreement import summary
+from crowdwise.gold import encode_gold
+from crowdwise.metrics import accuracy
+from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
+from crowdwise.report.counts import counts_of, counts_picture, counts_table
+from crowdwise.report.doubt import Doubt, doubt_of, least_certain_table
+from crowdwise.report.findings import findings
+from crowdwise.report.markup import counted, percent, plain, table, text, whole
+from crowdwise.report.people import MOST_PEOPLE, People, matrices, people_of
+from crowdwise.report.review import MOST_ITEMS, Why, why_picture
+from crowdwise.robust.standing import Crowd, crowd_of
+
+if TYPE_CHECKING:
+    from crowdwise.result import Result
+
+__all__ = [
+    "Facts",
+    "annotators_section",
+    "choice_section",
+    "computed_section",
+    "data_section",
+    "facts_of",
+    "gap_of",
+    "in_short",
+    "labels_section",
+    "review_section",
+]
+
+# Items explained by a picture each.
+_CARDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What several sections need, computed once."""
+
+    result: Result
+    data: dict[str, Any]
+    crowd: Crowd
+    doubt: Doubt
+    people: People
+    truth: NDArray[np.int16] | None
+    told: int
+
+
+def facts_of(result: Result, truth: Any, time: Any, fdr: float) -> Facts:
+    """Compute once what several sections need; classes given to the fit are no known ones."""
+    codes, told = None, 0
+    if truth is not None:
+        codes = encode_gold(result.votes, truth)
+        if result.votes.gold is not None:
+            given = result.votes.gold >= 0
+            told = int((given & (codes >= 0)).sum())
+            codes = np.where(given, -1, codes).astype(np.int16)
+    doubt = doubt_of(result, MOST_ITEMS)
+    people = people_of(result, fdr=fdr, time=time)
+    return Facts(result, summary(result.votes), crowd_of(result), doubt, people, codes, told)
+
+
+def in_short(facts: Facts) -> str:
+    """Return what is certain, and what deserves a second look."""
+    notes = findings(facts.result, facts.data, facts.crowd, facts.doubt)
+    n_open = int(facts.doubt.counts.sum())
+    sure = n_open - facts.doubt.n_unsure
+    share = percent(sure / n_open) if n_open else "none"
+    first = f"<p><strong>{counted(sure, 'label')}</strong> of {whole(n_open)} ({share}) are certain: 95&nbsp;% and more.</p>"
+    if facts.truth is not None and (known := int((facts.truth >= 0).sum())):
+        right = accuracy(facts.result.posterior, facts.truth)
+        first += (
+            f"<p>On {counted(known, 'item')} of known class, <strong>{percent(right)}</strong> of the labels are right.</p>"
+        )
+    look = "".join(f"<li>{note}</li>" for note in notes) or "<li>Nothing stands out.</li>"
+    return first + f'<h3>Worth a second look</h3><ul class="look{"" if notes else " calm"}">{look}</ul>'
+
+
+def data_section(facts: Facts) -> str:
+    """Return sizes, spread of votes and agreement."""
+    spread, people = facts.data["votes_per_item"], facts.data["votes_per_annotator"]
+    words = ""
+    if spread and people:
+        words = (
+            f"<p>Votes per item: {_span(spread)}. Votes per annotator: {_span(people)}; half of them gave "
+            f"{whole(people['median'])} or fewer.</p>"
+        )
+    return tiles(facts.result, facts.data, facts.doubt) + words
+
+
+def _span(spread: dict[str, Any]) -> str:
+    low, high = whole(spread["min"]), whole(spread["max"])
+    return low if low == high else f"{low} to {high}"
+
+
+def gap_of(facts: Facts) -> float:
+    """By how much confidences exceed the accuracy on known classes; 0 without any."""
+    if facts.truth is None or not (facts.truth >= 0).any():
+        return 0.0
+    return float(facts.doubt.confidence[facts.truth >= 0].mean()) - accuracy(facts.result.posterior, facts.truth)
+
+
+def choice_section(fitted: Any, facts: Facts) -> str:
+    """Return the method and, where it was chosen, why."""
+    result = facts.result
+    choice = getattr(fitted, "choice_", None)
+    parts = [lead(result)]
+    if choice is None:
+        parts.append(
+            "<p>The method was given, not chosen by the data. <code>crowdwise compare</code> measures the others on the same "
+            "votes.</p>"
+        )
+    else:
+        parts.append(_choice_table(choice, getattr(fitted, "reason_", "")))
+    if result.votes.n_items and result.votes.n_classes > 1:
+        majority = MajorityVote().fit(result.votes).result_
+        differ = int((majority.codes != result.codes).sum())
+        parts.append(
+            f"<p>Compared with a plain majority vote, <strong>{counted(differ, 'label')}</strong> "
+            f"({percent(differ / result.votes.n_items)}) came out differently.</p>"
+        )
+    return "".join(parts)
+
+
+def _choice_table(choice: pl.DataFrame, reason: str) -> str:
+    """The choice in its own words, and the candidates."""
+    numeric = [i for i, dtype in enumerate(choice.dtypes) if dtype.is_numeric()]
+    rows = [tuple(_cell(value) for value in row) for row in choice.head(50).rows()]
+    considered = table("Methods that were considered", [plain(name) for name in choice.columns], rows, numeric=numeric)
+    note = "The score is the mean log-probability of held-out votes, without any true label: higher is better."
+    return (f"<p>{plain(reason, 600)}.</p>" if reason else "") + considered + f'<p class="note">{note}</p>'
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return "&ndash;"
+    return f"{value:.4g}" if isinstance(value, float) else text(value, 120)
+
+
+def labels_section(facts: Facts) -> str:
+    """Return labels by class with their uncertainty, confidences and confusions."""
+    counts = counts_of(facts.result)
+    note = "The interval says how many items of a class there really are, as far as the confidences can be believed."
+    figure = f'<figure class="card narrow">{counts_picture(facts.result, counts)}</figure>'
+    return (
+        f'<div class="pair">{figure}<div>{counts_table(facts.result, counts)}<p class="note">{note}</p></div></div>'
+        + item_figures(facts.result, facts.doubt, shares=False)
+    )
+
+
+def review_section(facts: Facts, why: list[Why]) -> str:
+    """Return the least certain items with their explanations."""
+    result, doubt = facts.result, facts.doubt
+    shown = len(doubt.least_certain)
+    rest = result.votes.n_items - shown
+    words = "<p>The least certain labels, with what each vote contributed to them."
+    if rest > 0:
+        words += (
+            f" The table holds the first {whole(shown)} of {whole(result.votes.n_items)} items; all of them are in the file "
+            "that <code>--labels labels.csv</code> or <code>crowdwise aggregate</code> writes."
+        )
+    cards = "".join(
+        f'<figure class="card">{why_picture(result, one, float(doubt.confidence[one.item]))}</figure>' for one in why[:_CARDS]
+    )
+    return f'{words}</p><div class="pair">{cards}</div><div id="items-table">{least_certain_table(result, doubt, 15)}</div>'
+
+
+def annotators_section(facts: Facts) -> str:
+    """Return the ranking and the confusion matrices."""
+    hidden = max(len(facts.crowd.order) - MOST_PEOPLE, 0)
+    note = f"<p>{whole(hidden)} more are in the file that <code>crowdwise annotators</code> writes.</p>" if hidden else ""
+    matrix = matrices(facts.result, facts.crowd, facts.people) if facts.result.votes.n_classes > 1 else ""
+    return (
+        annotators_figures(facts.result, facts.crowd)
+        + f'<div id="people-table">{annotators_table(facts.result, facts.crowd, 50)}</div>{note}'
+        + (f"<h3>What they confuse</h3>{matrix}" if matrix else "")
+    )
+
+
+def computed_section(result: Result, made: Mapping[str, str]) -> str:
+    """Return what it takes to repeat the run."""
+    rows = [(plain(name), f"<code>{plain(value, 400)}</code>") for name, value in made.items()]
+    rows += [
+        ("Method", text(result.method)),
+        ("Seed", "none" if result.seed is None else str(int(result.seed))),
+        ("Iterations", f"{whole(result.n_iter)}, {'converged' if result.converged else 'not converged'}"),
+        ("Versions", ", ".join(_versions())),
+    ]
+    return table("The run", ("What", "Value"), rows) + settings_table(result)
+
+
+def _versions() -> list[str]:
+    found = [f"crowdwise {__version__}", f"Python {platform.python_version()}"]
+    for name in ("numpy", "scipy", "polars"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return found

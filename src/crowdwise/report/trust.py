@@ -1,0 +1,173 @@
+"""Can the confidences be trusted: against known classes where there are any, else against votes that were held out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.active.stopping import expected_accuracy
+from crowdwise.aggregate.registry import METHODS, make
+from crowdwise.calibration.curves import Reliability, reliability
+from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
+from crowdwise.heldout import deal
+from crowdwise.metrics import accuracy, bootstrap_interval
+from crowdwise.report.charts import WIDTH
+from crowdwise.report.findings import truth_table
+from crowdwise.report.markup import caption, counted, fill, percent, stroke, svg, table, whole
+from crowdwise.report.review import unit_of
+
+if TYPE_CHECKING:
+    from crowdwise.aggregate.base import Aggregator
+    from crowdwise.report.people import People
+    from crowdwise.result import Result
+
+__all__ = ["reliability_picture", "trust"]
+
+Codes = NDArray[np.integer]
+
+# Held-out votes cost a second fit; beyond this many votes that is worth asking for, not taking.
+_MOST_VOTES = 1_000_000
+# Fewer known classes than this say little about a share.
+_FEWEST = 20
+
+
+def trust(result: Result, truth: Codes | None, people: People) -> str:
+    """Return what is known of the calibration, with the pictures that show it."""
+    parts = [_own_words(result)]
+    if truth is not None and (truth >= 0).any():
+        parts += [_against_truth(result, truth), truth_table(result, truth)]
+    else:
+        parts.append(
+            "<p>No true labels were given, so it is not known how often labels of 90&nbsp;% are right. Some gold labels, "
+            "a hundred drawn at random, would show it: <code>--truth gold.csv</code>.</p>"
+        )
+        parts.append(_against_votes(result))
+    groups = people.reports.get("group")
+    if groups is not None and len(groups.codes):
+        parts.append(
+            f"<p><strong>{counted(len(groups.codes), 'annotator')}</strong> share errors with others (see above). Where their "
+            "votes decide, confidences are too high.</p>"
+        )
+    return "".join(parts)
+
+
+def _own_words(result: Result) -> str:
+    mean, low, high = expected_accuracy(result)
+    if np.isnan(mean):
+        return ""
+    if unit_of(result) == "share":
+        return (
+            "<p>This method counts votes: its confidence is the share of the votes for a label, not a probability that the "
+            "label is right.</p>"
+        )
+    return (
+        f"<p>The model itself expects <strong>{percent(mean)}</strong> of the labels to be right (95&nbsp;% interval "
+        f"{percent(low)} to {percent(high)}, if the model is right).</p>"
+    )
+
+
+def _against_truth(result: Result, truth: Codes) -> str:
+    n_known = int((truth >= 0).sum())
+    # The measures of a few thousand items are known well enough; resampling more would only take longer.
+    some = truth if n_known <= 5000 else np.where(np.cumsum(truth >= 0) <= 5000, truth, -1)
+    bins = reliability(result.posterior, some, n_bins=10 if n_known >= 200 else 5, n_resamples=200)
+    span = bootstrap_interval(accuracy, result.posterior, some, n_resamples=200)
+    right, surest = accuracy(result.posterior, truth), float(result.confidence[truth >= 0].mean())
+    words = f"Mean confidence {percent(surest)}, right {percent(right)}"
+    verdict = _verdict(surest, *span)
+    rows = [
+        ("Right labels", percent(right), f"{percent(span[0])} to {percent(span[1])}"),
+        ("Mean confidence", percent(surest), ""),
+        ("Calibration error", f"{bins.ece:.3f}", "{:.3f} to {:.3f}".format(*bins.ece_interval)),
+    ]
+    few = f" Only {n_known} classes are known: this is a first impression." if n_known < _FEWEST else ""
+    picture = reliability_picture(bins, "Are the labels as right as they claim?", "confidence of the label", "right labels")
+    figure = f'<figure class="card narrow">{picture}<figcaption>{words}: the model is {verdict}.{few}</figcaption></figure>'
+    numbers = table(
+        f"On {counted(n_known, 'item')} of known class", ("Measure", "Value", "95 % interval"), rows, numeric=(1, 2)
+    )
+    return f'<div class="pair">{figure}<div>{numbers}</div></div>'
+
+
+def _against_votes(result: Result) -> str:
+    """Fit to four fifths of the votes and foretell the others: a test of the model that needs no truth."""
+    votes = result.votes
+    own, _, chosen = result.method.partition(": ")
+    if (chosen or own) not in METHODS or result.history is not None or votes.n_votes > _MOST_VOTES or votes.n_classes < 2:
+        return ""
+    # What a choice chose is fitted as the choice does: with its defaults, and these two.
+    settings = {name: result.settings[name] for name in ("class_prior", "random_state")} if chosen else result.settings
+    fold = deal(votes, 5)
+    index = np.flatnonzero(fold == 0)
+    if len(index) < _FEWEST:
+        return ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdwiseWarning)
+        try:
+            rest = _made(chosen or own, settings).fit(votes._take_votes(fold != 0)).result_
+        except CrowdwiseError:
+            return ""
+    index = index[rest.votes.votes_per_annotator[votes.annotator[index]] > 0]
+    foretold = np.einsum("ek,ekl->el", rest.posterior[votes.item[index]], rest.confusion[votes.annotator[index]])
+    # The bootstrap is for the calibration error, which is not asked for here.
+    bins = reliability(foretold, votes.label[index].astype(np.int64), n_bins=10, n_resamples=1)
+    right, claimed = bins.mean_accuracy, bins.mean_confidence
+    title = "Does the model foretell votes it has not seen?"
+    picture = reliability_picture(bins, title, "probability foretold", "votes as foretold")
+    margin = float(2 * np.sqrt(right * (1 - right) / len(index)))
+    words = (
+        f"{counted(len(index), 'vote')} were held out and foretold from the others: right {percent(right)}, claimed "
+        f"{percent(claimed)}. The model is {_verdict(claimed, right - margin, right + margin)}. This tests the model of "
+        "annotators, not the labels themselves."
+    )
+    return f'<figure class="card narrow">{picture}<figcaption>{words}</figcaption></figure>'
+
+
+def _made(name: str, settings: dict[str, Any]) -> Aggregator:
+    known = make(name).get_params()
+    return make(name, **{key: value for key, value in settings.items() if key in known})
+
+
+def _verdict(claimed: float, low: float, high: float) -> str:
+    return "too sure" if claimed > high else "not sure enough" if claimed < low else "about as sure as it should be"
+
+
+def reliability_picture(bins: Reliability, title: str, across: str, up: str) -> str:
+    """Share of right answers against confidence, with intervals; on the diagonal both are equal."""
+    left, top, size = 64.0, 50.0, 320.0
+    low = min(float(bins.confidence.min(initial=1)), float(bins.low.min(initial=1)))
+    start = max(np.floor(low * 10) / 10, 0.0)
+    start = min(start, 0.9)
+    scale = size / (1 - start)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return left + (x - start) * scale, top + size - (y - start) * scale
+
+    parts = [caption(title, 16, 26, extra=' font-size="16" font-weight="600"')]
+    step = 0.1 if start >= 0.5 else 0.25 if start == 0 else 0.2
+    for tick in np.arange(np.ceil(start / step - 1e-9) * step, 1.0001, step).tolist():
+        x, y = place(tick, tick)
+        parts.append(f'<path d="M{left} {y:.1f}h{size}M{x:.1f} {top}v{size}" {stroke("rule")}/>')
+        parts.append(caption(f"{100 * tick:.0f} %", left - 8, y + 4, paint="muted", anchor="end"))
+        parts.append(caption(f"{100 * tick:.0f} %", x, top + size + 18, paint="muted", anchor="middle"))
+    (x, y), (u, v) = place(start, start), place(1, 1)
+    parts.append(f'<path d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}" stroke-dasharray="4 3" {stroke("ink")}/>')
+    largest = float(max(bins.n_items.max(initial=0), 1))
+    for b, count in enumerate(bins.n_items.tolist()):
+        x, y = place(float(bins.confidence[b]), float(bins.accuracy[b]))
+        top_y, bottom_y = place(0, float(bins.high[b]))[1], place(0, float(bins.low[b]))[1]
+        claimed, right = percent(float(bins.confidence[b])), percent(float(bins.accuracy[b]))
+        tip = f"<title>claimed {claimed}, right {right}: {whole(count)}</title>"
+        whisker = f"M{x:.1f} {top_y:.1f}V{bottom_y:.1f}m-4 0h8M{x - 4:.1f} {top_y:.1f}h8"
+        bar = f'<path d="{whisker}" stroke-width="1.5" {stroke("good")}/>'
+        mark = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 + 4 * np.sqrt(count / largest):.1f}" {fill("good")}/>'
+        parts.append(f"<g>{tip}{bar}{mark}</g>")
+    parts.append(caption(f"{across} &rarr;", left + size, top + size + 40, paint="muted", anchor="end"))
+    parts.append(caption(f"&uarr; {up}", left, top - 8, paint="muted"))
+    parts.append(caption("below the dashed line: too sure", left, top + size + 60, paint="muted"))
+    return svg(
+        max(left + size + 24, WIDTH - 60), top + size + 74, f"{title} {len(bins.n_items)} bins with 95 % intervals", parts
+    )

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.cli.conftest import Run
+
+
+def test_a_page_from_votes(run: Run, folder: Path) -> None:
+    told = run(
+        "report", "votes.csv", "--truth", "truth.csv", "-o", "r.html", "--method", "dawid-skene", "--title", "Cats & dogs"
+    )
+    assert "wrote r.html" in told.stderr
+    page = (folder / "r.html").read_text()
+    assert "<h1>Cats &amp; dogs</h1>" in page
+    command = "crowdwise report votes.csv -o r.html --truth truth.csv --title &#x27;Cats &amp; dogs&#x27; --method dawid-skene"
+    assert command in page
+    # The file can be told from another: its digest, as sha256sum prints it.
+    assert "votes.csv (SHA-256 " in page
+    assert "On <strong>" not in page
+    assert "On 4 items of known class" in page
+
+
+def test_a_page_from_a_saved_model(run: Run, folder: Path) -> None:
+    run("aggregate", "votes.csv", "--method", "one-coin", "--save", "model", "-o", "l.csv", "-q")
+    assert run("report", "model", "-q").stderr == ""
+    assert "one-coin" in (folder / "report.html").read_text()
+
+
+def test_formulas_in_the_labels_file_are_disarmed(run: Run, folder: Path) -> None:
+    (folder / "evil.csv").write_text("item,annotator,label\n=cmd(),x,=1+1\n=cmd(),y,=1+1\nb,x,cat\nb,y,cat\n")
+    run("report", "evil.csv", "-o", "r.html", "--labels", "labels.csv", "--method", "majority", "-q")
+    assert pl.read_csv(folder / "labels.csv").rows()[0][:2] == ("'=cmd()", "'=1+1")
+    assert "=cmd()" in (folder / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-o", "r.txt"], "a page ends in .html"),
+        (["-o", "no/r.html"], "does not exist"),
+        (["--price", "-1"], "--price must be 0 or more"),
+        (["--fdr", "2"], "fdr must lie"),
+        (["--labels", "votes.csv"], "is also the input"),
+        (["--labels", "l.xyz"], "cannot write"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_any_work(run: Run, folder: Path, options: list[str], said: str) -> None:
+    assert said in run("report", "votes.csv", *options, code=2).stderr
+    assert not (folder / "report.html").exists()
