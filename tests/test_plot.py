@@ -3,6 +3,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,13 @@ def test_more_votes_make_the_curve_rise() -> None:
     ax = learning_curve({"majority": frame})
     assert ax.lines[0].get_xdata().tolist() == [120, 600]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["majority"]
+
+
+def test_names_of_curves_are_no_formulas_and_none_is_lost() -> None:
+    frame = pl.DataFrame({"n_votes": [1, 2], "accuracy": [0.5, 0.6]})
+    ax = learning_curve({r"$\x$": frame, "_hidden": frame})
+    ax.figure.savefig(BytesIO())
+    assert [text.get_text().strip() for text in ax.get_legend().get_texts()] == [r"\$\x\$", "_hidden"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.annotations import Annotations
 from crowdwise.choice.auto import Auto
 from crowdwise.choice.candidates import CANDIDATES
+from crowdwise.choice.decision import decide
+from crowdwise.choice.selection import Row
 from crowdwise.errors import NotFittedError, SettingError
 
 
@@ -89,6 +92,15 @@ def test_the_richest_methods_need_enough_votes_of_each_annotator() -> None:
     assert "at most 6 votes" in notes["dawid-skene"]
     assert notes["confusion-vector"] == ""
     assert "at most 6 votes" in model.reason_
+
+
+def test_methods_that_were_tried_and_left_out_are_not_said_to_be_untried() -> None:
+    tried = [Row("majority", log_prob=np.full(4, -0.5)), Row("mace", 1, log_prob=np.full(4, -0.6))]
+    tried[1].give_up("left out")
+    terms = SimpleNamespace(item=np.arange(4), n_classes=2)
+    assert decide(tried, terms, standard_errors=1).reason == "majority, the only method left of those that were tried"  # type: ignore[arg-type]
+    untried = [tried[0], Row("mace", 1, eligible=False)]
+    assert decide(untried, terms, standard_errors=1).reason == "majority, the only method that could be tried"  # type: ignore[arg-type]
 
 
 def test_no_time_leaves_the_first_candidate_and_names_the_others() -> None:

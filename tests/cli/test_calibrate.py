@@ -121,6 +121,13 @@ def test_review_with_truth_states_the_error_and_its_interval(run: Run, crowd: Pa
     assert [row["item"] for row in facts["decisions"]] == frame["item"].to_list()
 
 
+def test_review_of_items_that_are_all_known_has_nothing_to_decide(run: Run, crowd: Path) -> None:
+    done = run("review", "crowd.csv", "--truth", "all.csv", "--sets", "-o", "decisions.csv")
+    assert "nothing to decide" in done.stderr
+    assert "add true labels" not in done.stderr
+    assert "label sets" not in done.stderr
+
+
 def test_review_says_how_many_true_labels_are_lacking(run: Run, crowd: Path) -> None:
     done = run("review", "crowd.csv", "--error", "0.01", "--truth", "some.csv", "-o", "decisions.csv")
     assert "at least 299 surest items" in done.stderr

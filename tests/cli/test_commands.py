@@ -8,6 +8,7 @@ import pytest
 from tests.cli.conftest import Run
 
 from crowdwise.aggregate.registry import METHODS
+from crowdwise.cli.text import number
 from crowdwise.learn.registry import ALL_METHODS
 
 
@@ -120,3 +121,22 @@ def test_demo(run: Run, folder: Path) -> None:
     again = run("aggregate", "out/votes.csv", "-o", "labels.csv")
     assert again.stdout == ""
     assert (folder / "labels.csv").read_bytes() == (folder / "out" / "labels.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("aggregate", "(auto)"),
+        ("plan", "(dawid-skene)"),
+        ("annotators", "(dawid-skene)"),
+        ("suggest", "(dawid-skene; ccem with features)"),
+        ("simulate-campaign", "(dawid-skene; ccem with features)"),
+    ],
+)
+def test_help_names_the_method_that_a_command_runs_by_default(run: Run, command: str, said: str) -> None:
+    shown = " ".join(run(command, "--help", env={"COLUMNS": "250"}).stdout.replace("│", " ").split())
+    assert f"[default: {said}]" in shown
+
+
+def test_what_is_left_of_a_difference_of_equal_numbers_is_nothing() -> None:
+    assert [number(value) for value in (5.6e-17, 0.0, 2e-9, 0.25)] == ["0", "0", "2e-09", "0.25"]

@@ -28,6 +28,22 @@ def test_a_page_from_a_saved_model(run: Run, folder: Path) -> None:
     assert "one-coin" in (folder / "report.html").read_text()
 
 
+def test_a_page_that_cannot_be_written_is_named_and_the_old_one_stays(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "r.html").write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    said = run("report", "votes.csv", "-o", "r.html", "--method", "majority", code=1).stderr
+    assert "r.html: cannot be written (No space left on device)" in said
+    assert ".tmp" not in said
+    assert (folder / "r.html").read_text() == "old"
+    assert not list(folder.glob(".*tmp*"))
+
+
 def test_formulas_in_the_labels_file_are_disarmed(run: Run, folder: Path) -> None:
     (folder / "evil.csv").write_text("item,annotator,label\n=cmd(),x,=1+1\n=cmd(),y,=1+1\nb,x,cat\nb,y,cat\n")
     run("report", "evil.csv", "-o", "r.html", "--labels", "labels.csv", "--method", "majority", "-q")

@@ -199,3 +199,12 @@ def test_classifiers_are_measured_by_the_labels_they_recover() -> None:
     assert table["log_loss"][1] == pytest.approx(log_loss(posterior, campaign.truth))
     # Features tell the class nearly by themselves here, so they help to foretell votes.
     assert table["held_out"][1] > table["held_out"][0]
+
+
+def test_a_single_known_item_gives_no_interval() -> None:
+    campaign = demo()
+    item = next(iter(campaign.gold))
+    found = comparison(campaign.votes, {item: campaign.gold[item]}, ["majority", "dawid-skene"], folds=2, n_resamples=20)
+    assert found.table["accuracy"].null_count() == 0
+    assert found.intervals["measure"].unique().to_list() == ["held_out"]
+    assert found.wide()["log_loss_difference_low"].null_count() == 2

@@ -23,7 +23,10 @@ from crowdwise.errors import DataWarning, InputError
 from crowdwise.report import write_report
 from crowdwise.report.counts import counts_of
 from crowdwise.report.full import report_page
+from crowdwise.report.people import People, matrices
 from crowdwise.report.review import why_of
+from crowdwise.robust.standing import crowd_of
+from crowdwise.simulate import simulate
 
 SECTIONS = ["short", "data", "choice", "labels", "review", "annotators", "alike", "trust", "budget", "computed"]
 
@@ -249,3 +252,13 @@ def test_same_fit_same_bytes_and_a_failure_leaves_the_old_page(tmp_path: Path) -
     with pytest.raises(InputError):
         write_report(result, tmp_path / "a.html", truth=["cat"])
     assert (tmp_path / "a.html").read_bytes() == before
+
+
+def test_matrices_of_many_classes_are_few() -> None:
+    votes = simulate(n_items=60, n_annotators=12, n_classes=60, votes_per_item=4, random_state=0).votes
+    result = make("dawid-skene").fit(votes).result_
+    people = People({}, pl.DataFrame({"annotator": votes.annotators.tolist(), "flags": [""] * votes.n_annotators}), ())
+    drawn = matrices(result, crowd_of(result), people)
+    assert drawn.count("<figure") == 3
+    assert "3 annotators of 12 are shown" in drawn
+    assert len(drawn) < 1_500_000

@@ -211,8 +211,8 @@ def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Monke
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(InputError, match="no space left"):
         write_page(result, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

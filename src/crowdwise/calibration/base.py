@@ -55,5 +55,7 @@ def known_of(probability: ArrayLike, truth: Any, least: int = 2) -> tuple[Floats
     """Probabilities and classes of the items whose class is known, checked: [M, K] and [M]."""
     q_mk, z_m = _known(probability, truth)
     if len(z_m) < least:
-        raise InputError(f"the class of {len(z_m)} items is known; calibration needs at least {least}: add true labels")
+        raise InputError(
+            f"the class of {len(z_m)} item{'s' * (len(z_m) != 1)} is known; calibration needs at least {least}: add true labels"
+        )
     return q_mk, z_m

@@ -112,7 +112,7 @@ def temperature_by_votes(
     if not (fold_e >= 0).any():
         raise InputError(
             "no vote can be held out: no item has votes of two annotators who are independent of each other; "
-            "collect more votes per item, calibrate with true labels, or do not calibrate (how='none')"
+            "collect more votes per item, calibrate with true labels, or do not calibrate (how='none' or --how none)"
         )
     parts = []
     for number in range(folds):

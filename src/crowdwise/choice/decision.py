@@ -96,7 +96,8 @@ def decide(
         return Decision("stack", f"a stack of {shares}{limits}", weights, table)
     name = rows[chosen].method
     if len(measured) == 1:
-        reason = f"{name}, the only method that could be tried"
+        others = any(row.log_prob is not None and not row.eligible for row in rows)
+        reason = f"{name}, the only method {'left of those that were tried' if others else 'that could be tried'}"
     elif chosen != best:
         mean, error = paired(_terms(rows[best]), _terms(rows[chosen]), cluster)
         reason = (

@@ -105,7 +105,8 @@ def _carried_by_annotators(annotator: NDArray[Any], votes: Annotations) -> tuple
     given = np.bincount(annotator, minlength=votes.n_annotators)[annotator]
     # Half of the votes come from annotators with at least so many.
     typical = float(np.median(given))
-    said = f"half of the votes come from annotators with at most {typical:.0f} votes, on {votes.n_classes} classes"
+    noun = "vote" if round(typical) == 1 else "votes"
+    said = f"half of the votes come from annotators with at most {typical:.0f} {noun}, on {votes.n_classes} classes"
     if typical < _FEWEST_PER_ANNOTATOR:
         return 0, said
     for level in (3, 2):

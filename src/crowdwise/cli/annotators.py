@@ -12,11 +12,11 @@ from crowdwise.cli.options import (
     DropSpammers,
     FalseDiscovery,
     Json,
-    MethodOptions,
     Output,
     Quiet,
     ReadOptions,
     SpreadsheetSafe,
+    SteadyMethodOptions,
     VotesOrSaved,
 )
 from crowdwise.errors import SettingError
@@ -36,7 +36,7 @@ EXAMPLES = (
 def run(
     votes: VotesOrSaved,
     read: ReadOptions,
-    method: MethodOptions,
+    method: SteadyMethodOptions,
     output: Output = None,
     time: Annotated[
         str | None, typer.Option("--time", metavar="COLUMN", help="Column of the votes' times: tests who changed along them.")

@@ -215,7 +215,7 @@ def result_of(
     """Open a saved result, or fit to votes."""
     if path == STDIN or not is_saved(path):
         return fit(path, read, options, quiet, default)
-    if options != MethodOptions() or read != ReadOptions():
+    if options != type(options)() or read != ReadOptions():
         raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
     from crowdwise.result import Result
 

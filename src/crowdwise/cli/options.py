@@ -10,6 +10,7 @@ import typer
 
 __all__ = [
     "FLAG",
+    "CampaignMethodOptions",
     "DropSpammers",
     "FalseDiscovery",
     "FeatureOptions",
@@ -19,6 +20,7 @@ __all__ = [
     "Quiet",
     "ReadOptions",
     "SpreadsheetSafe",
+    "SteadyMethodOptions",
     "VotesOrSaved",
     "VotesPath",
 ]
@@ -112,6 +114,27 @@ class MethodOptions:
             "--history",
             metavar="FILE",
             help="Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a saved folder.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteadyMethodOptions(MethodOptions):
+    """The same, for commands whose method does not depend on how many votes there are yet."""
+
+    method: Annotated[
+        str | None, _method("--method", "-m", metavar="NAME", help="See crowdwise methods.", show_default="dawid-skene")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignMethodOptions(MethodOptions):
+    """The same, for campaigns, with features or without."""
+
+    method: Annotated[
+        str | None,
+        _method(
+            "--method", "-m", metavar="NAME", help="See crowdwise methods.", show_default="dawid-skene; ccem with features"
         ),
     ] = None
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, MethodOptions, Quiet, ReadOptions, VotesOrSaved
+from crowdwise.cli.options import Json, Quiet, ReadOptions, SteadyMethodOptions, VotesOrSaved
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
 
@@ -14,7 +14,7 @@ EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
 def run(
     votes: VotesOrSaved,
     read: ReadOptions,
-    method: MethodOptions,
+    method: SteadyMethodOptions,
     target: Annotated[float, typer.Option("--target", metavar="SHARE", help="Share of right labels to expect.")] = 0.95,
     repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Campaigns to simulate.")] = 20,
     as_json: Json = False,

@@ -105,10 +105,13 @@ def _tell(decisions: Decisions, error: float, risk: float) -> None:
                 f"expected error of the accepted: {number(found.expected)} by the posterior's own account, which does not know "
                 "of errors that all annotators share; some true labels (--truth FILE) would show"
             )
+    elif total == 0:
+        say("every item has a true label, so that there is nothing to decide")
     elif found.interval is None:
+        verb = "is" if decisions.n_known == 1 else "are"
         say(
             f"nothing is accepted: it takes at least {least_known(error, risk)} surest items with a true label, nearly all "
-            f"right, to show an error within {number(error)}; {decisions.n_known:,} are known: "
+            f"right, to show an error within {number(error)}; {decisions.n_known:,} {verb} known: "
             "add true labels, or allow a larger --error or --risk"
         )
     else:
@@ -118,5 +121,5 @@ def _tell(decisions: Decisions, error: float, risk: float) -> None:
             f"{number(found.n_wrong / found.n_checked)} (95% interval {number(low)} to {number(high)}); "
             f"within {number(error)} with probability {number(1 - risk)}"
         )
-    if decisions.sets is not None:
-        say(f"label sets: {number(decisions.mean_set_size) or 'no'} labels on average, {decisions.sets_account}")
+    if decisions.sets is not None and total:
+        say(f"label sets: {number(decisions.mean_set_size)} labels on average, {decisions.sets_account}")

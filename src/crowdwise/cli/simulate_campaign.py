@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from crowdwise.cli.campaign_options import MaybeFeatures, learns
-from crowdwise.cli.options import FLAG, Json, MethodOptions, Quiet, ReadOptions
+from crowdwise.cli.options import FLAG, CampaignMethodOptions, Json, Quiet, ReadOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -30,7 +30,7 @@ def _race(*names: str, **more: Any) -> Any:
 
 def run(
     read: ReadOptions,
-    method: MethodOptions,
+    method: CampaignMethodOptions,
     features: MaybeFeatures,
     votes: Annotated[
         str | None, typer.Argument(metavar="VOTES", help="Recorded votes that answer; without them the crowd is simulated.")

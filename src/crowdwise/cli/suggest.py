@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdwise.cli.campaign_options import MaybeFeatures, PoolOptions, learns
-from crowdwise.cli.options import Json, MethodOptions, Output, Quiet, ReadOptions, SpreadsheetSafe
+from crowdwise.cli.options import CampaignMethodOptions, Json, MethodOptions, Output, Quiet, ReadOptions, SpreadsheetSafe
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ EXAMPLES = (
 
 def run(
     read: ReadOptions,
-    method: MethodOptions,
+    method: CampaignMethodOptions,
     limits: PoolOptions,
     features: MaybeFeatures,
     votes: Annotated[str | None, typer.Argument(metavar="VOTES", help="The votes so far; - reads stdin.")] = None,

@@ -23,7 +23,10 @@ def number(value: Any) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, float):
-        small = value != 0 and abs(value) < 1e-3
+        if abs(value) < 1e-15:
+            # What is left of a difference of equal numbers.
+            return "0"
+        small = abs(value) < 1e-3
         if 0.99995 <= value < 1:
             return ">0.9999"
         return f"{value:.2g}" if small else f"{value:.4f}".rstrip("0").rstrip(".")

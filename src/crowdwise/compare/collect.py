@@ -124,8 +124,8 @@ class Collector:
         most: int,
         random_state: int | None,
     ) -> dict[tuple[str, str], Floats]:
-        """Resampled values, [n_resamples], by method and measure."""
-        if not measures:
+        """Resampled values, [n_resamples], by method and measure; none of a single item, whose resamples are all equal."""
+        if not measures or n_items < 2:
             return {}
         drawn = bootstrap(list(measures.values()), n_items, n_resamples_for(n_items, most), random_state)
         return {(method, name): drawn[:, m, k] for m, method in enumerate(measures) for k, name in enumerate(names)}

@@ -14,7 +14,7 @@ from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, Settin
 from crowdwise.gold import encode_gold
 from crowdwise.learn.registry import make
 from crowdwise.metrics import accuracy
-from crowdwise.plot.axes import axes_of
+from crowdwise.plot.axes import axes_of, label_of
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -82,7 +82,9 @@ def learning_curve(curves: Mapping[str, Any] | Any, *, x: str = "n_votes", y: st
         if absent:
             raise InputError(f"the curve {name!r} has no column {absent[0]!r}; it has {', '.join(frame.columns)}")
         frame = frame.sort(x)
-        (line,) = ax.plot(frame[x].to_numpy(), frame[y].to_numpy(), marker="o", markersize=4, label=name or None)
+        # Of a label that begins with an underscore there is nothing in a legend.
+        label = " " * str(name).startswith("_") + label_of(name, 60) if name else None
+        (line,) = ax.plot(frame[x].to_numpy(), frame[y].to_numpy(), marker="o", markersize=4, label=label)
         if {"low", "high"} <= set(frame.columns):
             band = (frame[x].to_numpy(), frame["low"].to_numpy(), frame["high"].to_numpy())
             ax.fill_between(*band, color=line.get_color(), alpha=0.2, linewidth=0)

@@ -14,7 +14,7 @@ from importlib.resources import files
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import open_replacing
 from crowdwise.report import sections as parts
 from crowdwise.report.blocks import document
 from crowdwise.report.budget import budget
@@ -64,8 +64,8 @@ def write_report(
         Lines for "How it was computed", such as the command and the date.
     """
     markup = report_page(fitted, truth=truth, title=title, time=time, price=price, fdr=fdr, made=made)
-    with replacing(path) as temporary:
-        temporary.write_text(markup, encoding="utf-8", newline="\n")
+    with open_replacing(path) as file:
+        file.write(markup.encode())
 
 
 def report_page(

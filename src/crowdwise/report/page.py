@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.agreement import summary
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import annotators_figures, annotators_table, document, item_figures, lead, settings_table, tiles
 from crowdwise.report.doubt import doubt_of, least_certain_table
 from crowdwise.report.findings import findings, truth_table
@@ -39,8 +39,8 @@ def write_page(result: Result, path: str | PathLike[str], *, truth: Any = None, 
         Heading of the page.
     """
     markup = page(result, truth=truth, title=title)
-    with replacing(path) as temporary:
-        temporary.write_text(markup, encoding="utf-8", newline="\n")
+    with open_replacing(path) as file:
+        file.write(markup.encode())
 
 
 def page(result: Result, *, truth: Any = None, title: str | None = None) -> str:

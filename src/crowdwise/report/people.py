@@ -28,7 +28,7 @@ MOST_PEOPLE, MOST_MATRICES, FIRST_MATRICES = 2000, 32, 8
 _MOST_PAIRS = 4_000_000
 # Of the search for colluders: a few seconds.
 _MOST_WORK = 3_000_000
-_MOST_NUMBERS, _MOST_NAMES = 4, 8
+_MOST_NUMBERS, _MOST_NAMES, _MOST_CELLS = 4, 8, 13_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +114,11 @@ def matrices(result: Result, crowd: Crowd, people: People) -> str:
     """Confusion matrices of the flagged and of those with most votes, a small picture each."""
     votes = result.votes
     flagged = set(people.table.filter(~pl.col("flags").is_in(["", "unknown"]))["annotator"].to_list())
-    odd = [a for a in crowd.order.tolist() if votes.annotators[a] in flagged][: MOST_MATRICES // 2]
+    # A hundred classes make ten thousand cells, half a megabyte, each.
+    most = min(MOST_MATRICES, max(2, _MOST_CELLS // max(votes.n_classes, 1) ** 2))
+    odd = [a for a in crowd.order.tolist() if votes.annotators[a] in flagged][: most // 2]
     busy = [a for a in np.argsort(-votes.votes_per_annotator, kind="stable").tolist() if votes.votes_per_annotator[a]]
-    chosen = odd + [a for a in busy if a not in set(odd)][: MOST_MATRICES - len(odd)]
+    chosen = odd + [a for a in busy if a not in set(odd)][: most - len(odd)]
     low, high = result.confusion_interval()
     figures = [f'<figure class="card">{_matrix(result, a, low[a], high[a], odd=a in set(odd))}</figure>' for a in chosen]
     some = "" if len(chosen) == len(crowd.order) else f" {counted(len(chosen), 'annotator')} of {len(crowd.order)} are shown."
