@@ -98,7 +98,8 @@ def test_methods_that_were_tried_and_left_out_are_not_said_to_be_untried() -> No
     tried = [Row("majority", log_prob=np.full(4, -0.5)), Row("mace", 1, log_prob=np.full(4, -0.6))]
     tried[1].give_up("left out")
     terms = SimpleNamespace(item=np.arange(4), n_classes=2)
-    assert decide(tried, terms, standard_errors=1).reason == "majority, the only method left of those that were tried"  # type: ignore[arg-type]
+    said = decide(tried, terms, standard_errors=1).reason  # type: ignore[arg-type]
+    assert said == "majority, the only method left of those that were tried (tried and left out: mace)"
     untried = [tried[0], Row("mace", 1, eligible=False)]
     assert decide(untried, terms, standard_errors=1).reason == "majority, the only method that could be tried"  # type: ignore[arg-type]
 

@@ -72,7 +72,7 @@ def test_items_without_votes_or_gold_are_in_every_fit() -> None:
 
 def test_small_data_take_the_simplest_without_a_comparison() -> None:
     model = AutoClassifier().fit(FEATURES[:90], VOTES[:90])
-    assert model.chosen_ == "two-stage, majority"
+    assert model.chosen_ == "two-stage (aggregator=majority)"
     assert "are needed" in model.reason_
 
 

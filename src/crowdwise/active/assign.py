@@ -47,7 +47,7 @@ class Assignments:
         return len(self.item)
 
     def frame(self) -> pl.DataFrame:
-        """A row per question, best first."""
+        """A row per question, best first; those that explore come last and have no score."""
         import polars as pl
 
         votes = self.state.votes
@@ -55,7 +55,7 @@ class Assignments:
             {
                 "item": series_of(votes.items)[self.item],
                 "annotator": series_of(votes.annotators)[self.annotator],
-                "score": self.score,
+                "score": pl.Series(self.score, dtype=pl.Float64).fill_nan(None),
                 "cost": self.cost,
             }
         )
@@ -189,7 +189,9 @@ class _Taken:
         """The policy's questions first, then those asked for the sake of honesty."""
         order = np.r_[np.arange(self.explored, len(self.item)), np.arange(self.explored)].astype(np.int64)
         item, annotator = np.array(self.item, np.int64)[order], np.array(self.annotator, np.int64)[order]
-        return Assignments(item, annotator, np.array(self.score)[order], self.state.pool.cost[annotator], self.state)
+        # What was drawn at random has no score that could be compared.
+        score = np.array([np.nan] * self.explored + self.score[self.explored :])[order]
+        return Assignments(item, annotator, score, self.state.pool.cost[annotator], self.state)
 
 
 def _dense(rows: Any) -> NDArray[Any]:

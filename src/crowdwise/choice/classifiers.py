@@ -28,10 +28,10 @@ class Candidate:
 
 
 CANDIDATES = (
-    Candidate("two-stage, majority", "two-stage", {"aggregator": "majority"}),
+    Candidate("two-stage (aggregator=majority)", "two-stage", {"aggregator": "majority"}),
     Candidate("two-stage", "two-stage", rank=1),
     Candidate("raykar", "raykar", rank=2),
-    Candidate("raykar, gaussian", "raykar", {"classifier": "gaussian"}, rank=2),
+    Candidate("raykar (classifier=gaussian)", "raykar", {"classifier": "gaussian"}, rank=2),
     Candidate("ccem", "ccem", rank=3),
     Candidate("geocrowdnet-f", "geocrowdnet-f", rank=3),
 )

@@ -85,6 +85,8 @@ def decide(
     chosen, best = simplest(rows, cluster, standard_errors)
     measured = [k for k, row in enumerate(rows) if row.eligible and row.log_prob is not None]
     limits = f" (richer methods left out: {'; '.join(reasons)})" if reasons else ""
+    barred = [row.method for row in rows if row.log_prob is not None and not row.eligible]
+    limits += f" (tried and left out: {', '.join(barred)})" if barred else ""
     skipped = [row.method for row in rows if row.note.startswith("skipped")]
     limits += f" (not tried for lack of time: {', '.join(skipped)})" if skipped else ""
     if stack and len(measured) > 1:

@@ -52,6 +52,7 @@ def run(
         )
         return
     print(f"expected accuracy now: {number(mean)} (95% interval {number(low)} to {number(high)})")
+    print("as far as the model's confidence can be believed: check it on some known labels with crowdwise calibrate --truth")
     if found.votes == 0:
         print(f"target {number(target)}: reached")
     elif found.out_of_reach == 1:

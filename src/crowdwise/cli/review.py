@@ -102,8 +102,9 @@ def _tell(decisions: Decisions, error: float, risk: float) -> None:
     if decisions.n_known == 0:
         if accepted:
             say(
-                f"expected error of the accepted: {number(found.expected)} by the posterior's own account, which does not know "
-                "of errors that all annotators share; some true labels (--truth FILE) would show"
+                f"expected error of the accepted: {number(found.expected)}, believed and not measured: the posterior does "
+                "not know of errors that all annotators share, and is often too hopeful; some true labels "
+                "(--truth FILE) would show"
             )
     elif total == 0:
         say("every item has a true label, so that there is nothing to decide")
