@@ -111,7 +111,7 @@ def main(n_votes: int) -> None:
         f"\n{UPDATES} updates of {ARRIVING:,} votes each on a state of {n_votes:,} simulated votes ({VOTES_PER_ITEM} per item, "
         f"{ANNOTATORS:,} annotators, {CLASSES} classes, seed 0), default settings: a fifth of the votes on new items, "
         "one in a hundred by new annotators. An update includes reading the columns and looking the ids up; the worst one "
-        "includes the doubling of arrays that were full.\n",
+        "includes copying arrays that were full.\n",
         table(header, rows),
     ]
     if n_votes == VOTES:

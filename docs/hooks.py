@@ -103,7 +103,7 @@ def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
 
 
 def _methods() -> dict[str, Any]:
-    methods: dict[str, Any] = import_module("crowdwise.learn.registry").ALL_METHODS
+    methods: dict[str, Any] = import_module("crowdwise.learn.registry").EVERY_METHOD
     return methods
 
 

@@ -55,6 +55,18 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "truth", "gold", "goldlabel", "goldstandard", "groundtruth", "truelabel", "trueclass", "target",
         "class", "label", "value", "answer",
     ),
+    # Two things side by side, and which was preferred or whether they are the same.
+    "first": ("first", "itema", "left", "a", "item1", "option1", "optiona", "responsea", "modela", "object1", "id1"),
+    "second": ("second", "itemb", "right", "b", "item2", "option2", "optionb", "responseb", "modelb", "object2", "id2"),
+    "winner": ("winner", "preferred", "preference", "chosen", "better", "outcome", "label", "answer", "choice", "vote"),
+    "same": ("same", "similar", "link", "match", "equal", "duplicate", "label", "answer", "response", "vote"),
+    # A number instead of a class.
+    "value": ("value", "score", "rating", "number", "label", "answer", "response", "vote"),
+    # Whom an item is about, and where a token stands.
+    "group": ("group", "attribute", "protected", "sensitive"),
+    "sequence": ("sequence", "sentence", "sentenceid", "document", "docid", "line"),
+    "position": ("position", "index", "tokenid", "offset"),
+    "token": ("token", "word", "text"),
 }  # fmt: skip
 
 

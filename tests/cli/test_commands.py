@@ -9,7 +9,7 @@ from tests.cli.conftest import Run
 
 from crowdwise.aggregate.registry import METHODS
 from crowdwise.cli.text import number
-from crowdwise.learn.registry import ALL_METHODS
+from crowdwise.learn.registry import EVERY_METHOD
 
 
 def test_annotators_best_first(run: Run, folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_convert_refuses(run: Run, folder: Path) -> None:
 
 def test_methods_as_json(run: Run) -> None:
     rows = json.loads(run("methods", "--json").stdout)
-    assert [row["name"] for row in rows] == list(ALL_METHODS)
+    assert [row["name"] for row in rows] == list(EVERY_METHOD)
     assert {"name", "family", "summary", "needs", "reference", "settings"} == set(rows[0])
     assert {"name", "default", "about"} <= set(rows[0]["settings"][0])
 

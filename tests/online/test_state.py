@@ -17,6 +17,7 @@ from tests.online.helpers import nothing, reopened
 from crowdwise.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.online.online_em import OnlineEM
+from crowdwise.online.state import State
 from crowdwise.online.streaming import StreamingDawidSkene
 from crowdwise.online.vocabulary import Vocabulary
 from crowdwise.result import Result
@@ -47,22 +48,24 @@ def test_the_work_of_an_update_does_not_grow_with_the_state(cls: Any) -> None:
 @both
 def test_an_update_within_the_room_moves_nothing(cls: Any) -> None:
     model = cls().fit(easy(100))
-    model.update(easy(2))  # doubles what was full
     before = model._state.arrays
     model.update(easy(5))
     after = model._state.arrays
     assert all(old is new for old, new in zip(before, after, strict=True))
 
 
-def test_room_is_doubled() -> None:
-    model = StreamingDawidSkene(sweeps=1, revisit=0).fit(nothing([0, 1]))
-    moves, last = 0, model._state.arrays.turn
-    for n in range(300):
-        model.update(Annotations.from_arrays([n], ["x"], [n % 2], classes=[0, 1]))
-        moves += model._state.arrays.turn is not last
-        last = model._state.arrays.turn
-    # 16, 32, ..., 512.
-    assert moves == 6
+def test_room_grows_by_a_share_and_one_array_at_a_time() -> None:
+    state, votes = State(np.array([0, 1])), Annotations.from_arrays([0] * 50, ["x"] * 50, [0, 1] * 25)
+    moves, together, last = 0, [], state.arrays
+    for n in range(400):
+        state.add(votes)
+        moved = [now is not then for now, then in zip(state.arrays, last, strict=True)]
+        moves, last = moves + (state.arrays.turn is not last.turn), state.arrays
+        if n > 100:
+            together.append(sum(moved))
+    # Doubled from 100 on, up to 8192; from there on longer by a sixteenth at least.
+    assert moves <= 8 + np.log(20_000 / 8192) / np.log(17 / 16) + 1
+    assert max(together) == 1
 
 
 @both
@@ -310,7 +313,7 @@ def test_a_damaged_state_is_refused(cls: Any, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "result.zip") as archive:
         members = {name: archive.read(name) for name in archive.namelist() if name.startswith("online")}
     result = Result.load(tmp_path)
-    from crowdwise.online.state import State
+
     from crowdwise.storage import npy_bytes, npy_of
 
     assert State.from_members(result, {}) is None

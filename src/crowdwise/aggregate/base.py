@@ -7,12 +7,13 @@ fitted names end in `_`) without importing scikit-learn, which would cost more t
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.aggregate.configured import Configured
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
 from crowdwise.aggregate.problem import MOMENT_STARTS, Problem, carried_posterior, positions, start_posteriors
@@ -22,7 +23,7 @@ from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import foretelling
 from crowdwise.encode import translate
 from crowdwise.engines.alternate import Fit, Progress, alternate, best_of
-from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError, did_you_mean
+from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.kernels.numerics import best_class
 from crowdwise.metrics import accuracy
 from crowdwise.priors.marginals import given_class_prior
@@ -45,7 +46,7 @@ _WARM_FROM = 100_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Aggregator(ResultViews):
+class Aggregator(Configured, ResultViews):
     """Base of the label-only methods; a method supplies `name` and `_fit`."""
 
     class_prior: Any = setting(
@@ -207,32 +208,6 @@ class Aggregator(ResultViews):
     def classes_(self) -> NDArray[Any]:
         """The classes, [K]."""
         return self._fitted().votes.classes
-
-    # -- scikit-learn's protocol ---------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings by name."""
-        known = [f.name for f in fields(self)]
-        for name, value in params.items():
-            if name not in known:
-                hint = did_you_mean(name, known)
-                raise SettingError(f"{type(self).__name__} has no setting {name!r}{hint} (it has {', '.join(known)})")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not f.default]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-    def __sklearn_tags__(self) -> Any:
-        """Only scikit-learn calls this, so importing it here costs nobody else."""
-        from sklearn.utils import Tags, TargetTags
-
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

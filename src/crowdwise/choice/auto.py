@@ -33,7 +33,7 @@ from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
-from crowdwise.choice.decision import Decision, decide, fall_back
+from crowdwise.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.choice.guards import Standing, standing
 from crowdwise.choice.scoring import HeldOut
 from crowdwise.choice.selection import Row
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    import polars as pl
     from typing_extensions import Self
 
     from crowdwise.aggregate.problem import Problem
@@ -62,7 +61,7 @@ _DOCUMENT = "choice.json"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Auto(Aggregator):
+class Auto(Chooses, Aggregator):
     """The method that foretells held-out votes best, or a simpler one that is about as good.
 
     The fit of the chosen method is what the estimator then shows; `result_.method` names it. `reason_` says in one line
@@ -139,24 +138,6 @@ class Auto(Aggregator):
         return method._fit(replace(problem, class_prior=given, rng=_generator(seed)))
 
     # -- what was chosen -----------------------------------------------------------------------
-
-    @property
-    def chosen_(self) -> str:
-        """The method whose fit this is, or "stack"."""
-        return self._decided_before().chosen
-
-    @property
-    def reason_(self) -> str:
-        """Why it was chosen, in one line."""
-        return self._decided_before().reason
-
-    @property
-    def choice_(self) -> pl.DataFrame:
-        """One row per candidate: method, score, difference from the best, its standard error, seconds, note.
-
-        The score is the mean log-probability of a held-out vote.
-        """
-        return self._decided_before().table
 
     @property
     def weights_(self) -> dict[str, float]:

@@ -25,7 +25,7 @@ from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.annotations import Annotations
 from crowdwise.choice.classifiers import Candidate, check_methods
-from crowdwise.choice.decision import Decision, decide, fall_back
+from crowdwise.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.choice.guards import standing
 from crowdwise.choice.scoring import Terms
 from crowdwise.choice.selection import Row
@@ -38,7 +38,6 @@ from crowdwise.learn.registry import make_classifier
 if TYPE_CHECKING:
     from os import PathLike
 
-    import polars as pl
     from typing_extensions import Self
 
     from crowdwise.engines.alternate import Progress
@@ -52,7 +51,7 @@ _FEWEST_ITEMS = 200
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AutoClassifier(CrowdClassifier):
+class AutoClassifier(Chooses, CrowdClassifier):
     """The classifier that foretells votes on held-out items best, or a simpler one that is about as good.
 
     `estimator_` is the chosen classifier, trained on everything; this one answers as it does. `reason_` says in one line
@@ -165,21 +164,6 @@ class AutoClassifier(CrowdClassifier):
         return self.estimator_
 
     # -- what was chosen -----------------------------------------------------------------------
-
-    @property
-    def chosen_(self) -> str:
-        """Name of the chosen classifier, with settings that are not its defaults."""
-        return self._decided_before().chosen
-
-    @property
-    def reason_(self) -> str:
-        """Why it was chosen, in one line."""
-        return self._decided_before().reason
-
-    @property
-    def choice_(self) -> pl.DataFrame:
-        """One row per candidate: method, score, difference from the best, its standard error, seconds, note."""
-        return self._decided_before().table
 
     def _decided_before(self) -> Decision:
         self._fitted()

@@ -17,7 +17,7 @@ from crowdwise.choice.selection import Row, drop_renamed, frame_of, paired, simp
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Decision", "decide", "fall_back"]
+__all__ = ["Chooses", "Decision", "decide", "fall_back"]
 
 # A method with less weight in a stack does not repay its fit.
 _SMALLEST_WEIGHT = 0.01
@@ -58,6 +58,31 @@ class Decision:
         numbers = dict.fromkeys(("score", "difference", "se", "seconds"), pl.Float64())
         table = pl.read_json(StringIO(plain["table"]), schema={"method": pl.String(), **numbers, "note": pl.String()})
         return cls(str(plain["chosen"]), str(plain["reason"]), dict(plain["weights"]), table)
+
+
+class Chooses:
+    """What an estimator shows of its choice."""
+
+    def _decided_before(self) -> Decision:
+        raise NotImplementedError
+
+    @property
+    def chosen_(self) -> str:
+        """What was chosen: a method, with settings that are not its defaults, or "stack"."""
+        return self._decided_before().chosen
+
+    @property
+    def reason_(self) -> str:
+        """Why it was chosen, in one line."""
+        return self._decided_before().reason
+
+    @property
+    def choice_(self) -> pl.DataFrame:
+        """One row per candidate: method, score, difference from the best, its standard error, seconds, note.
+
+        The score is the mean log-probability of a held-out vote.
+        """
+        return self._decided_before().table
 
 
 def fall_back(chosen: str, rows: Sequence[Row], reasons: Sequence[str]) -> Decision:

@@ -71,8 +71,8 @@ def run(
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
     from crowdwise.cli.account import rank_annotators, tell
-    from crowdwise.cli.choice import tell_choice
-    from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD
+    from crowdwise.cli.choice import check_explainable, tell_choice
+    from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD, build, fit
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
 
     outputs = {"-o": output, "--annotators": annotators, "--confusion": confusion, "--page": page}
@@ -89,7 +89,8 @@ def run(
         check_level(fdr)
     if warm_from is None:
         default = STEADY_METHOD if drop_spammers else DEFAULT_METHOD
-        estimator = _fit(votes, read, method, quiet, explain_choice, default)
+        check_explainable(build(method, default), explain_choice)
+        estimator = fit(votes, read, method, quiet, default)
     else:
         estimator = _update(warm_from, votes, read, method, quiet, explain_choice)
     result: Result = estimator.result_
@@ -125,21 +126,6 @@ def run(
     if not quiet:
         tell(result)
     tell_choice(estimator, explain_choice, quiet)
-
-
-def _fit(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool, explain_choice: bool, default: str) -> Aggregator:
-    """As `crowdwise.cli.inputs.fit`, which gives the result alone."""
-    from crowdwise.cli.choice import check_explainable
-    from crowdwise.cli.inputs import build, read_gold, read_history, read_votes
-    from crowdwise.cli.progress import iterations
-
-    estimator = build(method, default)
-    check_explainable(estimator, explain_choice)
-    given = read_votes(votes, read)
-    gold, history = read_gold(method.gold, given), read_history(method.history)
-    with iterations(estimator, quiet) as progress:
-        estimator.fit(given, gold, annotator_prior=history, progress=progress)
-    return estimator
 
 
 def _update(

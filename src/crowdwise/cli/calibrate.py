@@ -101,8 +101,7 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
     """
     from dataclasses import replace
 
-    from crowdwise.cli.inputs import STDIN, build, is_saved, read_gold, read_history, read_votes, result_of
-    from crowdwise.cli.progress import iterations
+    from crowdwise.cli.inputs import STDIN, build, fit_to, is_saved, read_gold, read_votes, result_of
 
     if path != STDIN and is_saved(path):
         result = result_of(path, read, method, quiet)
@@ -113,10 +112,7 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
     if known is None and votes.gold is not None and (votes.gold >= 0).any():
         known = [votes.classes[code] if code >= 0 else None for code in votes.gold]
     votes = replace(votes, gold=None)
-    gold, history = read_gold(method.gold, votes), read_history(method.history)
-    with iterations(estimator, quiet) as progress:
-        estimator.fit(votes, gold, annotator_prior=history, progress=progress)
-    return estimator.result_, known
+    return fit_to(votes, estimator, method, quiet).result_, known
 
 
 def check_plot(plot: Path | None, inputs: tuple[str | Path | None, ...]) -> None:

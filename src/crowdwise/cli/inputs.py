@@ -6,11 +6,13 @@ import json
 import re
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from crowdwise.cli.options import FeatureOptions, MethodOptions, ReadOptions
+from crowdwise.cli.options import FeatureOptions, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import CrowdwiseError, DataWarning, InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
 __all__ = [
     "STDIN",
     "build",
+    "build_task",
     "check_rows",
     "fit",
+    "fit_to",
+    "from_path",
     "is_saved",
     "parse_list",
     "parse_settings",
@@ -37,6 +42,8 @@ __all__ = [
     "settings_of",
     "unnamed",
 ]
+
+T = TypeVar("T")
 
 STDIN = "-"
 DEFAULT_METHOD = "auto"
@@ -56,22 +63,20 @@ def read_votes(path: str, options: ReadOptions) -> Annotations:
         name: getattr(options, name) for name in ("format", "item", "annotator", "label", "weight", "question", "predictions")
     }
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
-    if path == STDIN:
-        votes = _read_stdin(given)
-    else:
-        votes = read(path, **given)
+    votes = from_path(path, partial(read, **given))
     return votes.deduplicate() if options.deduplicate else votes
 
 
-def _read_stdin(given: dict[str, Any]) -> Annotations:
-    from crowdwise.io import read
-
+def from_path(path: str, read: Callable[[str | Path], T]) -> T:
+    """What `read` makes of a path; - is stdin, which goes through a file."""
+    if path != STDIN:
+        return read(path)
     with TemporaryDirectory(prefix="crowdwise-") as folder:
         # Without a suffix the content decides, so JSON lines and Parquet can be piped in as well.
         file = Path(folder) / "stdin"
         file.write_bytes(sys.stdin.buffer.read())
         try:
-            return read(file, **given)
+            return read(file)
         except CrowdwiseError as problem:
             raise type(problem)(str(problem).replace(str(file), "stdin")) from problem
 
@@ -192,21 +197,40 @@ def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
     return estimator
 
 
+def build_task(options: TaskOptions, family: str, default: str) -> Any:
+    """Make the chosen method for annotations that are no class votes, checked before any file is read."""
+    from crowdwise.aggregate.settings import check_settings
+    from crowdwise.learn.registry import make
+    from crowdwise.learn.tasks import TASKS
+
+    known = [name for name, method in TASKS.items() if method.family == family]
+    name = options.method or default
+    if name not in known:
+        raise SettingError(f"no method {name!r} for {family}{did_you_mean(name, known)} (there are {', '.join(known)})")
+    estimator = make(name)
+    estimator.set_params(**seeded_settings(options.set, options.seed, list(estimator.get_params())))
+    check_settings(estimator)
+    return estimator
+
+
 def unnamed(problem: SettingError) -> SettingError:
     """A setting that `auto` does not know, given without a method, with a word on whose settings can be given."""
     return SettingError(f"{problem}; no method is named, and auto chooses one by itself: name it with --method to set it up")
 
 
-def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False, default: str = DEFAULT_METHOD) -> Result:
-    """Read votes, and whatever is known beside them, and fit the chosen method."""
+def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, quiet: bool = False) -> Aggregator:
+    """Fit with whatever is known beside the votes, and show how far it is."""
     from crowdwise.cli.progress import iterations
 
-    estimator = build(options, default)
-    votes = read_votes(path, read)
     gold, history = read_gold(options.gold, votes), read_history(options.history)
     with iterations(estimator, quiet) as progress:
-        estimator.fit(votes, gold, annotator_prior=history, progress=progress)
-    return estimator.result_
+        return estimator.fit(votes, gold, annotator_prior=history, progress=progress)
+
+
+def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False, default: str = DEFAULT_METHOD) -> Aggregator:
+    """Read votes and fit the chosen method."""
+    estimator = build(options, default)
+    return fit_to(read_votes(path, read), estimator, options, quiet)
 
 
 def result_of(
@@ -214,7 +238,7 @@ def result_of(
 ) -> Result:
     """Open a saved result, or fit to votes."""
     if path == STDIN or not is_saved(path):
-        return fit(path, read, options, quiet, default)
+        return fit(path, read, options, quiet, default).result_
     if options != type(options)() or read != ReadOptions():
         raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
     from crowdwise.result import Result

@@ -19,18 +19,18 @@ def run(
     """List the methods; with a name, its settings for --set with their defaults."""
     from crowdwise.cli.display import print_rows
     from crowdwise.cli.outputs import print_json
-    from crowdwise.learn.registry import ALL_METHODS, make
+    from crowdwise.learn.registry import EVERY_METHOD, make
 
     if name is not None:
         make(name)  # refuses an unknown name and suggests a known one
-    chosen = [method for method in ALL_METHODS if name in (None, method)]
+    chosen = [method for method in EVERY_METHOD if name in (None, method)]
     if as_json:
         print_json([_document(method) for method in chosen])
     elif name is None:
         names = ["name", "family", "summary", "needs", "reference"]
-        print_rows(names, [[getattr(ALL_METHODS[method], column) for column in names] for method in chosen])
+        print_rows(names, [[getattr(EVERY_METHOD[method], column) for column in names] for method in chosen])
     else:
-        method = ALL_METHODS[name]
+        method = EVERY_METHOD[name]
         print(f"{method.name}: {method.summary} ({method.family}; needs {method.needs}). {method.reference}")
         settings = [[entry["name"], _shown(entry["default"]), entry["about"]] for entry in _document(name)["settings"]]
         print_rows(["setting", "default", "about"], settings)
@@ -39,9 +39,9 @@ def run(
 def _document(name: str) -> dict[str, Any]:
     from crowdwise.aggregate.settings import describe_settings
     from crowdwise.errors import MissingExtraError
-    from crowdwise.learn.registry import ALL_METHODS
+    from crowdwise.learn.registry import EVERY_METHOD
 
-    method = ALL_METHODS[name]
+    method = EVERY_METHOD[name]
     facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
     try:
         return facts | {"settings": describe_settings(method.cls)}

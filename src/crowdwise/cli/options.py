@@ -21,6 +21,7 @@ __all__ = [
     "ReadOptions",
     "SpreadsheetSafe",
     "SteadyMethodOptions",
+    "TaskOptions",
     "VotesOrSaved",
     "VotesPath",
 ]
@@ -137,6 +138,18 @@ class CampaignMethodOptions(MethodOptions):
             "--method", "-m", metavar="NAME", help="See crowdwise methods.", show_default="dawid-skene; ccem with features"
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """Which method to run on annotations that are no class votes."""
+
+    method: Annotated[str | None, _method("--method", "-m", metavar="NAME", help="See crowdwise methods.")] = None
+    set: Annotated[
+        list[str] | None,
+        _method("--set", metavar="NAME=VALUE", help="A setting of the method; see crowdwise methods NAME. May be repeated."),
+    ] = None
+    seed: Annotated[int | None, _method("--seed", metavar="N", help="Seed of random starts.", show_default="0")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,20 +86,14 @@ def run(
 
 def _fitted(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> Any:
     """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method."""
-    from crowdwise.cli.inputs import STDIN, build, is_saved, read_gold, read_history, read_votes, result_of
-    from crowdwise.cli.progress import iterations
+    from crowdwise.cli.inputs import STDIN, fit, is_saved, result_of
     from crowdwise.learn.loading import load
 
     if votes != STDIN and is_saved(votes):
         result = result_of(votes, read, method, quiet)
         # Of a choice, the estimator holds the reasons; of others the result holds all there is.
         return load(votes) if result.method.startswith("auto: ") else result
-    estimator = build(method)
-    data = read_votes(votes, read)
-    gold, history = read_gold(method.gold, data), read_history(method.history)
-    with iterations(estimator, quiet) as progress:
-        estimator.fit(data, gold, annotator_prior=history, progress=progress)
-    return estimator
+    return fit(votes, read, method, quiet)
 
 
 def _command(votes: str, read: ReadOptions, method: MethodOptions, given: dict[str, Any]) -> str:

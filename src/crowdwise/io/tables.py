@@ -13,7 +13,7 @@ from crowdwise.io.delimited import integers
 from crowdwise.io.export import Export, Request, column, single
 from crowdwise.io.source import Places, Source, Table
 
-__all__ = ["read_columns", "read_tidy"]
+__all__ = ["column_names", "read_columns", "read_tidy"]
 
 
 def read_tidy(source: Source, request: Request) -> Export:
@@ -28,7 +28,7 @@ def read_tidy(source: Source, request: Request) -> Export:
         raise InputError(
             f"{source.name}: a matrix of numbers without a header; if it is items x annotators, use format='answers'"
         )
-    known = pl.DataFrame(schema=dict.fromkeys(_names(source), pl.String))
+    known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
     where = Places(source.name)
     wanted = {
         "item": find_column(known, "item", request.item, where),
@@ -76,7 +76,8 @@ def read_columns(source: Source, names: list[str]) -> Table:
     return Table(pl.DataFrame({name: column(values(name), where) for name in names}), where)
 
 
-def _names(source: Source) -> list[str]:
+def column_names(source: Source) -> list[str]:
+    """Return the columns of a table, or the keys of its records."""
     if source.kind not in ("json", "jsonl"):
         return source.columns
     if not source.records:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.aggregate.registry import METHODS, Method
 from crowdwise.aggregate.registry import make as make_aggregator
 from crowdwise.errors import SettingError, did_you_mean
+from crowdwise.learn.tasks import TASKS
 
 if TYPE_CHECKING:
     from crowdwise.learn.base import CrowdClassifier
 
-__all__ = ["ALL_METHODS", "CLASSIFIERS", "make", "make_classifier"]
+__all__ = ["ALL_METHODS", "CLASSIFIERS", "EVERY_METHOD", "make", "make_classifier"]
 
 _TABLE, _NETWORK = "votes and a table of features", "votes and features or images (extra: torch)"
 _PROCESS = f"{_TABLE} (extra: torch)"
@@ -244,7 +245,10 @@ CLASSIFIERS: dict[str, Method] = {
     )
 }
 
+#: Methods that infer one class per item.
 ALL_METHODS: dict[str, Method] = METHODS | CLASSIFIERS
+#: And those for comparisons, numbers, sequences and the like.
+EVERY_METHOD: dict[str, Method] = ALL_METHODS | TASKS
 
 
 def make(name: str, **settings: Any) -> Any:
@@ -255,8 +259,10 @@ def make(name: str, **settings: Any) -> Any:
     >>> make("dawid-skene", tol=1e-8)
     DawidSkene(tol=1e-08)
     """
-    if name not in ALL_METHODS:
-        raise SettingError(f"no method {name!r}{did_you_mean(name, list(ALL_METHODS))} (there are {', '.join(ALL_METHODS)})")
+    if name not in EVERY_METHOD:
+        raise SettingError(f"no method {name!r}{did_you_mean(name, list(EVERY_METHOD))} (there are {', '.join(EVERY_METHOD)})")
+    if name in TASKS:
+        return TASKS[name].cls().set_params(**settings)
     return make_aggregator(name, **settings) if name in METHODS else make_classifier(name, **settings)
 
 
