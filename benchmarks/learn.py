@@ -38,7 +38,7 @@ CHOICES = 1
 # Settings that a user would try too.
 VARIANTS = {"raykar, gaussian": {"classifier": "gaussian"}, "svgpcr, softmax": {"likelihood": "softmax"}}
 # Fewer seeds where a run takes long; and not tried in the choice without gold, which takes five fits each.
-SLOW = {"svgpcr-nf": 3, "gpnetcr": 3, "dalc": 3}
+SLOW = {"svgpcr-nf": 3, "gpnetcr": 3, "dalc": 3, "auto-classifier": 3}
 # Two classes only; the first two take the cube of the items.
 CUBIC, BINARY, MOST_CUBIC = ("vgpcr", "rodr14"), ("rff", "vff"), 2_000
 RUNS = Path(__file__).parent / ".runs"

@@ -1,14 +1,16 @@
-"""Automatic choice of a classifier: by how well it foretells the votes on items that it has not seen.
+"""Automatic choice of a classifier: by how well it foretells votes, on items that it has not seen and on those that it has.
 
-score      mean over the votes on held-out items of log sum_k f(x_n)_k T_a[k, y_e]
-f          the candidate, trained on the items of the other folds
-T          how each annotator votes, given f: counted on held-out items in the same way for every candidate
+score      mean of log sum_k p_nk T_a[k, y_e] over votes that were hidden from the fit, in two ways:
+             on items that were hidden altogether, p_n = f(x_n), what the classifier says of the row
+             on items with other votes, p_n = q_n, what it infers from the row and these votes
+T          an accuracy per annotator, counted on held-out votes in the same way for every candidate
 choice     the simplest candidate within one standard error of the best (paired differences, clustered by item)
 
 Notes
 -----
-Folds are of items, not of votes as in `auto`: a classifier is wanted for rows that nobody has voted on. Gold labels of
-held-out items count as one more vote each, by somebody who is never wrong.
+A classifier is wanted for two things: for rows that nobody has voted on, and for better labels of those that have votes. Each
+fold hides a part of the items, and of the other items a part of their votes, so both are judged by the same fits. Gold labels
+of hidden items count as one more vote each, by somebody who is never wrong.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from crowdwise.annotations import Annotations
 from crowdwise.choice.classifiers import Candidate, check_methods
 from crowdwise.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.choice.guards import standing
-from crowdwise.choice.scoring import Terms
+from crowdwise.choice.scoring import Terms, by_accuracy
 from crowdwise.choice.selection import Row
 from crowdwise.choice.trial import Budget, try_all
+from crowdwise.heldout import deal
 from crowdwise.learn.align import aligned_votes
 from crowdwise.learn.base import CrowdClassifier
 from crowdwise.learn.features import checked_features
@@ -52,7 +55,7 @@ _FEWEST_ITEMS = 200
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoClassifier(Chooses, CrowdClassifier):
-    """The classifier that foretells votes on held-out items best, or a simpler one that is about as good.
+    """The classifier that foretells held-out votes best, or a simpler one that is about as good.
 
     `estimator_` is the chosen classifier, trained on everything; this one answers as it does. `reason_` says in one line
     why it was chosen, `choice_` holds the comparison.
@@ -69,7 +72,9 @@ class AutoClassifier(Chooses, CrowdClassifier):
     methods: Any = setting(
         None, "Candidates by name, simplest first, as a list or between commas; by default a fast and diverse few.", free=True
     )
-    folds: int = setting(5, "Parts into which items are dealt; each is foretold by fits to the others.", low=2, whole=True)
+    folds: int = setting(
+        5, "Parts into which items and votes are dealt; each is foretold by fits to the others.", low=2, whole=True
+    )
     seconds: float = setting(
         120.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
     )
@@ -121,19 +126,21 @@ class AutoClassifier(Chooses, CrowdClassifier):
         tried: list[str],
         seed: int,
     ) -> Decision:
-        fold = _item_folds(votes, self.folds, seed)
+        fold, hidden = _item_folds(votes, self.folds, seed), deal(votes, self.folds, seed)
         known = np.flatnonzero((fold >= 0) & (votes.gold >= 0)) if votes.gold is not None else np.empty(0, np.int64)
-        index = np.arange(votes.n_votes) if votes.weight is None else np.flatnonzero(votes.weight > 0)
-        terms = Terms(votes, index, known, fold[votes.item[index]], fold[known])
+        counted = np.arange(votes.n_votes) if votes.weight is None else np.flatnonzero(votes.weight > 0)
+        among_others = counted[(hidden[counted] >= 0) & (hidden[counted] != fold[votes.item[counted]])]
+        index = np.concatenate([counted, among_others])
+        terms = Terms(votes, index, known, np.concatenate([fold[votes.item[counted]], hidden[among_others]]), fold[known])
 
         def told(label: str, number: int) -> Floats:
             inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-            model = self._made(candidates[label]).fit(features[inside], votes[inside])
-            place = np.zeros(votes.n_items, np.int64)
-            place[outside] = np.arange(len(outside))
-            return np.asarray(model.predict_proba(features[outside])[place[terms.item[terms.fold == number]]])
+            model = self._made(candidates[label]).fit(features[inside], votes._take_votes(hidden != number)[inside])
+            shares: Floats = np.empty((votes.n_items, votes.n_classes))
+            shares[inside], shares[outside] = model.result_.posterior, model.predict_proba(features[outside])
+            return np.asarray(shares[terms.item[terms.fold == number]])
 
-        try_all(rows, told, terms, Budget(self.seconds))
+        try_all(rows, told, terms, Budget(self.seconds), by_accuracy)
         if not any(row.eligible for row in rows):
             return fall_back(tried[0], rows, ("no candidate could be measured",))
         return decide(rows, terms, standard_errors=self.standard_errors)

@@ -18,6 +18,7 @@ __all__ = ["Budget", "try_all"]
 
 Floats = NDArray[np.float64]
 Told = Callable[[str, int], Floats]
+Judge = Callable[[Terms, Floats], Floats]
 
 
 class Budget:
@@ -33,7 +34,7 @@ class Budget:
         return self.seconds - (perf_counter() - self._started)
 
 
-def try_all(rows: Sequence[Row], told: Told, terms: Terms, budget: Budget) -> None:
+def try_all(rows: Sequence[Row], told: Told, terms: Terms, budget: Budget, judge: Judge = cross_fitted) -> None:
     """Fill in how well every eligible row foretells the terms, as far as the budget allows.
 
     Parameters
@@ -44,15 +45,17 @@ def try_all(rows: Sequence[Row], told: Told, terms: Terms, budget: Budget) -> No
         From a method's name and a fold to the class probabilities of the items of that fold's terms, [n, K].
     budget
         The first candidate is measured whatever it takes. Of another, the folds so far show what all would take.
+    judge : callable
+        From terms and class probabilities to the log-probability of every term: see `crowdwise.choice.scoring`.
     """
     first = True
     for row in rows:
         if row.eligible:
-            _try(row, told, terms, None if first else budget)
+            _try(row, told, terms, None if first else budget, judge)
             first = first and not row.eligible
 
 
-def _try(row: Row, told: Told, terms: Terms, budget: Budget | None) -> None:
+def _try(row: Row, told: Told, terms: Terms, budget: Budget | None, judge: Judge) -> None:
     if budget is not None and budget.left <= 0:
         row.give_up(f"skipped: the {budget.seconds:g} s were used up")
         return
@@ -76,4 +79,4 @@ def _try(row: Row, told: Told, terms: Terms, budget: Budget | None) -> None:
         if not row.eligible:
             return
     row.labels = best_class(shares, shares.mean(axis=0)).astype(np.int16)
-    row.log_prob = cross_fitted(terms, shares)
+    row.log_prob = judge(terms, shares)

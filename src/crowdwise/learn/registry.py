@@ -236,7 +236,7 @@ CLASSIFIERS: dict[str, Method] = {
         Method(
             "auto-classifier",
             "auto_classifier:AutoClassifier",
-            "the classifier that foretells votes on held-out items best",
+            "the classifier that foretells held-out votes best",
             "choice",
             "votes and features or images",
             "cross-validation, rule of one standard error",
