@@ -18,23 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.confusion import DirichletConfusion
-from crowdwise.annotators.protocol import counts_of, infer_by_table, table_log_lik
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, segment_sum
+from crowdwise.annotators.protocol import counts_of, infer_by_table
+from crowdwise.annotators.states import states_log_lik, weight_per_item
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.posterior import clamp
 from crowdwise.priors.subtypes import states_log_prior
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
 
-__all__ = ["SubtypeConfusion", "weight_per_item"]
+__all__ = ["SubtypeConfusion"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]
-
-
-def weight_per_item(votes: Annotations) -> Floats:
-    """Total weight of the votes on each item, [N]."""
-    return segment_sum(votes.item, votes.weight, votes.n_items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,31 +58,8 @@ class SubtypeConfusion:
         return evidence, change
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
-        """Evidence of each vote for every class, given the other votes on its item, [len(index), K].
-
-        log sum_m pi_km prod_e v_ekm = sum_e sum_m r_km log v_ekm - KL(r_k || pi_k), r the posterior of
-        the subtypes; the last term belongs to the item's votes together and is divided by weight.
-        """
-        n_classes, n_subtypes = self.eta_km.shape
-        per_item = weight_per_item(votes)
-        about, position = np.unique(votes.item[index], return_inverse=True)
-        some = votes[about]
-        log_v = expected_log(self.beta_als, 1)
-        scores = np.zeros((len(about), n_classes * n_subtypes))
-        np.add.at(scores, some.item, table_log_lik(some, np.arange(some.n_votes), log_v))
-        log_pi = expected_log(self.eta_km, 1)
-        with_prior = scores.reshape(-1, n_classes, n_subtypes) + log_pi
-        top = with_prior.max(axis=2, keepdims=True)
-        r_nkm = np.exp(with_prior - top)
-        total = r_nkm.sum(axis=2, keepdims=True)
-        r_nkm /= total
-        together = (top + np.log(total))[:, :, 0] - (r_nkm * scores.reshape(r_nkm.shape)).sum(axis=2)
-        rows = table_log_lik(votes, index, log_v).reshape(len(index), n_classes, n_subtypes)
-        mine = (rows * r_nkm[position]).sum(axis=2)
-        weight = np.ones(len(index)) if votes.weight is None else votes.weight[index]
-        total_weight = per_item[votes.item[index]]
-        share = np.where(total_weight > 0, weight / np.where(total_weight > 0, total_weight, 1.0), 0.0)
-        return np.asarray(mine + share[:, None] * together[position])
+        """Evidence of each vote for every class, given the other votes on its item, [len(index), K]."""
+        return states_log_lik(votes, index, expected_log(self.beta_als, 1), expected_log(self.eta_km, 1))
 
     def penalty(self) -> float:
         """KL of every confusion row and of the subtypes' shares from their priors."""
