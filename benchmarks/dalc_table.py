@@ -305,16 +305,16 @@ def about(study: Study) -> str:
     )
 
 
-def wanted_runs(seeds: int, sources: list[str]) -> list[Wanted]:
+def wanted_runs(seeds: int, sources: list[str], forms: list[str]) -> list[Wanted]:
     """What matters most comes first, so that an interrupted study says the most."""
     wanted: list[Wanted] = []
     for seed in range(seeds):
         for source in sources:
-            kinds = [(source, form, size, seed) for form in FORMS for size in SIZES]
+            kinds = [(source, form, size, seed) for form in forms for size in SIZES]
             wanted += [(method, *kind) for kind in kinds for method in (*VOTES_ALONE, "dalc")]
-            wanted += [(method, source, form, WHOLE, seed) for form in FORMS for method in VOTES_ALONE]
+            wanted += [(method, source, form, WHOLE, seed) for form in forms for method in VOTES_ALONE]
     # Weights per user and column take minutes per round where columns are many: the variants on the digits alone.
-    kinds = [("digits", form, size, seed) for seed in range(seeds) for form in FORMS for size in SIZES[:2]]
+    kinds = [("digits", form, size, seed) for seed in range(seeds) for form in forms for size in SIZES[:2]]
     return wanted + [(method, *kind) for kind in kinds if kind[0] in sources for method in DALC if method != "dalc"]
 
 
@@ -323,13 +323,14 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--scale", type=float, default=1.0, help="share of the items and users")
     options.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
+    options.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
     options.add_argument("--epochs", type=int, default=SETTINGS["epochs"])
     options.add_argument("--kept", action="store_true", help="measure nothing, report the runs there are")
     options.add_argument("--dry-run", action="store_true", help="print the tables, leave the page alone")
     given = options.parse_args()
     study = Study(SETTINGS | {"epochs": given.epochs}, given.scale)
     if not given.kept:
-        study.measure(wanted_runs(given.seeds, given.sources))
+        study.measure(wanted_runs(given.seeds, given.sources, given.forms))
     text = provenance("python benchmarks/dalc_table.py") + about(study) + tables(study, given.seeds)
     if given.dry_run:
         print(text)

@@ -254,6 +254,7 @@ def _upper(turn: Turn) -> np.ndarray:
 
 CHOOSERS: dict[str, Chooser] = {
     "random pairs": at_random,
+    "crowdwise: warm-information, the default": ours("warm-information"),
     "crowdwise: information": ours("information"),
     "crowdwise: entropy+ucb": ours("entropy+ucb"),
     "crowdwise: predictive-entropy+ucb": ours("predictive-entropy+ucb"),

@@ -25,7 +25,7 @@ from crowdwise.encode import (
     vocabulary_array,
     vocabulary_series,
 )
-from crowdwise.errors import DataWarning, InputError, did_you_mean
+from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 __all__ = [
     "as_integers",
@@ -75,7 +75,7 @@ def label_codes(
         row = index if rows is None else int(rows[index])
         known = [str(c) for c in vocabulary.to_list()]
         raise InputError(
-            f"{where.row(row)}: label {str(labels[index])!r} is not among the classes {', '.join(known[:20])}"
+            f"{where.row(row)}: label {str(labels[index])!r} is not among the classes {listed(known)}"
             + did_you_mean(str(labels[index]), known)
         )
     return codes, vocabulary_array(vocabulary)

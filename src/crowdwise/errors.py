@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "NotFittedError",
     "SettingError",
     "did_you_mean",
+    "listed",
 ]
 
 
@@ -57,6 +59,12 @@ class DataWarning(CrowdwiseWarning):
 
 class ConvergenceWarning(CrowdwiseWarning):
     """The iteration cap was reached before the stopping rule was met."""
+
+
+def listed(names: Iterable[object], most: int = 20) -> str:
+    """Return the names between commas; of many the first, and how many more there are."""
+    every = [str(name) for name in names]
+    return ", ".join(every[:most]) + (f", ... ({len(every) - most:,} more)" if len(every) > most else "")
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdwise.encode import Where, codes_of, find_column, missing_mask, series_of, tidy, to_polars
-from crowdwise.errors import DataWarning, InputError, did_you_mean
+from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
         text = str(label[int(outside[0])])
         classes = [str(c) for c in votes.classes]
         raise InputError(
-            f"gold label {text!r} of item {item[int(outside[0])]!r} is not among the classes {', '.join(classes[:20])}"
+            f"gold label {text!r} of item {item[int(outside[0])]!r} is not among the classes {listed(classes)}"
             f"{did_you_mean(text, classes)} (name every class with classes=... or --classes)"
         )
     absent = int((known & (position < 0)).sum())

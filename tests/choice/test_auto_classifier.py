@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 
 import crowdwise
 from crowdwise.annotations import Annotations
-from crowdwise.choice.auto_classifier import AutoClassifier, _item_folds
+from crowdwise.choice.auto_classifier import AutoClassifier
 from crowdwise.choice.classifiers import CANDIDATES, check_methods
 from crowdwise.errors import NotFittedError, SettingError
 from crowdwise.learn.raykar import Raykar
@@ -40,34 +41,38 @@ def test_it_answers_as_the_chosen_classifier_does(fitted: Any) -> None:
     assert (fitted.choice_["score"] < 0).all()
 
 
-def test_a_classifier_that_learns_nothing_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def guess(self: Any, X: Any, votes: Any = None) -> Any:
-        return np.full((len(X), 3), 1 / 3)
+def test_labels_that_say_nothing_of_hidden_votes_are_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Raykar.fit
 
-    monkeypatch.setattr(Raykar, "predict_proba", guess)
+    def guess(self: Any, X: Any, y: Any, **more: Any) -> Any:
+        plain(self, X, y, **more)
+        self.result_ = replace(self.result_, posterior=np.full_like(self.result_.posterior, 1 / 3))
+        return self
+
+    monkeypatch.setattr(Raykar, "fit", guess)
     with quiet():
         assert AutoClassifier(methods=["raykar", "two-stage"]).fit(FEATURES, VOTES).chosen_ == "two-stage"
 
 
-def test_a_held_out_item_is_not_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
-    plain = Raykar.fit
+def seen(monkeypatch: pytest.MonkeyPatch, votes: Annotations) -> list[tuple[int, int]]:
+    """Rows and votes that every fit of raykar saw, three folds first."""
+    sizes, plain = [], Raykar.fit
 
     def counting(self: Any, X: Any, y: Any, **more: Any) -> Any:
-        sizes.append(len(X))
+        sizes.append((len(X), y.n_votes))
         return plain(self, X, y, **more)
 
     monkeypatch.setattr(Raykar, "fit", counting)
     with quiet():
-        AutoClassifier(methods=TABLES, folds=3).fit(FEATURES, VOTES)
-    voted = int((VOTES.votes_per_item > 0).sum())
-    assert sum(300 - size for size in sizes[:3]) == voted
+        AutoClassifier(methods=TABLES, folds=3).fit(FEATURES, votes)
+    return sizes[:3]
 
 
-def test_items_without_votes_or_gold_are_in_every_fit() -> None:
-    votes = Annotations.from_arrays([0, 0, 2], [0, 1, 0], [0, 1, 1], items=range(5), classes=[0, 1]).with_gold({4: 1})
-    fold = _item_folds(votes, 2, 0)
-    assert (fold < 0).tolist() == [False, True, False, True, False]
+def test_a_hidden_vote_is_not_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = seen(monkeypatch, VOTES)
+    alone = int((VOTES.votes_per_item == 1).sum())
+    assert [rows for rows, _ in sizes] == [300] * 3
+    assert sum(VOTES.n_votes - n_votes for _, n_votes in sizes) == VOTES.n_votes - alone
 
 
 def test_small_data_take_the_simplest_without_a_comparison() -> None:

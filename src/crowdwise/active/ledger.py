@@ -13,7 +13,7 @@ from crowdwise.active.names import as_known, ids_of, mapping_of, names_only
 from crowdwise.active.pool import Limits, Pool
 from crowdwise.annotations import Annotations
 from crowdwise.encode import series_of, tidy, translate
-from crowdwise.errors import InputError
+from crowdwise.errors import InputError, listed
 
 if TYPE_CHECKING:
     from crowdwise.active.journal import Start
@@ -108,7 +108,7 @@ class Ledger:
         if self.settings["strict"]:
             strange = columns[2][translate(columns[2], self.classes) < 0].tolist()
             if strange:
-                classes = ", ".join(map(str, self.classes[:20]))
+                classes = listed(self.classes)
                 raise InputError(f"label {strange[0]!r} is not among the classes of the campaign: {classes}")
         weights = [] if votes.weight is None else [votes.weight.tolist()]
         return [list(row) for row in zip(*(column.tolist() for column in columns), *weights, strict=True)]

@@ -78,9 +78,11 @@ def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
         say(f"{result.method}: {count(run['n_epochs'], 'epoch')}, best {run['best_epoch']}{judged}")
     elif result.trace:
         state = "converged" if result.converged else "NOT converged"
-        say(f"{result.method}: {state} after {count(result.n_iter, 'iteration')}")
+        # One pass over the votes is all that online methods make.
+        how = f"{state} after {count(result.n_iter, 'iteration')}" if result.n_iter != 1 or not result.converged else "done"
+        say(f"{result.method.removeprefix('auto: ')}: {how}")
     else:
-        say(f"{result.method}: done")
+        say(f"{result.method.removeprefix('auto: ')}: done")
     doubtful = _unreliable(result)
     if doubtful:
         say(f"least reliable annotators: {', '.join(doubtful)}")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from crowdwise.robust.table import Findings
 
+# Rows that a terminal shows.
+_SCREEN = 40
 EXAMPLES = (
     "Example: crowdwise annotators votes.csv -o annotators.csv\n\n"
     "Of a saved model: crowdwise annotators model\n\n"
@@ -82,7 +84,9 @@ def run(
         if not quiet:
             say(f"wrote {plot}: {drawn} confusion matrices")
     if output is None and not as_json and sys.stdout.isatty():
-        emit(for_terminal(table), None, "annotator", limit=200)
+        # Those who deserve a look come first where not all fit a screen.
+        shown = table.sort(table["flags"].is_in(["", "unknown"]), maintain_order=True) if table.height > _SCREEN else table
+        emit(for_terminal(shown), None, "annotator", limit=_SCREEN)
         _print_reasons(table)
     elif not as_json or output is not None:
         emit(table, output, "annotator", limit=200, quiet=quiet, safe=spreadsheet_safe)

@@ -10,7 +10,7 @@ import typer
 
 from crowdwise.cli.campaign_options import MaybeFeatures
 from crowdwise.cli.options import Json, Quiet, ReadOptions, VotesPath
-from crowdwise.errors import SettingError
+from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -112,6 +112,8 @@ def run(
         print_comparison(found)
     if as_json:
         print_json(document(found))
+    if found.table["error"].null_count() == 0:
+        raise InputError("no method could be measured; the table says why of each")
 
 
 def _known(truth: Path | None, votes: Annotations) -> Any:

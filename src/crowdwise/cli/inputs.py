@@ -63,6 +63,8 @@ def read_votes(path: str, options: ReadOptions) -> Annotations:
         name: getattr(options, name) for name in ("format", "item", "annotator", "label", "weight", "question", "predictions")
     }
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
+    if path != STDIN and is_saved(path):
+        raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
     votes = from_path(path, partial(read, **given))
     return votes.deduplicate() if options.deduplicate else votes
 

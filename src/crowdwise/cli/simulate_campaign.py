@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdwise.cli.campaign_options import MaybeFeatures, learns
 from crowdwise.cli.options import FLAG, CampaignMethodOptions, Json, Quiet, ReadOptions
 from crowdwise.errors import SettingError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EXAMPLES = (
     "Example: crowdwise simulate-campaign votes.csv --truth truth.csv --policies random+random,warm-information -o race\n\n"
@@ -129,5 +133,21 @@ def run(
     ends = summary(curves)
     if as_json:
         print_json({"method": estimator.name, "budget": budget, "batch": batch, "policies": ends.to_dicts()})
+    elif sys.stdout.isatty():
+        emit(_for_terminal(ends), None, "policy", quiet=quiet)
     else:
         emit(ends, None, "policy", quiet=quiet)
+
+
+def _for_terminal(ends: pl.DataFrame) -> pl.DataFrame:
+    """The columns that fit a screen."""
+    import polars as pl
+
+    error = pl.format(" ± {}", pl.col("standard_error").round(3)).fill_null("")
+    return ends.select(
+        "policy",
+        pl.col("votes").round().cast(pl.Int64),
+        pl.concat_str(pl.col("accuracy").round(3), error).alias("accuracy"),
+        pl.col("expected_accuracy").alias("expected by the model"),
+        pl.col("on_the_way").alias("mean on the way"),
+    )

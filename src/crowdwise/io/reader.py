@@ -10,7 +10,7 @@ import polars as pl
 
 from crowdwise.annotations import Annotations
 from crowdwise.encode import ALIASES, codes_of, missing_mask, series_of, tidy
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.delimited import integers
 from crowdwise.io.export import Export, Request, assemble
 from crowdwise.io.matrix import looks_wide, read_answers, read_wide
@@ -196,6 +196,6 @@ def _check_classes(label: pl.Series, known: pl.Series, votes: Annotations, where
     if len(outside):
         text, classes = str(label[int(outside[0])]), [str(c) for c in votes.classes]
         raise InputError(
-            f"{where.row(int(outside[0]))}: gold label {text!r} is not among the classes {', '.join(classes[:20])}"
+            f"{where.row(int(outside[0]))}: gold label {text!r} is not among the classes {listed(classes)}"
             f"{did_you_mean(text, classes)} (name every class with classes=... or --classes)"
         )

@@ -155,7 +155,7 @@ class Source:
             return Table(self._read_binary(columns)[0], Places(self.name, 1))
         frame = parse_delimited(self.data, self.separator, self.name)
         if frame.height == 0:
-            raise InputError(f"{self.name}: a header and no rows; expected one row per vote below it")
+            raise InputError(f"{self.name}: a header and no rows below it")
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
         frame = frame.select(columns)
         if not blank.any():

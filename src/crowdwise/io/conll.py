@@ -1,0 +1,110 @@
+"""Tags of tokens from files: CoNLL with a column per annotator, or a long table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import fspath
+
+import numpy as np
+import polars as pl
+
+from crowdwise.encode import ALIASES
+from crowdwise.errors import InputError
+from crowdwise.io.roles import read_roles
+from crowdwise.io.source import AnyPath, Places, Table, open_source
+from crowdwise.io.tables import column_names
+
+__all__ = ["is_conll", "read_conll", "read_tag_table"]
+
+_CONLL = (".conll", ".bio", ".iob", ".iob2", ".txt", ".conll.gz", ".bio.gz", ".iob.gz", ".txt.gz")
+_TABLES = (".csv", ".csv.gz", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".ipc", ".feather")
+_HEADER = ("token", "tokens", "word", "words", "#token", "text")
+
+
+def is_conll(path: AnyPath) -> bool:
+    """Whether a file is CoNLL rather than a table: by its suffix, else by whether its first line names a table's columns."""
+    name = fspath(path).lower()
+    if name.endswith(_CONLL) or name.endswith(_TABLES):
+        return name.endswith(_CONLL)
+    source = open_source(path)
+    try:
+        return source.kind not in ("json", "jsonl", "parquet", "arrow") and not _plays(column_names(source), "annotator")
+    except InputError:
+        # No table: lines of different widths, say.
+        return True
+
+
+def _plays(columns: list[str], role: str) -> bool:
+    return any("".join(c for c in name.lower() if c.isalnum()) in ALIASES[role] for name in columns)
+
+
+def read_tag_table(path: AnyPath, roles: Mapping[str, str | None], token: str | None) -> Table:
+    """Read a long table with one row per tag; the column of the tokens is read where there is one."""
+    wanted = dict(roles)
+    if token is not None or _plays(column_names(open_source(path)), "token"):
+        wanted["token"] = token
+    return read_roles(path, wanted)
+
+
+def read_conll(path: AnyPath) -> Table:
+    """Read one token per line with a tag per annotator; the rows of the table are tags, their places lines."""
+    source = open_source(path)
+    if source.parts is not None:
+        raise InputError(f"{source.name}: a folder; name a file")
+    lines = source.data.decode("utf-8", "replace").splitlines()
+    separator = "\t" if any("\t" in line for line in lines) else None
+    names: list[str] | None = None
+    tokens: list[str] = []
+    tags: list[str] = []
+    line_of_token: list[int] = []
+    sequence_of_token: list[int] = []
+    position: list[int] = []
+    sequence, place = 0, 0
+    fresh = True
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("-DOCSTART-"):
+            fresh = True
+            continue
+        cells = line.split(separator)
+        if names is None:
+            if len(cells) < 2:
+                raise InputError(f"{source.name} line {number}: a token and no tag; expected a token and one tag per annotator")
+            if cells[0].strip().lower() in _HEADER:
+                names = _named([cell.strip() for cell in cells[1:]], source.name, number)
+                continue
+            names = [f"annotator-{index}" for index in range(1, len(cells))]
+        if len(cells) != len(names) + 1:
+            raise InputError(
+                f"{source.name} line {number}: {len(cells) - 1} tags where the first line has {len(names)} annotators; "
+                "write ? where an annotator did not label"
+            )
+        if fresh:
+            sequence, fresh, place = sequence + 1, False, 0
+        place += 1
+        tokens.append(cells[0].strip())
+        tags += cells[1:]
+        line_of_token.append(number)
+        sequence_of_token.append(sequence)
+        position.append(place)
+    if names is None or not tokens:
+        raise InputError(f"{source.name}: no tokens; expected one token per line with one tag per annotator")
+    times = len(names)
+    frame = pl.DataFrame(
+        {
+            "sequence": np.repeat(sequence_of_token, times),
+            "position": np.repeat(position, times),
+            "token": pl.Series(tokens)[np.repeat(np.arange(len(tokens)), times)],
+            "annotator": pl.Series(names)[np.tile(np.arange(times), len(tokens))],
+            "label": pl.Series(tags, dtype=pl.String),
+        }
+    )
+    return Table(frame, Places(source.name, rows=np.repeat(line_of_token, times), unit="line"))
+
+
+def _named(names: list[str], source: str, number: int) -> list[str]:
+    """Annotators of a header line, each with a name of its own."""
+    twice = next((name for name in names if names.count(name) > 1 or not name), None)
+    if twice is not None:
+        what = f"the name {twice!r} stands twice" if twice else "an annotator has no name"
+        raise InputError(f"{source} line {number}: {what}; give every column a name of its own")
+    return names
