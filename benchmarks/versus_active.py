@@ -140,7 +140,9 @@ def ours(policy: str, model: str | None = None, **settings: Any) -> Chooser:
             own = crowdwise.make(model, **settings)
             result = (own.fit(turn.votes) if hasattr(own, "update") else own.fit(turn.crowd.X, turn.votes)).result_
         pool = Pool.of(turn.votes, allowed=turn.crowd.oracle.allowed)
-        found = suggest(State(result, pool, turn.rng, classifier, turn.crowd.X), policy, size)
+        # A policy that starts at random asks whether the labels rest on a classifier; here they rest on votes.
+        reads = (classifier, turn.crowd.X) if policy.startswith("predictive") else ()
+        found = suggest(State(result, pool, turn.rng, *reads), policy, size)
         return found.item, found.annotator
 
     return choose

@@ -190,6 +190,9 @@ def codes_of(series: pl.Series, vocabulary: pl.Series) -> NDArray[np.int32]:
     if series.dtype != vocabulary.dtype:
         # Ids typed in two places differ in type more often than in meaning ("7" and 7).
         series, vocabulary = as_text(series), as_text(vocabulary)
+    if series.equals(vocabulary):
+        # A pool that lists the items of the votes, a table in their order: nothing is to be looked up.
+        return np.arange(len(series), dtype=np.int32)
     if series.dtype == pl.String:
         codes = series.cast(pl.Enum(vocabulary), strict=False).to_physical()
         return codes.cast(pl.Int32).fill_null(-1).to_numpy()
