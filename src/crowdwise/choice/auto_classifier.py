@@ -70,7 +70,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
     methods: Any = setting(
         None, "Candidates by name, simplest first, as a list or between commas; by default a fast and diverse few.", free=True
     )
-    folds: int = setting(5, "Parts into which votes are dealt; each is foretold by fits to the others.", low=2, whole=True)
+    folds: int = setting(3, "Parts into which votes are dealt; each is foretold by fits to the others.", low=2, whole=True)
     seconds: float = setting(
         120.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
     )
