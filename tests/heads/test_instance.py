@@ -20,6 +20,7 @@ from crowdwise.errors import InputError, SettingError
 from crowdwise.heads.confusion import ConfusionHead
 from crowdwise.heads.instance import InstanceHead
 from crowdwise.heads.penalties import PredictionVolume, Trace
+from crowdwise.kernels import gated_mixture
 from crowdwise.learn.ccem import CCEM
 from crowdwise.learn.instance_confusion import InstanceConfusion
 from crowdwise.learn.loading import load
@@ -224,6 +225,16 @@ def test_it_fits_predicts_and_repeats_itself_to_the_bit(n_classes: int) -> None:
     np.testing.assert_array_equal(first.confusion_of(features), second.confusion_of(features))
     np.testing.assert_allclose(first.predict_proba(features).sum(1), 1)
     np.testing.assert_allclose(first.confusion_.sum(2), 1)
+
+
+def test_compiled_loops_fit_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for least in (0, math.inf):
+        monkeypatch.setattr(gated_mixture, "_COMPILED_FROM", least)
+        model, features, _ = fitted(penalty_from=2, strength=0.1)
+        found.append((model.predict_proba(features), model.confusion_of(features)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_one_label_per_row_is_enough() -> None:

@@ -15,6 +15,7 @@ from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, random_
 
 from crowdwise.annotations import Annotations
 from crowdwise.errors import DataWarning
+from crowdwise.heads import outliers
 from crowdwise.heads.confusion import ConfusionHead
 from crowdwise.heads.outliers import OutlierHead
 from crowdwise.heads.penalties import PredictionVolume
@@ -53,8 +54,15 @@ def head_of(seed: int = 0, strength: float = 0.7, n_classes: int = 3, **more: An
     return OutlierHead(start_of(seed, 3, n_classes), strength=strength, **more)
 
 
+@pytest.fixture(params=["torch", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways for few votes, which alone would not be worth a compiled loop."""
+    monkeypatch.setattr(outliers, "_COMPILED_FROM", 0 if request.param == "compiled" else math.inf)
+    return str(request.param)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_loss_is_the_published_one_at_the_best_outlier_shares(weighted: bool) -> None:
+def test_the_loss_is_the_published_one_at_the_best_outlier_shares(way: str, weighted: bool) -> None:
     votes = some_votes(3, n_items=6, weighted=weighted)
     head, logits = head_of(1, strength=MU), random_logits(2, 6, 3)
     f, confusion = logits.softmax(1).numpy(), head.confusion().detach().numpy()
@@ -79,7 +87,7 @@ def test_no_vector_that_sums_to_zero_raises_the_vote_more_cheaply(seed: int, n_c
     assert (vector**2).sum() >= vector[0] ** 2 * n_classes / (n_classes - 1) - 1e-12
 
 
-def test_before_its_epoch_comes_no_item_is_an_outlier() -> None:
+def test_before_its_epoch_comes_no_item_is_an_outlier(way: str) -> None:
     votes, logits = some_votes(), random_logits(0, 5, 3)
     head = head_of(begin=3)
     plain = ConfusionHead(start_of(0)).loss(logits, batch_of(votes, epoch=2)).item()
@@ -97,7 +105,7 @@ def test_the_volume_is_added_to_the_loss() -> None:
 
 
 @pytest.mark.parametrize("strength", [0.2, 1.0, 5.0])
-def test_the_gradients_are_those_of_finite_differences(strength: float) -> None:
+def test_the_gradients_are_those_of_finite_differences(way: str, strength: float) -> None:
     votes = some_votes(1)
     head = head_of(2, strength=strength)
     logits = random_logits(3, 5, 3).requires_grad_()
@@ -137,7 +145,7 @@ def test_any_parameters_give_probabilities(seed: int, scale: float) -> None:
     assert ((scores >= 0) & (scores <= 1.5 * np.bincount(votes.item, votes.weight, 5) + 1e-9)).all()
 
 
-def test_an_item_of_weight_two_counts_as_two_items_with_its_votes() -> None:
+def test_an_item_of_weight_two_counts_as_two_items_with_its_votes(way: str) -> None:
     votes = some_votes(weighted=False)
     twice = votes[np.array([0, 1, 1, 2, 3, 4, 4])]
     logits = random_logits(0, 5, 3)
@@ -145,7 +153,7 @@ def test_an_item_of_weight_two_counts_as_two_items_with_its_votes() -> None:
     assert weighted == pytest.approx(head_of().loss(logits[[0, 1, 1, 2, 3, 4, 4]], batch_of(twice)).item(), rel=1e-12)
 
 
-def test_items_without_votes_pull_nowhere_and_a_batch_of_them_costs_nothing() -> None:
+def test_items_without_votes_pull_nowhere_and_a_batch_of_them_costs_nothing(way: str) -> None:
     votes = some_votes()
     logits = random_logits(0, 5, 3).requires_grad_()
     head_of().loss(logits, batch_of(votes)).backward()
@@ -154,6 +162,33 @@ def test_items_without_votes_pull_nowhere_and_a_batch_of_them_costs_nothing() ->
     head = head_of()
     assert head.loss(logits[4:], batch_of(votes, order=[4])).item() == pytest.approx(0, abs=1e-12)
     assert head.scores(logits[4:], batch_of(votes, order=[4])).item() == 0
+
+
+def test_an_item_of_many_votes_underflows_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """500 votes of probability 1e-4 each, whose product is no double: both ways agree."""
+    votes = Annotations.from_arrays(np.arange(500) // 500, np.arange(500), [1] * 500, classes=range(2))
+    found = []
+    for least in (0, math.inf):
+        monkeypatch.setattr(outliers, "_COMPILED_FROM", least)
+        head = OutlierHead(torch.tensor(even(500, 2, 1 - 1e-4)), strength=1.0)
+        logits = torch.tensor([[40.0, -40.0]], dtype=torch.float64, requires_grad=True)
+        loss = head.loss(logits, batch_of(votes))
+        loss.backward()
+        assert head.logits.grad is not None
+        found.append((loss.item(), head.rate.item(), head.logits.grad.numpy()))
+    np.testing.assert_allclose(found[0][:2], found[1][:2], rtol=1e-12)
+    np.testing.assert_allclose(found[0][2], found[1][2], rtol=1e-9, atol=1e-15)
+    # (1000 omega^2)^0.2 - log omega is 3.665 at 0.35 and 3.70 at 0.2, more elsewhere; the newest batch counts a tenth.
+    assert found[0][1] == pytest.approx(0.1 * 0.35)
+
+
+def test_many_votes_are_compiled_and_leave_no_graph_in_the_rate() -> None:
+    votes = some_votes(0, n_items=400)
+    head = head_of()
+    head.loss(random_logits(0, 400, 3).requires_grad_(), batch_of(votes)).backward()
+    assert head.rate.item() > 0
+    assert not head.rate.requires_grad
+    assert head.logits.grad is not None
 
 
 def test_votes_on_unseen_items_are_outliers_at_the_running_rate() -> None:
@@ -232,6 +267,18 @@ def test_it_fits_predicts_and_repeats_itself_to_the_bit(n_classes: int) -> None:
     np.testing.assert_allclose(first.predict_proba(features).sum(1), 1)
     np.testing.assert_allclose(first.confusion_.sum(2), 1)
     assert first.outlier_scores_.shape == (80,)
+
+
+def test_compiled_loops_fit_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, votes = small_crowd()
+    found = []
+    for least in (0, math.inf):
+        monkeypatch.setattr(outliers, "_COMPILED_FROM", least)
+        with quiet():
+            model = COINNet(epochs=12, batch_size=32, outliers_from=4).fit(features, votes)
+        found.append((model.predict_proba(features), model.outlier_scores_))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_the_scores_survive_saving(tmp_path: Any) -> None:

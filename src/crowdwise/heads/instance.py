@@ -26,7 +26,7 @@ from crowdwise.engines.gradient.batch import Batch
 from crowdwise.engines.gradient.head import Head, mean_of_votes
 from crowdwise.heads.confusion import Penalty
 from crowdwise.heads.penalties import Trace
-from crowdwise.kernels.mixture import log_mixture
+from crowdwise.kernels.gated_mixture import gated_surprise
 
 __all__ = ["InstanceHead", "log_item_gate"]
 
@@ -51,7 +51,7 @@ class InstanceHead(Head):
     trace : Trace
         Strength of the trace penalty by epoch.
     penalties
-        Added to the loss: penalties on the class probabilities (the matrices that they see here have components).
+        Added to the loss: penalties on the class probabilities (the matrices, which have components, are not shown to them).
     """
 
     reads_features = True
@@ -71,24 +71,15 @@ class InstanceHead(Head):
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Minus the mean log-likelihood per vote, plus the mean trace of the votes' matrices and the penalties."""
-        log_f, log_r = logits.log_softmax(1), self.logits.log_softmax(1)
-        log_u, log_v, annotator = self._item_gate(batch.features), self.offset.log_softmax(1), batch.annotator
-        log_gate_mass = log_mixture(log_u, log_v, batch.position, annotator)
-        total = mean_of_votes(log_gate_mass - _log_joint(log_f, batch, log_r, log_u, log_v), batch)
-        strength = self.trace.at(batch.epoch)
-        if strength > 0:
-            log_trace = log_r.diagonal(dim1=1, dim2=3).logsumexp(2)
-            log_traced = log_mixture(log_u, log_v + log_trace, batch.position, annotator)
-            total = total + strength * mean_of_votes((log_traced - log_gate_mass).exp(), batch)
+        log_f = logits.log_softmax(1)
+        total = mean_of_votes(self._surprise(log_f, batch, self.trace.at(batch.epoch)), batch)
         for penalty in self.penalties:
-            total = total + penalty(log_f, log_r, batch)
+            total = total + penalty(log_f, log_f.new_empty(0), batch)
         return total
 
     def vote_log_prob(self, logits: Tensor, batch: Batch) -> Tensor:
         """log sum_k f_k T_a(x)[k, vote], [E_b]."""
-        log_u, log_v = self._item_gate(batch.features), self.offset.log_softmax(1)
-        joint = _log_joint(logits.log_softmax(1), batch, self.logits.log_softmax(1), log_u, log_v)
-        return joint - log_mixture(log_u, log_v, batch.position, batch.annotator)
+        return -self._surprise(logits.log_softmax(1), batch)
 
     def evidence(self, batch: Batch) -> Tensor:
         """log T_a(x)[k, vote] for each true class k, [E_b, K]; judges held-out votes."""
@@ -97,26 +88,28 @@ class InstanceHead(Head):
 
     def vote_gate(self, batch: Batch) -> Tensor:
         """Shares of the components in the matrix of every vote, [E_b, M]."""
-        log_u = self._item_gate(batch.features)
-        return (log_u.index_select(0, batch.position) + self.offset.index_select(0, batch.annotator)).softmax(1)
+        item_gate = self._item_gate(batch)
+        return (item_gate.index_select(0, batch.position) + self.offset.index_select(0, batch.annotator)).softmax(1)
 
     def confusion(self) -> Tensor:
         """The components averaged with `gate_mean`, [A, K, L]."""
         return torch.einsum("am,almk->akl", self.gate_mean, self.logits.softmax(1))
 
-    def _item_gate(self, features: Tensor | None) -> Tensor:
-        assert features is not None, "the trainer fills in features for heads that read them"
-        return log_item_gate(features.detach().to(self.direction.dtype), self.direction)
+    def _surprise(self, log_f: Tensor, batch: Batch, strength: float = 0.0) -> Tensor:
+        """-log sum_k f_k T_a(x)[k, vote] + strength x trace T_a(x), [E_b]."""
+        item_gate = self._item_gate(batch)
+        return gated_surprise(log_f, self.logits, item_gate, self.offset, batch.position, batch.entry, strength)
+
+    def _item_gate(self, batch: Batch) -> Tensor:
+        assert batch.features is not None, "the trainer fills in features for heads that read them"
+        return _item_logits(batch.features.detach().to(self.direction.dtype), self.direction)
 
 
 def log_item_gate(features: Tensor, direction: Tensor) -> Tensor:
     """log u, the item's part of the gate, [B, M], from features [B, D] and G, [M, D]."""
+    return _item_logits(features, direction).log_softmax(1)
+
+
+def _item_logits(features: Tensor, direction: Tensor) -> Tensor:
     # Divided by sqrt(D): a step of the optimiser then moves the gate by as much for wide networks as for narrow ones.
-    return (features @ direction.T / math.sqrt(direction.shape[1])).log_softmax(1)
-
-
-def _log_joint(log_f: Tensor, batch: Batch, log_r: Tensor, log_u: Tensor, log_v: Tensor) -> Tensor:
-    """log sum_{m,k} u_m f_k v_am R_{a,m}[k, vote], [E_b]."""
-    log_uf = (log_u[:, :, None] + log_f[:, None, :]).flatten(1)
-    table = (log_r + log_v[:, None, :, None]).flatten(2).flatten(0, 1)
-    return log_mixture(log_uf, table, batch.position, batch.entry)
+    return nn.functional.linear(features / math.sqrt(direction.shape[1]), direction)

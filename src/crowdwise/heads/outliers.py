@@ -16,7 +16,9 @@ needs no schedule (trained from e = 0, its power would freeze or blow up the gra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,6 +31,8 @@ __all__ = ["OutlierHead"]
 
 # Below 1, so that an item taken for an outlier still teaches a little and can come back; above 0, so that scores rank them all.
 _GRID = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.95)
+# Votes of a batch from which a compiled loop pays for loading it.
+_COMPILED_FROM = 1_000
 # Share of the newest batch in the running mean of omega.
 _NEWEST = 0.1
 
@@ -70,6 +74,10 @@ class OutlierHead(ConfusionHead):
         log_s = log_mixture(log_f, log_r.reshape(-1, batch.n_classes), batch.position, batch.entry)
         if batch.epoch < self.begin:
             total = mean_of_votes(-log_s, batch)
+        elif log_s.device.type == "cpu" and len(log_s) >= _COMPILED_FROM:
+            loss, share = _OutlierLoss.apply(log_s, batch, self)  # type: ignore[no-untyped-call]
+            self.rate.lerp_(share, _NEWEST)
+            total = loss
         else:
             missing = 1 - log_s.exp()
             omega = self.outlier_share(missing.detach(), batch)
@@ -127,6 +135,36 @@ class OutlierHead(ConfusionHead):
         item_mass = _mass(batch)
         mean = (omega * item_mass).sum() / item_mass.sum().clamp(min=1e-12)
         self.rate.lerp_(mean.to(self.rate.dtype), _NEWEST)
+
+
+class _OutlierLoss(torch.autograd.Function):
+    """The loss at the best shares, and their mean, by one compiled loop that knows the slopes at once."""
+
+    @staticmethod
+    def forward(ctx: Any, log_s: Tensor, batch: Batch, head: OutlierHead) -> tuple[Tensor, Tensor]:
+        """Return the loss and the mean share, two scalars."""
+        from crowdwise.kernels.outlier_loops import outlier_loss
+
+        loss, share, slope = outlier_loss(
+            log_s.detach().numpy(),
+            batch.position.numpy(),
+            batch.weight.numpy(),
+            batch.item_weight.numpy(),
+            np.array(_GRID),
+            head.strength,
+            head.power,
+            head.zeta,
+            batch.n_classes / (batch.n_classes - 1),
+        )
+        ctx.slope = torch.from_numpy(slope)
+        mean_share = log_s.new_tensor(share)
+        ctx.mark_non_differentiable(mean_share)
+        return log_s.new_tensor(loss), mean_share
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, by_share: Tensor) -> tuple[Tensor, None, None]:
+        """The shares are given: by them the loss has no slope."""
+        return grad * ctx.slope, None, None
 
 
 def _mass(batch: Batch) -> Tensor:
