@@ -54,8 +54,9 @@ docs: venv ## Build the documentation into site/; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 	@echo "==> the pages are in $(CURDIR)/site"
 
-bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit and cleanlab, in an environment of their own
+bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit, cleanlab and choix, in an environment of their own
 	@$(BENCH_PYTHON) benchmarks/versus.py
+	@$(BENCH_PYTHON) benchmarks/versus_ranking.py
 
 bench-learn: .venv-bench-learn/.installed ## Compare the crowd layer with crowd-kit's and scikit-activeml's, in an environment of their own
 	@.venv-bench-learn/bin/python benchmarks/versus_learn.py
@@ -97,8 +98,8 @@ check-python:
 
 .venv-bench/.installed: pyproject.toml constraints.txt | check-python
 	@test -x .venv-bench/bin/python || { echo "==> creating .venv-bench"; $(PYTHON) -m venv .venv-bench; }
-	@echo "==> installing crowdwise, crowd-kit and cleanlab into .venv-bench (about a minute)"
-	@.venv-bench/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 cleanlab==2.9.0 psutil
+	@echo "==> installing crowdwise, crowd-kit, cleanlab and choix into .venv-bench (about a minute)"
+	@.venv-bench/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 cleanlab==2.9.0 choix==0.4.1 psutil
 	@touch $@
 
 .venv-bench-learn/.installed: pyproject.toml constraints.txt | check-python

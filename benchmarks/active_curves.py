@@ -347,7 +347,7 @@ def draw(panels: list[tuple[str, dict[str, list[list[list[float]]]], int]], widt
         axis.axhline(100 * np.mean([level_of(one, column) for one in reference]), color="#999999", linewidth=0.8, linestyle=":")
         # The first answers, where everything is near chance, would squeeze what matters.
         low = np.mean([at(one, column, 0.1 * one[-1][0] + one[0][0]) for one in reference])
-        axis.set_ylim(bottom=max(100 * low - 8, 0))
+        axis.set_ylim(bottom=max(100 * low - 8, 0), top=min(axis.get_ylim()[1], 100))
         axis.set_title(title, fontsize=10)
         axis.grid(color="#eeeeee")
     for axis in axes.flat[len(panels) :]:

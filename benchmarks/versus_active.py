@@ -163,9 +163,11 @@ def wrapped(strategy: str, performance: bool) -> Chooser:
             items = UncertaintySampling(method=strategy, random_state=turn.number)
             options = {"clf": _theirs(turn, SklearnClassifier), "fit_clf": False}
         query = SingleAnnotatorWrapper(items, random_state=turn.number)
+        # It never ends where an item is left that nobody can be asked about.
+        open_items = np.flatnonzero(turn.available.any(axis=1))
         found = query.query(
-            turn.crowd.X, turn.matrix, annotators=turn.available, candidates=np.arange(turn.votes.n_items),
-            batch_size=size, A_perf=_upper(turn) if performance else None, **options,
+            turn.crowd.X, turn.matrix, annotators=turn.available[open_items], candidates=open_items,
+            batch_size=min(size, int(turn.available.sum())), A_perf=_upper(turn) if performance else None, **options,
         )  # fmt: skip
         return found[:, 0], found[:, 1]
 

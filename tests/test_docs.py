@@ -38,12 +38,26 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-# The README shows commands on a file that its reader already has.
-README_VOTES = "item,annotator,label\n" + "".join(
-    f"item-{n},{who},{'cat' if (n + slip) % 3 else 'dog'}\n"
-    for n in range(1, 41)
-    for who, slip in (("ada", 0), ("ben", 0), ("cleo", int(n % 5 == 0)))
-)
+# The README shows commands on files that its reader already has.
+README_FILES = {
+    "votes.csv": "item,annotator,label,region\n"
+    + "".join(
+        f"item-{n},{who},{'cat' if (n + slip) % 3 else 'dog'},{'north' if n % 2 else 'south'}\n"
+        for n in range(1, 41)
+        for who, slip in (("ada", 0), ("ben", 0), ("cleo", int(n % 5 == 0)))
+    ),
+    "truth.csv": "item,label\nitem-1,cat\nitem-3,dog\n",
+    "comparisons.csv": "item_a,item_b,annotator,winner\n"
+    + "".join(f"x{i},x{j},{who},x{i}\n" for i in range(4) for j in range(i + 1, 4) for who in ("ada", "ben")),
+    "ratings.csv": "item,annotator,value\n"
+    + "".join(f"x{n},{who},{n + shift}\n" for n in range(8) for who, shift in (("ada", 0.1), ("ben", -0.2), ("cleo", 0.4))),
+    "grades.csv": "item,annotator,label\n"
+    + "".join(f"x{n},{who},{('bad', 'fair', 'good')[n % 3]}\n" for n in range(9) for who in ("ada", "ben", "cleo")),
+    "tags.csv": "item,annotator,label\n" + "".join(f"x{n},{who},red|{n % 2}\n" for n in range(9) for who in ("ada", "ben")),
+    "pairs.csv": "item_a,item_b,annotator,same\n"
+    + "".join(f"x{i},x{j},{who},{int(i % 5 == j % 5)}\n" for i in range(15) for j in range(i) for who in ("ada", "ben")),
+    "votes.conll": "Ada B-PER B-PER\nsmiles O O\n\nParis B-LOC B-PER\n",
+}
 
 
 @dataclass(frozen=True)
@@ -143,8 +157,8 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
     names: dict[str, Any] = {"__name__": "__main__"}
     readme = page.name == "README.md"
     if readme:
-        Path("votes.csv").write_text(README_VOTES)
-        Path("truth.csv").write_text("item,label\nitem-1,cat\nitem-3,dog\n")
+        for name, text in README_FILES.items():
+            Path(name).write_text(text)
         names["new_votes"] = crowdwise.Annotations.from_arrays(
             item=["item-1", "item-41"], annotator=["ada", "dan"], label=["cat", "dog"]
         )

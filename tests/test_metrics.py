@@ -188,3 +188,25 @@ def test_settings_are_checked():
             metrics.bootstrap_interval(metrics.accuracy, [[1.0]], [0], **bad)
     with pytest.raises(SettingError, match="n_bins"):
         metrics.ece([[1.0]], [0], n_bins=0)
+
+
+def test_ordinal_measures_equal_scikit_learns():
+    from sklearn.metrics import cohen_kappa_score
+    from sklearn.metrics import mean_absolute_error as reference
+
+    rng = np.random.default_rng(5)
+    posterior, truth = rng.dirichlet(np.ones(4), 60), rng.integers(0, 4, 60)
+    chosen = posterior.argmax(axis=1)
+    unknown = np.append(truth, -1)
+    with_one_more = np.vstack([posterior, [0.25] * 4])
+    assert metrics.mean_absolute_error(with_one_more, unknown) == pytest.approx(reference(truth, chosen))
+    expected = cohen_kappa_score(truth, chosen, weights="quadratic", labels=range(4))
+    assert metrics.quadratic_kappa(with_one_more, unknown) == pytest.approx(expected)
+
+
+def test_ordinal_measures_split_ties_and_know_what_is_undefined():
+    assert metrics.mean_absolute_error([[0.5, 0.0, 0.5]], [0]) == 1.0
+    assert np.isnan(metrics.mean_absolute_error([[0.5, 0.5]], [-1]))
+    assert np.isnan(metrics.quadratic_kappa([[0.5, 0.5]], [-1]))
+    assert np.isnan(metrics.quadratic_kappa([[1.0, 0.0], [1.0, 0.0]], [0, 0]))
+    assert metrics.quadratic_kappa([[1.0, 0.0], [0.0, 1.0]], [0, 1]) == 1.0

@@ -23,12 +23,17 @@ _LAZY = {
     "BeliefPropagation": "crowdwise.aggregate.belief_propagation",
     "CommunityBCC": "crowdwise.aggregate.community_bcc",
     "ConfusionVector": "crowdwise.aggregate.confusion_vector",
+    "CumulativeLink": "crowdwise.aggregate.cumulative_link",
+    "OrdinalBinary": "crowdwise.aggregate.ordinal_binary",
     "DawidSkene": "crowdwise.aggregate.dawid_skene",
     "EBCC": "crowdwise.aggregate.ebcc",
     "GLAD": "crowdwise.aggregate.glad",
     "GroupDawidSkene": "crowdwise.aggregate.group_dawid_skene",
     "GroupVote": "crowdwise.aggregate.group_vote",
     "KOS": "crowdwise.aggregate.kos",
+    "LabelSets": "crowdwise.label_sets",
+    "LabelWise": "crowdwise.multilabel.label_wise",
+    "PartialDawidSkene": "crowdwise.multilabel.partial",
     "MACE": "crowdwise.aggregate.mace",
     "MajorityVote": "crowdwise.aggregate.majority",
     "MeanField": "crowdwise.aggregate.mean_field",
@@ -75,13 +80,56 @@ _LAZY = {
     "VFF": "crowdwise.learn.fourier_gp",
     "VGPCR": "crowdwise.learn.vgpcr",
     "Yan": "crowdwise.learn.yan",
+    "ItemGroupDS": "crowdwise.fairness.item_group_ds",
+    "ParityClassifier": "crowdwise.fairness.parity_classifier",
+    "TokenVotes": "crowdwise.token_votes",
+    "HMMCrowd": "crowdwise.sequences.hmm_crowd",
+    "BSC": "crowdwise.sequences.bsc",
+    "TokenMajority": "crowdwise.sequences.baselines",
+    "TokenDawidSkene": "crowdwise.sequences.baselines",
+    "Values": "crowdwise.values",
+    "MeanValue": "crowdwise.regression.averages",
+    "MedianValue": "crowdwise.regression.averages",
+    "WeightedMeanValue": "crowdwise.regression.averages",
+    "GaussianCrowd": "crowdwise.regression.gaussian_crowd",
+    "GaussianCrowdBayes": "crowdwise.regression.gaussian_crowd_bayes",
+    "StudentCrowd": "crowdwise.regression.student_crowd",
+    "CovarianceCrowd": "crowdwise.regression.covariance_crowd",
+    "GPCrowdRegression": "crowdwise.regression.gp_crowd_regression",
+    "CrowdLayerRegression": "crowdwise.regression.crowd_layer_regression",
+    "BradleyTerry": "crowdwise.ranking.bradley_terry",
+    "CrowdBT": "crowdwise.ranking.crowd_bt",
+    "NoisyBT": "crowdwise.ranking.crowd_bt",
+    "RankNetwork": "crowdwise.ranking.rank_network",
+    "Comparisons": "crowdwise.pair_votes",
+    "Similarities": "crowdwise.pair_votes",
+    "CrowdClustering": "crowdwise.similarity.crowd_clustering",
+    "SimilarityNMF": "crowdwise.similarity.similarity_nmf",
     "load": "crowdwise.learn.loading",
     "make": "crowdwise.learn.registry",
     "read": "crowdwise.io",
 }
 
 # Modules that work as attributes without an import of their own: `crowdwise.datasets.demo()`.
-_MODULES = ("active", "calibration", "compare", "datasets", "errors", "io", "metrics", "plot", "report", "robust", "simulate")
+_MODULES = (
+    "active",
+    "calibration",
+    "compare",
+    "datasets",
+    "errors",
+    "fairness",
+    "io",
+    "metrics",
+    "multilabel",
+    "plot",
+    "ranking",
+    "regression",
+    "report",
+    "robust",
+    "sequences",
+    "similarity",
+    "simulate",
+)
 
 __all__ = ["__version__", *sorted(_LAZY)]
 
@@ -91,6 +139,7 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.cnmf import CNMF as CNMF
     from crowdwise.aggregate.community_bcc import CommunityBCC as CommunityBCC
     from crowdwise.aggregate.confusion_vector import ConfusionVector as ConfusionVector
+    from crowdwise.aggregate.cumulative_link import CumulativeLink as CumulativeLink
     from crowdwise.aggregate.dawid_skene import DawidSkene as DawidSkene
     from crowdwise.aggregate.ebcc import EBCC as EBCC
     from crowdwise.aggregate.eigen import Eigen as Eigen
@@ -106,6 +155,7 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.minimax_entropy import MinimaxEntropy as MinimaxEntropy
     from crowdwise.aggregate.multi_spa import MultiSPA as MultiSPA
     from crowdwise.aggregate.one_coin import OneCoin as OneCoin
+    from crowdwise.aggregate.ordinal_binary import OrdinalBinary as OrdinalBinary
     from crowdwise.aggregate.pgd import PGD as PGD
     from crowdwise.aggregate.spectral_ds import SpectralDS as SpectralDS
     from crowdwise.aggregate.sym_nmf import SymNMF as SymNMF
@@ -116,7 +166,10 @@ if TYPE_CHECKING:
     from crowdwise.annotations import Annotations as Annotations
     from crowdwise.choice.auto import Auto as Auto
     from crowdwise.choice.auto_classifier import AutoClassifier as AutoClassifier
+    from crowdwise.fairness.item_group_ds import ItemGroupDS as ItemGroupDS
+    from crowdwise.fairness.parity_classifier import ParityClassifier as ParityClassifier
     from crowdwise.io import read as read
+    from crowdwise.label_sets import LabelSets as LabelSets
     from crowdwise.learn.aggnet import AggNet as AggNet
     from crowdwise.learn.bayes_dgc import BayesDGC as BayesDGC
     from crowdwise.learn.ccem import CCEM as CCEM
@@ -145,9 +198,34 @@ if TYPE_CHECKING:
     from crowdwise.learn.two_stage import TwoStage as TwoStage
     from crowdwise.learn.vgpcr import VGPCR as VGPCR
     from crowdwise.learn.yan import Yan as Yan
+    from crowdwise.multilabel.label_wise import LabelWise as LabelWise
+    from crowdwise.multilabel.partial import PartialDawidSkene as PartialDawidSkene
     from crowdwise.online.online_em import OnlineEM as OnlineEM
     from crowdwise.online.streaming import StreamingDawidSkene as StreamingDawidSkene
+    from crowdwise.pair_votes import Comparisons as Comparisons
+    from crowdwise.pair_votes import Similarities as Similarities
+    from crowdwise.ranking.bradley_terry import BradleyTerry as BradleyTerry
+    from crowdwise.ranking.crowd_bt import CrowdBT as CrowdBT
+    from crowdwise.ranking.crowd_bt import NoisyBT as NoisyBT
+    from crowdwise.ranking.rank_network import RankNetwork as RankNetwork
+    from crowdwise.regression.averages import MeanValue as MeanValue
+    from crowdwise.regression.averages import MedianValue as MedianValue
+    from crowdwise.regression.averages import WeightedMeanValue as WeightedMeanValue
+    from crowdwise.regression.covariance_crowd import CovarianceCrowd as CovarianceCrowd
+    from crowdwise.regression.crowd_layer_regression import CrowdLayerRegression as CrowdLayerRegression
+    from crowdwise.regression.gaussian_crowd import GaussianCrowd as GaussianCrowd
+    from crowdwise.regression.gaussian_crowd_bayes import GaussianCrowdBayes as GaussianCrowdBayes
+    from crowdwise.regression.gp_crowd_regression import GPCrowdRegression as GPCrowdRegression
+    from crowdwise.regression.student_crowd import StudentCrowd as StudentCrowd
     from crowdwise.result import Result as Result
+    from crowdwise.sequences.baselines import TokenDawidSkene as TokenDawidSkene
+    from crowdwise.sequences.baselines import TokenMajority as TokenMajority
+    from crowdwise.sequences.bsc import BSC as BSC
+    from crowdwise.sequences.hmm_crowd import HMMCrowd as HMMCrowd
+    from crowdwise.similarity.crowd_clustering import CrowdClustering as CrowdClustering
+    from crowdwise.similarity.similarity_nmf import SimilarityNMF as SimilarityNMF
+    from crowdwise.token_votes import TokenVotes as TokenVotes
+    from crowdwise.values import Values as Values
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,9 @@ __all__ = [
     "ece_interval",
     "log_loss",
     "macro_f1",
+    "mean_absolute_error",
     "mean_true_probability",
+    "quadratic_kappa",
     "score",
 ]
 
@@ -97,6 +99,41 @@ def mean_true_probability(posterior: ArrayLike, truth: ArrayLike) -> float:
     0.75
     """
     return _mean(_true_probability(posterior, truth))
+
+
+def mean_absolute_error(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return the mean number of steps between the most probable and the true class, for ordered classes; ties are split evenly.
+
+    Examples
+    --------
+    >>> mean_absolute_error([[0.8, 0.1, 0.1], [0.4, 0.2, 0.4]], [2, 0])
+    1.5
+    """
+    q_nk, z_n = _known(posterior, truth)
+    steps_nk = np.abs(np.arange(q_nk.shape[1]) - z_n[:, None])
+    return _mean(np.einsum("nk,nk->n", _chosen(q_nk), steps_nk))
+
+
+def quadratic_kappa(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return Cohen's kappa with quadratic weights between the most probable and the true class, for ordered classes.
+
+    1 - mean (chosen - true)^2 / the same if both were paired at random: 1 is perfect, 0 is chance. NaN where both are
+    constant and equal, because chance is then perfect too. Ties are split evenly.
+
+    Examples
+    --------
+    >>> quadratic_kappa([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]], [0, 1, 2, 1])
+    0.8
+    """
+    q_nk, z_n = _known(posterior, truth)
+    if len(z_n) == 0:
+        return float("nan")
+    n_classes = q_nk.shape[1]
+    chosen_nk = _chosen(q_nk)
+    pairs_kk = np.stack([np.bincount(z_n, chosen_nk[:, k], minlength=n_classes) for k in range(n_classes)]) / len(z_n)
+    squared_kk = np.subtract.outer(np.arange(n_classes), np.arange(n_classes)) ** 2
+    by_chance = float((np.outer(pairs_kk.sum(axis=1), pairs_kk.sum(axis=0)) * squared_kk).sum())
+    return 1 - float((pairs_kk * squared_kk).sum()) / by_chance if by_chance > 0 else float("nan")
 
 
 def ece(posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15) -> float:

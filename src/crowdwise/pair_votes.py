@@ -27,7 +27,7 @@ __all__ = ["Comparisons", "PairVotes", "Similarities"]
 
 _FIRST = ("first", "a", "left", "1", "item_a", "model_a", "response_a", "option_a", "a>b")
 _SECOND = ("second", "b", "right", "2", "item_b", "model_b", "response_b", "option_b", "b>a")
-_TIE = ("tie", "equal", "draw", "both", "neither", "tie (bothbad)", "both_bad", "bothbad", "0", "0.5", "a=b")
+_TIE = ("tie", "equal", "draw", "both", "neither", "tie (bothbad)", "both_bad", "bothbad", "0.5", "a=b")
 _SAME = ("1", "true", "yes", "same", "y", "similar", "match", "duplicate")
 _DIFFERENT = ("0", "false", "no", "different", "n", "dissimilar", "distinct")
 
@@ -249,7 +249,14 @@ class Comparisons(PairVotes):
         bad = np.flatnonzero((outcome == 0) & ~tie & ~absent)
         if len(bad):
             row = int(bad[0])
-            sides = f"neither {items[first[row]]!r} nor {items[second[row]]!r}"
+            if words[row] == "0":
+                # Files write 0 for the first of two, for the second, and for a tie; a guess would be wrong in silence.
+                raise InputError(
+                    f"{where.row(row)}: the winner 0 could mean the first item, the second or a tie;"
+                    " write a, b and tie (or 1, 2 and tie) instead of numbers from 0"
+                )
+            one, other = (items[side[row : row + 1]].tolist()[0] for side in (first, second))
+            sides = f"neither {one!r} nor {other!r}"
             raise InputError(
                 f"{where.row(row)}: the winner {str(answer[row])!r} is {sides};"
                 " name the winner by its id, by the side (a or b, left or right, 1 or 2), or write tie"

@@ -27,10 +27,12 @@ from crowdwise.annotators.beta import BetaAccuracy
 from crowdwise.annotators.clusters import ClusterConfusion
 from crowdwise.annotators.communities import CommunityConfusion
 from crowdwise.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.annotators.cumulative import CumulativeLink
 from crowdwise.annotators.difficulty import AbilityDifficulty
 from crowdwise.annotators.expertise import Expertise
 from crowdwise.annotators.group_votes import GroupVotes
 from crowdwise.annotators.groups import GroupConfusion
+from crowdwise.annotators.item_groups import ItemGroupConfusion
 from crowdwise.annotators.margin import MarginWeights
 from crowdwise.annotators.maxent import MaxEntConfusion
 from crowdwise.annotators.messages import BeliefMessages
@@ -38,10 +40,12 @@ from crowdwise.annotators.reliability import ItemReliability
 from crowdwise.annotators.signed import SignedVotes
 from crowdwise.annotators.spammer import Spammer
 from crowdwise.annotators.subtypes import SubtypeConfusion
+from crowdwise.annotators.targets import BinaryTargets
 from crowdwise.annotators.weights import VoteWeights
 from crowdwise.encode import series_of, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
+from crowdwise.priors.group_marginals import GroupMarginals
 from crowdwise.priors.marginals import DirichletMarginals, Marginals
 from crowdwise.priors.rows import RowPrior
 from crowdwise.result import Result
@@ -79,7 +83,11 @@ _PARTS: dict[str, Any] = {
         SubtypeConfusion,
         VoteWeights,
         GroupConfusion,
+        GroupMarginals,
         GroupVotes,
+        ItemGroupConfusion,
+        BinaryTargets,
+        CumulativeLink,
         Expertise,
         ItemReliability,
     )

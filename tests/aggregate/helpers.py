@@ -13,11 +13,14 @@ import pytest
 from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.moment import MomentAggregator
 from crowdwise.aggregate.registry import METHODS
+from crowdwise.aggregate.registry import ORDERED as ORDERED_CLASSES
 from crowdwise.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 
 # Methods that need more than votes (two classes, say) have tests of their own.
-ALL = [name for name, method in METHODS.items() if method.needs == "votes"]
+ALL = [name for name, method in METHODS.items() if method.needs in ("votes", ORDERED_CLASSES)]
+# To these, classes in another order are other data.
+ORDERED = [name for name in ALL if METHODS[name].needs == ORDERED_CLASSES]
 ITERATIVE = [name for name in ALL if issubclass(METHODS[name].cls, IterativeAggregator)]
 MOMENTS = [name for name in ALL if issubclass(METHODS[name].cls, MomentAggregator)]
 COUNTING = [name for name in ALL if name not in (*ITERATIVE, *MOMENTS)]

@@ -15,7 +15,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from tests.aggregate.helpers import ALL, COUNTING, ITERATIVE, crowd, diagonal_crowd, quiet, random_votes, slow_unless_classic
+from tests.aggregate.helpers import (
+    ALL,
+    COUNTING,
+    ITERATIVE,
+    ORDERED,
+    crowd,
+    diagonal_crowd,
+    quiet,
+    random_votes,
+    slow_unless_classic,
+)
 from tests.strategies import small_votes
 
 import crowdwise
@@ -638,7 +648,7 @@ def test_update_keeps_the_history_of_annotators(name: str, easy: Annotations) ->
     assert model.posterior_.shape == full.posterior_.shape
 
 
-@method
+@pytest.mark.parametrize("name", slow_unless_classic([n for n in ALL if n not in ORDERED]))
 def test_update_with_new_classes_ends_where_a_full_fit_ends(name: str) -> None:
     votes, _ = crowd(13, 45, diagonal_crowd(6, 3, 0.9))
     labels = np.array(["b", "c", "a"], dtype=object)[votes.label]  # the new class sorts first
@@ -674,7 +684,7 @@ def test_warm_start_survives_other_items_and_classes(name: str, easy: Annotation
         is_sound(model.fit(easy.with_classes([2, 1, 0])))
 
 
-@iterative
+@pytest.mark.parametrize("name", slow_unless_classic([n for n in ITERATIVE if n not in ORDERED]))
 def test_warm_start_finds_the_classes_in_their_new_order(name: str, easy: Annotations) -> None:
     # Items never seen, classes in a cycle (which differs from its own inverse): one round shows where it began.
     new, _ = crowd(21, 10, diagonal_crowd(5, 3, 0.6))

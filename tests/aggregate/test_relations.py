@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.aggregate.helpers import ALL, ITERATIVE, crowd, diagonal_crowd, quiet, slow_unless_classic
+from tests.aggregate.helpers import ALL, ITERATIVE, ORDERED, crowd, diagonal_crowd, quiet, slow_unless_classic
 from tests.strategies import small_votes
 
 from crowdwise.aggregate.registry import make
@@ -53,6 +53,9 @@ def renamed(votes: Annotations, items: Any = None, annotators: Any = None, class
 def test_other_names_permute_the_result(name: str, votes: Annotations, data: st.DataObject) -> None:
     sizes = (votes.n_items, votes.n_annotators, votes.n_classes)
     i, a, c = (data.draw(st.permutations(range(size))) for size in sizes)
+    if name in ORDERED:
+        # Upside down is the same order; any other is not.
+        c = sorted(c, reverse=c[0] > c[-1])
     other = renamed(votes, [f"i{j}" for j in i], [f"a{j}" for j in a], [f"c{j}" for j in c])
     # A few rounds: every step is equivariant. At the end of many, rounding decides which way ties fall; methods
     # that re-vote with hard labels meet ties at once, so they take only votes whose majority is clear.
@@ -79,7 +82,7 @@ def has_ties(votes: Annotations) -> bool:
     return bool(((counts > 0).sum(axis=1) != 1).any())
 
 
-@method
+@pytest.mark.parametrize("name", slow_unless_classic([name for name in ALL if name not in ORDERED]))
 def test_relabelling_classes_permutes_the_labels(name: str) -> None:
     votes, _ = crowd(3, 60, diagonal_crowd(7, 3, 0.75))
     first = fit(name, votes)
@@ -260,7 +263,9 @@ def test_an_adversary_among_honest_annotators_is_used_or_ignored_but_never_belie
     else:
         assert right > 0.93
         assert right > (fit(name, honest).labels_ == truth).mean() + 0.02
-    assert model.result_.accuracy[list(both.annotators).index("liar")] < (0.6 if name == "mace" else 0.1)
+    # To cumulative-link some items lie at the border of the classes, where nobody is right or wrong for certain.
+    most = {"mace": 0.6, "cumulative-link": 0.2}.get(name, 0.1)
+    assert model.result_.accuracy[list(both.annotators).index("liar")] < most
 
 
 @pytest.mark.parametrize("smoothing", [0.01, 0.1, 0.5])

@@ -26,7 +26,7 @@ from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.loading import _MODELS, check_save
-from crowdwise.learn.registry import ALL_METHODS, CLASSIFIERS
+from crowdwise.learn.registry import CLASSIFIERS, EVERY_METHOD
 from crowdwise.result import Result
 from crowdwise.storage import FILE_NAME
 
@@ -100,7 +100,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fake]:
 
     package, _, module = __name__.rpartition(".")
     monkeypatch.setitem(CLASSIFIERS, "fake", Method("fake", f"{module}:Fake", "", "", "", "", package))
-    monkeypatch.setitem(ALL_METHODS, "fake", CLASSIFIERS["fake"])
+    monkeypatch.setitem(EVERY_METHOD, "fake", CLASSIFIERS["fake"])
     monkeypatch.setitem(_MODELS, "plane", f"{__name__}:Plane")
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__, ModuleType(__name__)))
     for own in (Fake, Plane):

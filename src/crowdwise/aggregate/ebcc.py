@@ -45,7 +45,8 @@ from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem, start_posteriors
 from crowdwise.aggregate.settings import setting
 from crowdwise.annotators.confusion import DirichletConfusion
-from crowdwise.annotators.subtypes import SubtypeConfusion, weight_per_item
+from crowdwise.annotators.states import weight_per_item
+from crowdwise.annotators.subtypes import SubtypeConfusion
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.race import race
 from crowdwise.kernels.posterior import clamp

@@ -11,7 +11,10 @@ from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import Aggregator
 
-__all__ = ["METHODS", "Method", "make"]
+__all__ = ["METHODS", "ORDERED", "Method", "make"]
+
+#: What ordinal methods need: the order of the classes is no chance of the alphabet.
+ORDERED = "votes of ordered classes"
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,22 @@ METHODS: dict[str, Method] = {
             "variational",
             "votes",
             "Imamura, Sato and Sugiyama (2018)",
+        ),
+        Method(
+            "ordinal-binary",
+            "ordinal_binary:OrdinalBinary",
+            "ordered classes: a two-class Dawid-Skene for each border",
+            "ordinal",
+            ORDERED,
+            "Frank and Hall (2001); Raykar et al. (2010)",
+        ),
+        Method(
+            "cumulative-link",
+            "cumulative_link:CumulativeLink",
+            "ordered classes: a scale, thresholds and noise per annotator, EM",
+            "ordinal",
+            ORDERED,
+            "McCullagh (1980); Uebersax and Grove (1993)",
         ),
         Method(
             "auto",

@@ -72,17 +72,19 @@ def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
     if votes.gold is not None:
         say(f"{count(int((votes.gold >= 0).sum()), 'known label')} kept fixed")
     run = training(estimator) if estimator is not None else {}
+    # What was chosen is what was run; that it was chosen is said in a line of its own.
+    method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
     if run:
         score = run["held_out_score"]
         judged = "" if score is None else f", held-out score {number(score)} (log-likelihood per vote)"
-        say(f"{result.method}: {count(run['n_epochs'], 'epoch')}, best {run['best_epoch']}{judged}")
+        say(f"{method}: {count(run['n_epochs'], 'epoch')}, best {run['best_epoch']}{judged}")
     elif result.trace:
         state = "converged" if result.converged else "NOT converged"
         # One pass over the votes is all that online methods make.
         how = f"{state} after {count(result.n_iter, 'iteration')}" if result.n_iter != 1 or not result.converged else "done"
-        say(f"{result.method.removeprefix('auto: ')}: {how}")
+        say(f"{method}: {how}")
     else:
-        say(f"{result.method.removeprefix('auto: ')}: done")
+        say(f"{method}: done")
     doubtful = _unreliable(result)
     if doubtful:
         say(f"least reliable annotators: {', '.join(doubtful)}")

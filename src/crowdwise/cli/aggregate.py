@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdwise.cli.answer_kinds import AnswerKind, Separator, Threshold
 from crowdwise.cli.choice import ExplainChoice
 from crowdwise.cli.options import (
     DropSpammers,
@@ -23,11 +24,15 @@ from crowdwise.cli.options import (
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from crowdwise.aggregate.base import Aggregator
     from crowdwise.result import Result
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
+    "Ordered classes: crowdwise aggregate votes.csv --type ordinal --classes bad,ok,good\n\n"
+    "Several labels per item: crowdwise aggregate answers.csv --type multilabel\n\n"
     "Incrementally: crowdwise aggregate monday.csv --save model -o labels.csv, "
     "then crowdwise aggregate tuesday.csv --warm-from model --save model -o labels.csv"
 )
@@ -61,6 +66,9 @@ def run(
     ] = None,
     drop_spammers: DropSpammers = False,
     fdr: FalseDiscovery = 0.05,
+    kind: AnswerKind = None,
+    separator: Separator = None,
+    threshold: Threshold = None,
     explain_choice: ExplainChoice = False,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
@@ -71,16 +79,25 @@ def run(
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
     from crowdwise.cli.account import rank_annotators, tell
+    from crowdwise.cli.answer_kinds import ORDINAL, ORDINAL_METHOD, aggregate_others, check_kind, check_order, ranked
     from crowdwise.cli.choice import check_explainable, tell_choice
     from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD, build, fit
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
 
     outputs = {"-o": output, "--annotators": annotators, "--confusion": confusion, "--page": page}
     check_outputs(outputs, (votes, method.gold, method.history))
+    others = check_kind(kind, separator, threshold)
     if any(to_stdout(path) for option, path in outputs.items() if option != "-o"):
         raise SettingError("only -o can go to stdout")
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
+    if others:
+        refused: dict[str, Any] = {"--confusion": confusion, "--page": page, "--save": save, "--warm-from": warm_from}
+        refused |= {"--drop-spammers": drop_spammers, "--explain-choice": explain_choice}
+        aggregate_others(
+            str(kind), votes, read, method, output, annotators, refused, separator, threshold, as_json, quiet, spreadsheet_safe
+        )
+        return
     if save is not None and save.exists() and not save.is_dir():
         raise SettingError(f"--save: {save} is a file; name a folder")
     if drop_spammers:
@@ -88,9 +105,9 @@ def run(
 
         check_level(fdr)
     if warm_from is None:
-        default = STEADY_METHOD if drop_spammers else DEFAULT_METHOD
+        default = ORDINAL_METHOD if kind == ORDINAL else STEADY_METHOD if drop_spammers else DEFAULT_METHOD
         check_explainable(build(method, default), explain_choice)
-        estimator = fit(votes, read, method, quiet, default)
+        estimator = fit(votes, read, method, quiet, default, check_order if kind == ORDINAL else None)
     else:
         estimator = _update(warm_from, votes, read, method, quiet, explain_choice)
     result: Result = estimator.result_
@@ -101,7 +118,7 @@ def run(
         result, dropped = _without_spammers(result, fdr)
         saved = result if dropped else estimator
 
-    items = result.items_frame()
+    items = result.items_frame() if kind != ORDINAL else ranked(result)
     people = None if annotators is None else rank_annotators(result)
     matrices = None if confusion is None else result.confusion_frame()
     # The labels come last: where they are, everything else is too.
@@ -118,9 +135,9 @@ def run(
     if people is not None and annotators is not None:
         write(people, annotators, "annotator", quiet, spreadsheet_safe)
     if as_json:
-        _print_json(result, output, quiet, dropped)
+        _print_json(result, items, output, quiet, dropped)
     elif output is None and sys.stdout.isatty():
-        emit(items.select("item", "label", "confidence", "n_votes", "note"), None, "item", limit=10)
+        emit(items.select(name for name in items.columns if not name.startswith("p(")), None, "item", limit=10)
     else:
         emit(items, output, "item", quiet=quiet, safe=spreadsheet_safe)
     if not quiet:
@@ -167,7 +184,7 @@ def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:
     return refit_without(result, dropped), dropped
 
 
-def _print_json(result: Result, output: Path | None, quiet: bool, dropped: list[Any]) -> None:
+def _print_json(result: Result, items: pl.DataFrame, output: Path | None, quiet: bool, dropped: list[Any]) -> None:
     """Print the run and its annotators; the labels too, unless they have a file."""
     from crowdwise.cli.account import facts, rank_annotators
     from crowdwise.cli.outputs import print_json, write
@@ -177,11 +194,11 @@ def _print_json(result: Result, output: Path | None, quiet: bool, dropped: list[
         document["dropped_annotators"] = dropped
     if output is None:
         names = [str(name) for name in result.votes.classes]
-        rows = result.items_frame(probabilities=False).to_dicts()
+        rows = items.select(name for name in items.columns if not name.startswith("p(")).to_dicts()
         for row, shares in zip(rows, result.posterior.tolist(), strict=True):
             row["probabilities"] = dict(zip(names, shares, strict=True))
         document["labels"] = rows
     else:
-        write(result.items_frame(), output, "item", quiet)
+        write(items, output, "item", quiet)
     document["annotators"] = rank_annotators(result).to_dicts()
     print_json(document)

@@ -11,17 +11,22 @@ from crowdwise.cli import (
     aggregate,
     annotators,
     calibrate,
+    cluster,
     compare,
     convert,
     demo,
     explain,
+    fairness,
     methods,
     plan,
     predict,
+    rank,
+    regress,
     report,
     review,
     simulate,
     simulate_campaign,
+    spans,
     suggest,
     summary,
     train,
@@ -61,26 +66,17 @@ def _root(
 
 
 app.callback(help=paragraphs(_root))(_root)
-for module in (
-    aggregate,
-    train,
-    predict,
-    annotators,
-    explain,
-    calibrate,
-    review,
-    report,
-    compare,
-    summary,
-    suggest,
-    plan,
-    convert,
-    simulate,
-    simulate_campaign,
-    methods,
-    demo,
-):
-    register(app, module.run, name=module.__name__.rpartition(".")[2].replace("_", "-"), examples=module.EXAMPLES)
+_PANELS = {
+    "Labels from votes": (aggregate, annotators, explain, calibrate, review, report, compare, summary, fairness),
+    "Classifiers from features and votes": (train, predict),
+    "Answers that are not one class per item": (rank, regress, cluster, spans),
+    "Campaigns": (suggest, plan, simulate_campaign),
+    "Files, methods, examples": (convert, simulate, methods, demo),
+}
+for panel, modules in _PANELS.items():
+    for module in modules:
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        register(app, module.run, name=name, examples=module.EXAMPLES, panel=panel)
 
 
 def main() -> None:

@@ -29,8 +29,8 @@ __all__ = ["paragraphs", "register"]
 Debug = Annotated[bool, typer.Option("--debug", metavar=FLAG, envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
 
 
-def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str) -> None:
-    """Add `run` to the app as the command `name`, with examples at the end of its help."""
+def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str, panel: str) -> None:
+    """Add `run` to the app as the command `name`, with examples at the end of its help; `panel` groups it with others."""
     hints = get_type_hints(run, include_extras=True)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type] = {}
@@ -53,7 +53,7 @@ def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples:
 
     vars(command)["__signature__"] = inspect.Signature(parameters)
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app.command(name, help=paragraphs(run), epilog=examples)(command)
+    app.command(name, help=paragraphs(run), epilog=examples, rich_help_panel=panel)(command)
 
 
 def paragraphs(run: Callable[..., None]) -> str:

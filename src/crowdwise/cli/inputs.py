@@ -229,10 +229,20 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, qu
         return estimator.fit(votes, gold, annotator_prior=history, progress=progress)
 
 
-def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False, default: str = DEFAULT_METHOD) -> Aggregator:
-    """Read votes and fit the chosen method."""
+def fit(
+    path: str,
+    read: ReadOptions,
+    options: MethodOptions,
+    quiet: bool = False,
+    default: str = DEFAULT_METHOD,
+    check: Callable[[Annotations, ReadOptions], None] | None = None,
+) -> Aggregator:
+    """Read votes, `check` them, and fit the chosen method."""
     estimator = build(options, default)
-    return fit_to(read_votes(path, read), estimator, options, quiet)
+    votes = read_votes(path, read)
+    if check is not None:
+        check(votes, read)
+    return fit_to(votes, estimator, options, quiet)
 
 
 def result_of(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdwise.cli.fairness import Group, GroupsFile
 from crowdwise.cli.options import FalseDiscovery, MethodOptions, Quiet, ReadOptions, VotesOrSaved
 from crowdwise.errors import SettingError
 
@@ -43,6 +44,8 @@ def run(
     ] = None,
     price: Annotated[float | None, typer.Option("--price", metavar="AMOUNT", help="Price of one vote, for the plan.")] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Heading of the page.")] = None,
+    group: Group = None,
+    groups: GroupsFile = None,
     fdr: FalseDiscovery = 0.05,
     quiet: Quiet = False,
 ) -> None:
@@ -54,6 +57,7 @@ def run(
     from datetime import date
 
     from crowdwise.cli.account import tell
+    from crowdwise.cli.fairness import check_groups, item_groups
     from crowdwise.cli.inputs import read_gold, read_times
     from crowdwise.cli.outputs import check_outputs, write, wrote
     from crowdwise.report import write_report
@@ -62,7 +66,9 @@ def run(
     check_level(fdr)
     if price is not None and not 0 <= price < float("inf"):
         raise SettingError(f"--price must be 0 or more; got {price}")
-    inputs = (votes, method.gold, method.history, truth)
+    if group is not None or groups is not None:
+        check_groups(votes, group, groups)
+    inputs = (votes, method.gold, method.history, truth, groups)
     check_outputs({"--labels": labels}, (*inputs, output))
     if output.suffix.lower() not in (".html", ".htm"):
         raise SettingError(f"-o: {output}: a page ends in .html")
@@ -71,12 +77,14 @@ def run(
     fitted = _fitted(votes, read, method, quiet)
     result: Result = getattr(fitted, "result_", fitted)
     given = {"-o": output, "--truth": truth, "--labels": labels, "--time": time, "--price": price, "--title": title}
+    given |= {"--group": group, "--groups": groups}
     made = {"Command": _command(votes, read, method, given | ({} if fdr == 0.05 else {"--fdr": fdr}))}
-    for name, path in (("Votes", votes), ("Truth", truth), ("Gold", method.gold)):
+    for name, path in (("Votes", votes), ("Truth", truth), ("Gold", method.gold), ("Groups", groups)):
         made |= _fingerprint(name, path)
     made["Date"] = date.today().isoformat()
     known = None if truth is None else read_gold(truth, result.votes)
-    write_report(fitted, output, truth=known, title=title, time=times, price=price, fdr=fdr, made=made)
+    found = None if group is None and groups is None else item_groups(votes, read, group, groups, result.votes)
+    write_report(fitted, output, truth=known, title=title, time=times, price=price, fdr=fdr, groups=found, made=made)
     wrote(output, quiet)
     if labels is not None:
         write(result.items_frame(), labels, "item", quiet, safe=True)

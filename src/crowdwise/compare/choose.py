@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from crowdwise.aggregate.registry import ORDERED
 from crowdwise.aggregate.settings import check_settings
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 from crowdwise.learn.registry import ALL_METHODS, CLASSIFIERS, make
@@ -30,14 +31,16 @@ def chosen(methods: Sequence[str] | str | None, settings: Mapping[str, Any], n_c
         Whether there are any, without which classifiers cannot take part.
     """
     suited = [name for name, method in ALL_METHODS.items() if method.suits(n_classes) and (features or name not in CLASSIFIERS)]
+    # Whether classes have an order, votes do not show: ordinal methods take part where they are named.
+    every = [name for name in suited if ALL_METHODS[name].needs != ORDERED]
     if methods is None:
         # A network that is not installed is no part of what people get without asking.
         extra = [name for name in DEFAULT_CLASSIFIERS if "torch" not in CLASSIFIERS[name].needs or find_spec("torch")]
         asked = [name for name in suited if name in (*DEFAULT_METHODS, *extra)]
     elif isinstance(methods, str):
-        asked = suited if methods == ALL else [methods]
+        asked = every if methods == ALL else [methods]
     else:
-        asked = suited if list(methods) == [ALL] else list(methods)
+        asked = every if list(methods) == [ALL] else list(methods)
     for name in (*asked, *settings):
         if name not in ALL_METHODS:
             known = [ALL, *ALL_METHODS]

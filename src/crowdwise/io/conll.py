@@ -68,7 +68,10 @@ def read_conll(path: AnyPath) -> Table:
         cells = line.split(separator)
         if names is None:
             if len(cells) < 2:
-                raise InputError(f"{source.name} line {number}: a token and no tag; expected a token and one tag per annotator")
+                raise InputError(
+                    f"{source.name} line {number}: a token and no tag; expected a token and one tag per annotator, "
+                    "separated by tabs or spaces"
+                )
             if cells[0].strip().lower() in _HEADER:
                 names = _named([cell.strip() for cell in cells[1:]], source.name, number)
                 continue

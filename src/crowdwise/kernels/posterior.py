@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["below_ceiling", "clamp", "harden"]
+__all__ = ["below_ceiling", "clamp", "expected_rank", "harden", "median_class"]
 
 Floats = NDArray[np.float64]
 
@@ -45,3 +45,14 @@ def harden(posterior: Floats) -> Floats:
     hard = np.zeros_like(posterior)
     hard[np.arange(len(posterior)), posterior.argmax(axis=1)] = 1.0
     return hard
+
+
+def expected_rank(posterior: Floats) -> Floats:
+    """Mean of the class code, of ordered classes counted from 1, [N]."""
+    return np.asarray(posterior @ np.arange(1, posterior.shape[1] + 1))
+
+
+def median_class(posterior: Floats) -> NDArray[np.int64]:
+    """The first ordered class up to which half of the probability lies, [N]: the least expected number of steps off."""
+    # A tie must not be decided by rounding.
+    return np.asarray((np.cumsum(posterior, axis=1)[:, :-1] < 0.5 - 1e-9).sum(axis=1))

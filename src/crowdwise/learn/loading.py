@@ -18,7 +18,7 @@ import numpy as np
 
 from crowdwise.aggregate.registry import METHODS
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
-from crowdwise.learn.registry import CLASSIFIERS, make
+from crowdwise.learn.registry import EVERY_METHOD, make
 from crowdwise.storage import FILE_NAME, check_folder, load_with_extra, npy_bytes, npy_of
 from crowdwise.storage import save as save_result
 
@@ -121,7 +121,7 @@ def load(folder: str | PathLike[str], network: Any = None) -> Any:
     result, members = load_with_extra(folder)
     path = Path(folder) / FILE_NAME
     method = _registered(result)
-    if method not in METHODS and method not in CLASSIFIERS:
+    if method not in EVERY_METHOD:
         raise InputError(f"{path}: fitted by {result.method!r}, which this version of crowdwise does not have")
     if method in METHODS:
         if network is not None:

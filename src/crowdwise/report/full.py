@@ -40,6 +40,7 @@ def write_report(
     time: Any = None,
     price: float | None = None,
     fdr: float = 0.05,
+    groups: Any = None,
     made: Mapping[str, str] | None = None,
 ) -> None:
     """Write the report of a fit as one HTML file, whole or not at all.
@@ -60,10 +61,12 @@ def write_report(
         Of one vote; adds costs to the plan.
     fdr : float
         Expected share of wrong flags among the flags of each detector.
+    groups : mapping, frame, Series or sequence, optional
+        The group of every item (see `crowdwise.fairness.groups_of`); adds how groups are treated.
     made : mapping, optional
         Lines for "How it was computed", such as the command and the date.
     """
-    markup = report_page(fitted, truth=truth, title=title, time=time, price=price, fdr=fdr, made=made)
+    markup = report_page(fitted, truth=truth, title=title, time=time, price=price, fdr=fdr, groups=groups, made=made)
     with open_replacing(path) as file:
         file.write(markup.encode())
 
@@ -76,6 +79,7 @@ def report_page(
     time: Any = None,
     price: float | None = None,
     fdr: float = 0.05,
+    groups: Any = None,
     made: Mapping[str, str] | None = None,
 ) -> str:
     """Return the report as text; see `write_report`."""
@@ -96,6 +100,10 @@ def report_page(
         ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts))),
         ("computed", "How it was computed", parts.computed_section(result, made or {})),
     ]
+    if groups is not None:
+        from crowdwise.report.fairness import fairness
+
+        sections.insert(-2, ("groups", "How groups are treated", fairness(result, groups, facts.truth, fdr)))
     links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in sections)
     body = "\n".join(f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{words}</h2>{inside}</section>'
                      for name, words, inside in sections)  # fmt: skip

@@ -1,0 +1,67 @@
+"""Sums over answers that choose several labels, without a row for every label that was not chosen.
+
+Most labels are left out of most answers. What leaving out says depends on the annotator and the label alone, so it is summed
+by a sparse product over (item, annotator); only what is said by name is corrected one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from crowdwise.kernels.numerics import segment_sum
+from crowdwise.label_sets import LabelSets
+
+__all__ = ["Evidence"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Answers, made ready for sums: `left_out` [N, A] counts complete answers."""
+
+    answers: LabelSets
+    left_out: csr_array
+
+    @classmethod
+    def of(cls, answers: LabelSets) -> Evidence:
+        """Prepare."""
+        whole = answers.complete
+        shape = (answers.n_items, answers.n_annotators)
+        counts = csr_array((np.ones(whole.sum()), (answers.item[whole], answers.annotator[whole])), shape=shape)
+        return cls(answers, counts)
+
+    def log_lik(self, log_chosen_al: Floats, log_refused_al: Floats) -> Floats:
+        """Log-probability of what is said of every item and label, [N, K]."""
+        answers = self.answers
+        total = np.asarray(self.left_out @ log_refused_al)
+        who, what = answers.annotator[answers.answer], answers.label
+        refused = log_refused_al[who, what]
+        named = np.where(answers.chosen, log_chosen_al[who, what], refused)
+        # A complete answer was counted as if it had left everything out.
+        named -= np.where(answers.complete[answers.answer], refused, 0.0)
+        cell = answers.item[answers.answer].astype(np.int64) * answers.n_labels + what
+        return total + segment_sum(cell, named, total.size).reshape(total.shape)
+
+    def counts(self, weight_nl: Floats) -> tuple[Floats, Floats]:
+        """Sums of `weight_nl` over answers that choose a label, and over all that say anything of it, two of [A, K]."""
+        answers = self.answers
+        who, what = answers.annotator[answers.answer].astype(np.int64), answers.label
+        value, cell = weight_nl[answers.item[answers.answer], what], who * answers.n_labels + what
+        shape = (answers.n_annotators, answers.n_labels)
+        chosen = segment_sum(cell, np.where(answers.chosen, value, 0.0), shape[0] * shape[1]).reshape(shape)
+        apart = np.where(answers.complete[answers.answer], 0.0, value)
+        told = np.asarray(self.left_out.T @ weight_nl) + segment_sum(cell, apart, shape[0] * shape[1]).reshape(shape)
+        return chosen, told
+
+    def shares(self) -> Floats:
+        """Share of the answers on an item that choose a label, [N, K]; the label's overall share where nothing is said."""
+        answers = self.answers
+        ones = np.ones((answers.n_annotators, answers.n_labels))
+        told, chosen = self.log_lik(ones, ones), self.log_lik(ones, 0 * ones)
+        overall = (chosen.sum(axis=0) + 0.5) / (told.sum(axis=0) + 1)
+        return np.where(told > 0, chosen / np.where(told > 0, told, 1.0), overall)

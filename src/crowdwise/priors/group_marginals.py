@@ -1,0 +1,63 @@
+"""Class shares that differ by the group of the item: one Dirichlet posterior each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log
+
+__all__ = ["GroupMarginals"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMarginals:
+    """alpha_s = alpha0 + sum of q_n over the items n of group s.
+
+    Attributes
+    ----------
+    alpha0 : [K]
+    alpha : [G, K]
+    group_n : [N]
+        Group of every item.
+    """
+
+    alpha0: Floats
+    alpha: Floats
+    group_n: NDArray[Any]
+
+    @classmethod
+    def start(cls, alpha0: Floats, group_n: NDArray[Any], n_groups: int) -> GroupMarginals:
+        """Before any label: the prior in every group."""
+        return cls(alpha0, np.repeat(alpha0[None], n_groups, axis=0), group_n)
+
+    @property
+    def shares(self) -> Floats:
+        """Posterior mean of the class shares of each group, [G, K]."""
+        return np.asarray(self.alpha / self.alpha.sum(axis=1, keepdims=True))
+
+    @property
+    def probability(self) -> Floats:
+        """Class shares over all items, [K]."""
+        if not len(self.group_n):
+            return np.asarray(self.alpha0 / self.alpha0.sum())
+        size = np.bincount(self.group_n, minlength=len(self.alpha))
+        return np.asarray(size @ self.shares / size.sum())
+
+    def log_prob(self) -> Floats:
+        """E[log share] of every item's group, [N, K]."""
+        return np.asarray(expected_log(self.alpha, 1)[self.group_n])
+
+    def update(self, posterior: Floats) -> GroupMarginals:
+        """Condition on a posterior of the labels, [N, K]."""
+        mass = np.stack([np.bincount(self.group_n, column, len(self.alpha)) for column in posterior.T], axis=1)
+        return replace(self, alpha=self.alpha0 + mass)
+
+    def penalty(self) -> float:
+        """KL of every group's Dirichlet from the prior."""
+        return dirichlet_kl(self.alpha, self.alpha0, 1)

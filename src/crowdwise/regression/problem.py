@@ -1,0 +1,122 @@
+"""Values as the models take them: flat arrays in units of the overall spread, and sums over items and annotators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.values import Values
+
+__all__ = ["Problem"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Values with mean zero and variance one in each dimension.
+
+    Attributes
+    ----------
+    item, annotator : [E]
+    value : [E, D]
+    weight : [E]
+    known : [N, D]
+        Known values in the same units, NaN where unknown.
+    is_known : [N]
+    centre, spread : [D]
+        What was taken off and divided by.
+    offset : [D]
+        Mean error of the crowd where values are known, in the users' units; taken off as well where it was asked for.
+    """
+
+    item: NDArray[np.intp]
+    annotator: NDArray[np.intp]
+    value: Floats
+    weight: Floats
+    known: Floats
+    is_known: NDArray[np.bool_]
+    centre: Floats
+    spread: Floats
+    offset: Floats
+    n_items: int
+    n_annotators: int
+
+    @classmethod
+    def of(cls, values: Values, known: Floats, *, correct: bool = False) -> Problem:
+        """Standardise; a dimension that never varies keeps its unit.
+
+        With `correct`, the mean error of the crowd on known items is taken off first: biases are spread around that.
+        """
+        is_known = np.asarray(np.isfinite(known).all(axis=1))
+        offset = np.zeros(values.n_dimensions)
+        held = is_known[values.item]
+        if correct and values.weights[held].sum() > 0:
+            offset = np.average((values.value - known[values.item])[held], axis=0, weights=values.weights[held])
+        weights = values.weights[:, None]
+        total = max(float(weights.sum()), 1e-300)
+        centre = (weights * values.value).sum(axis=0) / total - offset
+        spread = np.sqrt((weights * (values.value - offset - centre) ** 2).sum(axis=0) / total)
+        spread = np.where(spread > 1e-12 * (1 + np.abs(centre)), spread, 1.0)
+        return cls(
+            values.item.astype(np.intp),
+            values.annotator.astype(np.intp),
+            (values.value - offset - centre) / spread,
+            values.weights,
+            (known - centre) / spread,
+            is_known,
+            centre,
+            spread,
+            offset,
+            values.n_items,
+            values.n_annotators,
+        )
+
+    @property
+    def n_dimensions(self) -> int:
+        """Numbers in one answer, D."""
+        return int(self.value.shape[1])
+
+    @property
+    def count(self) -> Floats:
+        """Weight of the answers of every annotator, [A]."""
+        return np.asarray(np.bincount(self.annotator, self.weight, minlength=self.n_annotators), np.float64)
+
+    def by_item(self, rows: Floats) -> Floats:
+        """Sums over the answers of every item, [N, D]."""
+        return _sums(self.item, rows, self.n_items)
+
+    def by_annotator(self, rows: Floats) -> Floats:
+        """Sums over the answers of every annotator, [A, D]."""
+        return _sums(self.annotator, rows, self.n_annotators)
+
+    def item_means(self) -> Floats:
+        """Weighted mean of the answers of every item, [N, D]; known values where known, 0 without answers."""
+        weight = self.weight[:, None]
+        total = np.maximum(self.by_item(weight), 1e-300)
+        return np.where(self.is_known[:, None], np.nan_to_num(self.known), self.by_item(weight * self.value) / total)
+
+    def noise(self) -> Floats:
+        """Variance of answers around the mean of their item, [D], pooled; 0.5 where no item has two."""
+        squares = (self.weight[:, None] * (self.value - self.item_means()[self.item]) ** 2).sum(axis=0)
+        unknown = len(np.unique(self.item[~self.is_known[self.item]]))
+        freedom = self.weight.sum() - unknown
+        return np.maximum(squares / freedom, 1e-6) if freedom > 0 else np.full(self.n_dimensions, 0.5)
+
+    def usual_noise(self) -> Floats:
+        """Noise variance by mean absolute deviations, [D]: slips and spammers raise it less than they raise `noise`."""
+        total = np.maximum(self.by_item(self.weight[:, None]), 1e-300)
+        # A mean that contains the answer itself lies nearer to it.
+        alone = np.maximum(1 - self.weight[:, None] / total[self.item], 1e-300)
+        several = alone[:, 0] > 1e-9
+        if not several.any():
+            return self.noise()
+        away = (np.abs(self.value - self.item_means()[self.item]) / np.sqrt(alone))[several]
+        # The mean absolute value of a Gaussian is sqrt(2 / pi) of its standard deviation.
+        return np.minimum(np.average(away, axis=0, weights=self.weight[several]) ** 2 * np.pi / 2, self.noise())
+
+
+def _sums(index: NDArray[np.intp], rows: Floats, n: int) -> Floats:
+    return np.stack([np.bincount(index, rows[:, d], minlength=n) for d in range(rows.shape[1])], axis=1)

@@ -1,0 +1,1 @@
+"""Sequences of tokens tagged by several annotators: tags and spans with confidence."""

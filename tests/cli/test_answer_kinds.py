@@ -1,0 +1,92 @@
+"""``crowdwise aggregate --type``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.cli.conftest import Run
+
+RATED = "item,annotator,label\na,x,bad\na,y,bad\na,z,ok\nb,x,good\nb,y,ok\nb,z,good\nc,x,ok\nc,y,ok\nc,z,bad\n"
+SETS = "item,annotator,label\na,x,cat|dog\na,y,cat|dog\na,z,cat\nb,x,none\nb,y,none\nb,z,!dog\nc,x,dog\nc,y,dog\nc,z,abstain\n"
+
+
+@pytest.fixture
+def files(folder: Path) -> Path:
+    (folder / "rated.csv").write_text(RATED)
+    (folder / "sets.csv").write_text(SETS)
+    (folder / "partial.csv").write_text("item,annotator,label\na,x,cat\na,y,!dog\na,z,cat\nb,x,dog\nb,y,!cat\nb,z,abstain\n")
+    return folder
+
+
+def test_ordered_classes_give_a_median_and_a_rank(run: Run, files: Path) -> None:
+    done = run("aggregate", "rated.csv", "--type", "ordinal", "--classes", "bad,ok,good", "-o", "labels.csv")
+    assert "cumulative-link" in done.stderr
+    labels = pl.read_csv(files / "labels.csv")
+    assert labels.columns[:5] == ["item", "label", "confidence", "median", "expected_rank"]
+    assert labels.columns[-3:] == ["p(bad)", "p(ok)", "p(good)"]
+    assert labels["label"].to_list() == ["bad", "good", "ok"]
+    for row in labels.iter_rows(named=True):
+        assert row["expected_rank"] == pytest.approx(row["p(bad)"] + 2 * row["p(ok)"] + 3 * row["p(good)"])
+    document = json.loads(run("aggregate", "rated.csv", "--type", "ordinal", "--classes", "bad,ok,good", "--json").stdout)
+    assert document["labels"][1]["median"] == "good"
+
+
+def test_the_alphabet_is_no_order(run: Run, files: Path) -> None:
+    problem = run("aggregate", "rated.csv", "--type", "ordinal", code=1).stderr
+    assert "--classes" in problem
+    assert "bad,good,ok" in problem
+    (files / "numbers.csv").write_text(RATED.replace("bad", "1").replace("ok", "2").replace("good", "3"))
+    assert run("aggregate", "numbers.csv", "--type", "ordinal", "-m", "ordinal-binary").stdout.startswith("item,label")
+
+
+def test_several_labels_per_item(run: Run, files: Path) -> None:
+    done = run("aggregate", "sets.csv", "--type", "multilabel", "-o", "labels.csv", "--annotators", "people.csv")
+    assert "label-wise: 3 items, 3 annotators; converged" in done.stderr
+    labels = pl.read_csv(files / "labels.csv")
+    assert labels["labels"].to_list() == ["cat|dog", "none", "dog"]
+    assert labels.columns == ["item", "labels", "confidence", "n_answers", "note", "p(cat)", "p(dog)"]
+    people = pl.read_csv(files / "people.csv")
+    assert people.columns == ["annotator", "n_answers", "sensitivity", "specificity"]
+    assert people["n_answers"].to_list() == [3, 3, 2]
+
+
+def test_separator_threshold_and_settings(run: Run, files: Path) -> None:
+    (files / "commas.csv").write_text(SETS.replace("|", ";"))
+    options = ["--type", "multilabel", "--separator", ";", "--set", "dependence=true", "-q"]
+    out = run("aggregate", "commas.csv", *options).stdout
+    assert "cat;dog" in out
+    assert "cat;dog" not in run("aggregate", "commas.csv", *options, "--threshold", "0.9999").stdout
+    document = json.loads(run("aggregate", "sets.csv", "--type", "multilabel", "--json", "-q").stdout)
+    assert document["items"][0]["labels"] == "cat|dog"
+    assert document["converged"]
+
+
+def test_votes_against_classes(run: Run, files: Path) -> None:
+    out = run("aggregate", "partial.csv", "--type", "partial", "-q").stdout.splitlines()
+    assert out[0] == "item,label,confidence,n_votes,note,p(cat),p(dog)"
+    assert [line.split(",")[1] for line in out[1:]] == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--type", "multilabels"], "did you mean 'multilabel'"),
+        (["--separator", ";"], "add --type multilabel"),
+        (["--type", "ordinal", "--threshold", "0.3"], "add --type multilabel"),
+        (["--type", "multilabel", "--gold", "sets.csv"], "--gold does not go with --type multilabel"),
+        (["--type", "multilabel", "--save", "model"], "--save does not go with --type multilabel"),
+        (["--type", "multilabel", "--threshold", "2"], "threshold must lie between 0 and 1"),
+        (["--type", "multilabel", "-m", "dawid-skene"], "no method 'dawid-skene' for several labels"),
+        (["--type", "partial", "-m", "label-wise"], "no method 'label-wise' for partial votes"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(run: Run, files: Path, options: list[str], message: str) -> None:
+    assert message in run("aggregate", "sets.csv", *options, code=2).stderr
+
+
+def test_contradictory_answers_name_file_and_row(run: Run, files: Path) -> None:
+    (files / "odd.csv").write_text("item,annotator,label\na,x,cat|!cat\n")
+    assert "odd.csv row 2: label 'cat' is both" in run("aggregate", "odd.csv", "--type", "multilabel", code=1).stderr
