@@ -1,6 +1,7 @@
 """Every classifier on every set with features: accuracy on new items, recovered labels, NLL, ECE, collapsed runs.
 
     python benchmarks/learn.py [SET ...]        (labelme: ten seeds; larger sets fewer, see SEEDS)
+    python benchmarks/learn.py rte --only auto-classifier,svgpcr
 
 Runs are kept in benchmarks/.runs/SET.json (those of the choice in choice.json), so that an interrupted command goes on where
 it stopped; delete the file, or the method in it, to measure anew.
@@ -107,7 +108,9 @@ def chosen(data: FeatureSet, seed: int) -> str:
 
 
 def main() -> None:
-    for name in sys.argv[1:] or SETS:
+    given = sys.argv[1:]
+    only = given.pop(given.index("--only") + 1).split(",") if "--only" in given else None
+    for name in [name for name in given if name != "--only"] or SETS:
         images = name.endswith("_images")
         kept = RUNS / f"{name}.json"
         saved = json.loads(kept.read_text()) if kept.exists() else {}
@@ -115,7 +118,7 @@ def main() -> None:
         for seed in range(SEEDS[name]):
             data = SETS[name](seed)
             for entry in results:
-                if len(results[entry]) > seed or seed >= SLOW.get(entry, SEEDS[name]):
+                if len(results[entry]) > seed or seed >= SLOW.get(entry, SEEDS[name]) or (only and entry not in only):
                     continue
                 results[entry].append(run(entry, data, seed, images))
                 print(name, seed, entry, {k: round(v, 4) for k, v in results[entry][-1].items()}, flush=True)
@@ -123,6 +126,7 @@ def main() -> None:
                 kept.write_text(json.dumps(results))
         base = np.mean([r["test"] for r in results["two-stage majority"]])
         rows = []
+        results = {entry: runs for entry, runs in results.items() if runs}
         for entry, runs in results.items():
             collapsed = sum(r["test"] < base - COLLAPSE for r in runs)
             cells = [interval([r[key] for r in runs], scale, digits) for key, scale, digits in

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,6 +221,9 @@ class LabelSets:
             [next((m for m in negations if token.startswith(m)), "") for token in said["token"]], dtype=pl.String
         )
         token = pl.Series([t[len(m) :].strip() for t, m in zip(said["token"], marked, strict=True)], dtype=pl.String)
+        if (token == "").any():
+            at = int(said["row"][int((token == "").arg_true()[0])])
+            raise InputError(f"{where.row(at)}: a mark and no label after it; write the label that is ruled out, such as !cat")
         is_none = ((token.str.to_lowercase() == none.lower()) & (marked == "")).to_numpy()
         row = said["row"].to_numpy()
         named = token.filter(pl.Series(~is_none))
@@ -266,7 +269,10 @@ class LabelSets:
         for answer, label, chosen in zip(self.answer, self.label, self.chosen, strict=True):
             texts[answer].append(f"{'' if chosen else NEGATIONS[0]}{names[label]}")
         columns = {"item": series_of(self.items)[self.item], "annotator": series_of(self.annotators)[self.annotator]}
-        return pl.DataFrame({**columns, "label": [separator.join(text) or NONE for text in texts]})
+        # Names that would be taken for something else are kept apart by JSON.
+        plain = not any(separator in name or name.startswith("[") for name in names)
+        join = separator.join if plain else partial(json.dumps, ensure_ascii=False)
+        return pl.DataFrame({**columns, "label": [join(text) if text else NONE for text in texts]})
 
     def binary(self, label: int) -> Any:
         """What is said of one label, as `Annotations` of the classes 0 and 1 with all items and annotators."""

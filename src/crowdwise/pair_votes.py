@@ -105,6 +105,13 @@ class PairVotes:
             weight=None if self.weight is None else self.weight[keep],
         )
 
+    def in_order(self) -> Self:
+        """The votes in an order of their own, so that sums over them do not depend on that of the file's rows."""
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        weight = () if self.weight is None else (self.weight,)
+        order = np.lexsort((self.first, *weight, self.outcome, self.annotator, high, low))
+        return self if np.array_equal(order, np.arange(self.n_votes)) else self[order]
+
     def __repr__(self) -> str:
         dropped = f"; {self.n_missing} missing answers dropped" if self.n_missing else ""
         return (
@@ -244,6 +251,7 @@ class Comparisons(PairVotes):
         outcome = np.zeros(len(answer), np.int8)
         outcome[(words.is_in(_FIRST).fill_null(False).to_numpy()) | (named == first)] = 1
         outcome[(words.is_in(_SECOND).fill_null(False).to_numpy() & (named != first)) | (named == second)] = -1
+        cls._refuse_two_readings(words, named, first, second, items, where)
         tie = words.is_in(_TIE).fill_null(False).to_numpy() & (named != first) & (named != second)
         outcome[tie] = 0
         bad = np.flatnonzero((outcome == 0) & ~tie & ~absent)
@@ -253,7 +261,7 @@ class Comparisons(PairVotes):
                 # Files write 0 for the first of two, for the second, and for a tie; a guess would be wrong in silence.
                 raise InputError(
                     f"{where.row(row)}: the winner 0 could mean the first item, the second or a tie;"
-                    " write a, b and tie (or 1, 2 and tie) instead of numbers from 0"
+                    " write left, right and tie instead of numbers from 0"
                 )
             one, other = (items[side[row : row + 1]].tolist()[0] for side in (first, second))
             sides = f"neither {one!r} nor {other!r}"
@@ -262,6 +270,26 @@ class Comparisons(PairVotes):
                 " name the winner by its id, by the side (a or b, left or right, 1 or 2), or write tie"
             )
         return outcome
+
+    @staticmethod
+    def _refuse_two_readings(
+        words: pl.Series,
+        named: NDArray[np.int32],
+        first: NDArray[np.int32],
+        second: NDArray[np.int32],
+        items: NDArray[Any],
+        where: Where,
+    ) -> None:
+        """Refuse winners that can only be sides in some rows, and are read as ids against their side in others."""
+        of_first, of_second = (words.is_in(side).fill_null(False).to_numpy() for side in (_FIRST, _SECOND))
+        side_only = (of_first | of_second) & (named >= 0) & (named != first) & (named != second)
+        turned = np.flatnonzero((of_first & (named == second)) | (of_second & (named == first)))
+        if side_only.any() and len(turned):
+            row, other = int(turned[0]), int(np.flatnonzero(side_only)[0])
+            raise InputError(
+                f"{where.row(row)}: the winner {words[row]!r} is the id of one item and means the other by its side, and in "
+                f"{where.row(other)} it can only be a side; write left and right, or the winners' ids throughout"
+            )
 
 
 class Similarities(PairVotes):

@@ -201,7 +201,15 @@ class TokenVotes:
 
 
 def _positions(column: pl.Series, where: Where) -> NDArray[np.int64]:
-    numbers = tidy(column).cast(pl.Int64, strict=False)
+    column = tidy(column)
+    numbers = column.cast(pl.Int64, strict=False)
+    if column.dtype == pl.String:
+        # Whole numbers may be written 1.0, as they are where a column once had gaps.
+        real = column.cast(pl.Float64, strict=False)
+        whole = real.cast(pl.Int64, strict=False)
+        numbers = pl.DataFrame({"n": numbers, "real": real, "whole": whole}).select(
+            pl.coalesce("n", pl.when(pl.col("real") == pl.col("whole")).then("whole"))
+        )["n"]
     if numbers.null_count():
         row = int(numbers.is_null().arg_true()[0])
         raise InputError(f"{where.row(row)}: position {column[row]!r} is not a whole number; count the tokens of a sequence")

@@ -275,10 +275,7 @@ def read_known(path: str | PathLike[str], values: Values) -> pl.DataFrame:
     columns = [find_column(known, "truth", name, where) for name in columns]
     table = read_columns(source, [item, *columns])
     value, absent = _numbers([table.frame[name] for name in columns], values.names, table.where)
-    ids = table.frame[item]
-    if values.items.dtype.kind in "iu":
-        ids = ids.cast(pl.Int64, strict=False)
-    frame = pl.DataFrame({"item": ids} | {name: value[:, k] for k, name in enumerate(values.names)})
+    frame = pl.DataFrame({"item": table.frame[item]} | {name: value[:, k] for k, name in enumerate(values.names)})
     return frame.filter(pl.Series(~absent) & frame["item"].is_not_null())
 
 

@@ -90,3 +90,12 @@ def test_options_that_do_not_fit_are_refused(run: Run, files: Path, options: lis
 def test_contradictory_answers_name_file_and_row(run: Run, files: Path) -> None:
     (files / "odd.csv").write_text("item,annotator,label\na,x,cat|!cat\n")
     assert "odd.csv row 2: label 'cat' is both" in run("aggregate", "odd.csv", "--type", "multilabel", code=1).stderr
+
+
+def test_labels_that_look_like_sets_or_votes_against_are_pointed_out(run: Run, folder: Path) -> None:
+    (folder / "odd.csv").write_text("item,annotator,label\nx,a,red|blue\nx,b,red\ny,a,blue\ny,b,!red\n")
+    found = run("aggregate", "odd.csv", "-o", "out.csv").stderr
+    assert "'red|blue' look like several labels" in found
+    assert "'!red' look like votes against" in found
+    (folder / "plain.csv").write_text("item,annotator,label\nx,a,a|b\nx,b,a|b\ny,a,!\n")
+    assert "--type" not in run("aggregate", "plain.csv", "-o", "out.csv").stderr

@@ -97,3 +97,11 @@ def test_cells_that_a_spreadsheet_would_run_are_disarmed(run: Run, values: Path)
     (values / "evil.csv").write_text("item,annotator,value\n=1+1,x,1\n=1+1,y,2\n")
     run("regress", "evil.csv", "-m", "mean", "--spreadsheet-safe", "-o", "safe.csv")
     assert "\n'=1+1," in (values / "safe.csv").read_text()
+
+
+def test_known_values_of_unknown_items_are_said_and_the_others_counted(run: Run, folder: Path) -> None:
+    (folder / "in.csv").write_text("item,annotator,value\n0,a,1\n0,b,2\n1,a,3\n1,b,5\n2,a,4\n2,b,4.5\n")
+    (folder / "gold.csv").write_text("item,value\nzzz,3\n0,1.5\n")
+    found = run("regress", "in.csv", "--gold", "gold.csv", "-o", "out.csv").stderr
+    assert "1 gold values are of items without values" in found
+    assert "1 known value kept" in found

@@ -59,7 +59,7 @@ def test_labels_under_parity_are_written_with_their_cost(run: Run, files: Path) 
     assert pl.read_csv(files / "a.csv").height == 10
     known = run("fairness", "v.csv", "--group", "sex", *options, "--truth", "t.csv", "-o", "-")
     assert known.stdout.startswith("item,group,label")
-    assert "on 120 known labels: lost" in known.stderr
+    assert "on 120 known labels: gained" in known.stderr
 
 
 def test_predictions_and_other_methods_are_measured(run: Run, files: Path) -> None:  # noqa: F811

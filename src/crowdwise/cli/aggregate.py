@@ -79,7 +79,15 @@ def run(
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
     from crowdwise.cli.account import rank_annotators, tell
-    from crowdwise.cli.answer_kinds import ORDINAL, ORDINAL_METHOD, aggregate_others, check_kind, check_order, ranked
+    from crowdwise.cli.answer_kinds import (
+        ORDINAL,
+        ORDINAL_METHOD,
+        aggregate_others,
+        check_kind,
+        check_order,
+        hint_at_kind,
+        ranked,
+    )
     from crowdwise.cli.choice import check_explainable, tell_choice
     from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD, build, fit
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
@@ -92,10 +100,11 @@ def run(
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
     if others:
-        refused: dict[str, Any] = {"--confusion": confusion, "--page": page, "--save": save, "--warm-from": warm_from}
+        refused: dict[str, Any] = {"--confusion": confusion, "--save": save, "--warm-from": warm_from}
         refused |= {"--drop-spammers": drop_spammers, "--explain-choice": explain_choice}
+        where = output, annotators, page
         aggregate_others(
-            str(kind), votes, read, method, output, annotators, refused, separator, threshold, as_json, quiet, spreadsheet_safe
+            str(kind), votes, read, method, *where, refused, separator, threshold, as_json, quiet, spreadsheet_safe
         )
         return
     if save is not None and save.exists() and not save.is_dir():
@@ -107,7 +116,7 @@ def run(
     if warm_from is None:
         default = ORDINAL_METHOD if kind == ORDINAL else STEADY_METHOD if drop_spammers else DEFAULT_METHOD
         check_explainable(build(method, default), explain_choice)
-        estimator = fit(votes, read, method, quiet, default, check_order if kind == ORDINAL else None)
+        estimator = fit(votes, read, method, quiet, default, check_order if kind == ORDINAL else hint_at_kind)
     else:
         estimator = _update(warm_from, votes, read, method, quiet, explain_choice)
     result: Result = estimator.result_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.errors import InputError, SettingError, did_you_mean
+from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,6 +73,21 @@ def check_order(votes: Annotations, read: ReadOptions) -> None:
         )
 
 
+def hint_at_kind(votes: Annotations, read: ReadOptions) -> None:
+    """Warn of classes that look like sets of labels, or like votes against a class."""
+    names = {name for name in votes.classes.tolist() if isinstance(name, str)}
+    joined = sorted(name for name in names if "|" in name and names.issuperset(part.strip() for part in name.split("|")))
+    against = sorted(name for name in names if name.startswith("!") and name[1:].strip() in names)
+    if joined:
+        words = (
+            f"labels such as {joined[0]!r} look like several labels at once; if items may have several, add --type multilabel"
+        )
+        warnings.warn(words, DataWarning, stacklevel=2)
+    if against:
+        words = f"labels such as {against[0]!r} look like votes against a class; if they are, add --type partial"
+        warnings.warn(words, DataWarning, stacklevel=2)
+
+
 def ranked(result: Result) -> pl.DataFrame:
     """The table of items, with the median class and the expected rank from 1."""
     import polars as pl
@@ -93,6 +109,7 @@ def aggregate_others(
     method: MethodOptions,
     output: Path | None,
     annotators: Path | None,
+    page: Path | None,
     refused: Mapping[str, Any],
     separator: str | None,
     threshold: float | None,
@@ -104,6 +121,7 @@ def aggregate_others(
     from crowdwise.cli.inputs import build_task
     from crowdwise.cli.options import TaskOptions
     from crowdwise.cli.outputs import emit, print_json, write
+    from crowdwise.cli.pages import write_answers_page
     from crowdwise.cli.text import count, say
 
     given = dict(refused) | {"--gold": method.gold, "--history": method.history, "--class-prior": method.class_prior}
@@ -117,10 +135,19 @@ def aggregate_others(
         estimator.set_params(threshold=threshold)
     estimator.fit(_answers(kind, path, read, separator))
     result = estimator.result_
-    items = result.frame(separator=separator or "|") if kind == MULTILABEL else result.frame()
+    items = result.frame(separator="|" if separator is None else separator) if kind == MULTILABEL else result.frame()
     people = result.annotators_frame()
     if annotators is not None:
         write(people, annotators, "annotator", quiet, safe)
+    sure = items.sort("confidence", maintain_order=True)
+    write_answers_page(
+        page,
+        quiet,
+        title="Sets of labels" if kind == MULTILABEL else "Classes from votes for and against them",
+        estimator=estimator,
+        facts={"Items": items.height, "Annotators": people.height},
+        tables={"Items, the least certain first": sure, "Annotators": people},
+    )
     plain = items.select(name for name in items.columns if not name.startswith("p("))
     if as_json:
         facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}
@@ -145,7 +172,7 @@ def _answers(kind: str, path: str, read: ReadOptions, separator: str | None) -> 
     if kind == PARTIAL:
         return read_votes(path, read)
     columns: dict[str, Any] = {"item": read.item, "annotator": read.annotator, "label": read.label}
-    how: dict[str, Any] = {"separator": separator or "|", "abstain": (*ABSTAIN, *(read.missing or ()))}
+    how: dict[str, Any] = {"separator": "|" if separator is None else separator, "abstain": (*ABSTAIN, *(read.missing or ()))}
     if read.classes:
         how["labels"] = parse_list(read.classes, "--classes")
     return from_path(path, partial(LabelSets.read, **columns, **how))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def run(
     annotators: Annotated[
         Path | None, typer.Option("--annotators", metavar="FILE", help="Write a table of the annotators.")
     ] = None,
+    page: Page = None,
     features: Annotated[
         str | None,
         typer.Option("--features", metavar="FILE", rich_help_panel=_FEATURES, help="One row per item: .npz .npy .csv ..."),
@@ -71,10 +72,15 @@ def run(
     (similarity-nmf).
     """
     from crowdwise.cli.inputs import build_task, from_path
-    from crowdwise.cli.outputs import check_outputs, emit, print_json, write
+    from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
+    from crowdwise.cli.pages import write_answers_page
     from crowdwise.pair_votes import Similarities
 
-    check_outputs({"-o": output, "--annotators": annotators}, (pairs, features))
+    if to_stdout(annotators):
+        raise SettingError("only -o can go to stdout")
+    if as_json and to_stdout(output):
+        raise SettingError("--json and -o - both ask for stdout; choose one")
+    check_outputs({"-o": output, "--annotators": annotators, "--page": page}, (pairs, features))
     estimator = build_task(method, "similarity", "similarity-nmf" if features is None else "crowd-clustering")
     if clusters is not None:
         if clusters < 2:
@@ -95,6 +101,19 @@ def run(
         emit(table, output, "item", quiet=quiet, safe=spreadsheet_safe)
     if annotators is not None:
         write(result.annotator_frame(), annotators, "annotator", quiet, spreadsheet_safe)
+    write_answers_page(
+        page,
+        quiet,
+        title="Clusters from same-or-different answers",
+        estimator=estimator,
+        facts={
+            "Answers": votes.n_votes,
+            "Items": votes.n_items,
+            "Annotators": votes.n_annotators,
+            "Clusters": result.membership.shape[1],
+        },
+        tables={"Items": table, "Annotators": result.annotator_frame()},
+    )
     if as_json:
         print_json(table.to_dicts())
     if not quiet:
@@ -133,7 +152,8 @@ def _tell(result: ClusterResult) -> None:
     from crowdwise.cli.text import count, number, say
 
     votes, size = result.votes, np.bincount(result.cluster, minlength=result.membership.shape[1] + 1)[1:]
-    answers = f"{count(votes.n_votes, 'answer')} by {count(votes.n_annotators, 'annotator')}"
+    dropped = f" ({count(votes.n_missing, 'row')} without an answer dropped)" if votes.n_missing else ""
+    answers = f"{count(votes.n_votes, 'answer')}{dropped} by {count(votes.n_annotators, 'annotator')}"
     say(f"{result.method}: {count(votes.n_items, 'item')} in {count(len(size), 'cluster')}, from {answers}")
     if result.held_out:
         scores = ", ".join(f"{k}: {value:.4f}" for k, value in result.held_out.items())

@@ -100,6 +100,8 @@ def run(
 
     inputs = (votes, groups, truth, predicted, features)
     check_outputs({"-o": output, "--annotators": annotators}, inputs)
+    if to_stdout(annotators):
+        raise SettingError("only -o can go to stdout")
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
     if parity is not None and parity not in CONSTRAINTS:
@@ -275,7 +277,10 @@ def _told(alike: ParityLabels) -> str:
     if alike.n_known:
         cost, low, high = alike.cost
         rest = f"accuracy {alike.accuracy_before:.3f} -> {alike.accuracy:.3f} on {count(alike.n_known, 'known label')}"
-        return f"{met}; {changed}; {rest}: lost {cost:.3f} ({low:.3f} to {high:.3f})"
+        change = f"lost {cost:.3f} ({low:.3f} to {high:.3f})"
+        if cost < 0:
+            change = f"gained {-cost:.3f} ({-high:.3f} to {-low:.3f})"
+        return f"{met}; {changed}; {rest}: {change}"
     return (
         f"{met}; {changed} against the labels without the constraint; no truth was given, so the cost is not known "
         f"(the model expects to lose {alike.expected_cost:.3f} in accuracy)"

@@ -17,6 +17,7 @@ __all__ = [
     "Json",
     "MethodOptions",
     "Output",
+    "Page",
     "Quiet",
     "ReadOptions",
     "SpreadsheetSafe",
@@ -59,6 +60,7 @@ DropSpammers = Annotated[
 FalseDiscovery = Annotated[
     float, typer.Option("--fdr", metavar="SHARE", help="Share of wrong flags to expect among an annotator check's flags.")
 ]
+Page = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="Write a page to open in a browser (.html).")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", metavar=FLAG, help="No summary and no progress; warnings and errors only.")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def run(
         ),
     ] = "posterior",
     plot: Annotated[Path | None, _file("--plot", "Draw the scores (.png .pdf .svg); needs matplotlib.")] = None,
+    page: Page = None,
     features: Annotated[
         Path | None,
         typer.Option("--features", metavar="FILE", help="Features of the items, for rank-network: .npz .npy .csv ..."),
@@ -69,11 +70,13 @@ def run(
     """
     from crowdwise.cli.inputs import build_task, from_path
     from crowdwise.cli.outputs import emit, to_stdout, write, wrote
+    from crowdwise.cli.pages import interval_rows, write_answers_page
     from crowdwise.pair_votes import Comparisons
     from crowdwise.ranking.preferences import preferences as preferences_of
 
     name = method.method or (_DEFAULT if features is None else _NETWORK)
-    _check({"-o": output, "--annotators": annotators, "--preferences": preferences}, plot, (comparisons, features), evidence)
+    outputs = {"-o": output, "--annotators": annotators, "--preferences": preferences, "--page": page}
+    _check(outputs, plot, (comparisons, features), evidence)
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
     if (name == _NETWORK) != (features is not None):
@@ -103,6 +106,21 @@ def run(
         save_plot(ranking, plot)
         wrote(plot, quiet)
     items = ranking.frame()
+    write_answers_page(
+        page,
+        quiet,
+        title="Ranking from comparisons",
+        estimator=estimator,
+        facts={
+            "Comparisons": votes.n_votes,
+            "Items": votes.n_items,
+            "Annotators": votes.n_annotators,
+            "Separate parts": int(ranking.component.max(initial=-1)) + 1,
+        },
+        tables={"Items, best first": items, "Annotators": ranking.annotators_frame()},
+        notes=["A score is a log-strength: a lead of 1 wins 73% of comparisons. Items of separate parts cannot be compared."],
+        intervals=interval_rows(items, "Scores, best first", "score", "item", ("lower", "score", "upper")),
+    )
     if as_json:
         if output is not None:
             write(items, output, "item", quiet, spreadsheet_safe)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from crowdwise.regression.base import NumberMethod
     from crowdwise.values import Values
 
@@ -60,6 +62,7 @@ def run(
         Path | None,
         typer.Option("--plot", metavar="FILE", rich_help_panel=_MORE, help="Draw estimates and annotators (.png .pdf .svg)."),
     ] = None,
+    page: Page = None,
     level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Level of the intervals.")] = 0.95,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
@@ -75,8 +78,8 @@ def run(
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write, wrote
     from crowdwise.values import Values, read_known
 
-    check_outputs({"-o": output, "--annotators": annotators}, (values, gold, features))
-    check_plot(plot, (values, gold, features, output, annotators))
+    check_outputs({"-o": output, "--annotators": annotators, "--page": page}, (values, gold, features))
+    check_plot(plot, (values, gold, features, output, annotators, page))
     if to_stdout(annotators):
         raise SettingError("only -o can go to stdout")
     if as_json and to_stdout(output):
@@ -107,6 +110,8 @@ def run(
     if annotators is not None:
         write(result.annotators_frame(), annotators, "annotator", quiet, spreadsheet_safe)
     items = result.items_frame(level)
+    if page is not None:
+        _write_page(estimator, items, page, level, quiet)
     if as_json:
         document = _document(estimator, level)
         if output is None:
@@ -118,7 +123,32 @@ def run(
         terminal = output is None and sys.stdout.isatty()
         emit(items, output, "item", limit=10 if terminal else 20, quiet=quiet, safe=spreadsheet_safe)
     if not quiet:
-        _tell(estimator, level)
+        _tell(estimator, level, gold is not None)
+
+
+def _write_page(estimator: NumberMethod, items: pl.DataFrame, page: Path, level: float, quiet: bool) -> None:
+    """Estimates, the least certain first, and annotators."""
+    from crowdwise.cli.pages import interval_rows, write_answers_page
+
+    values = estimator.result_.values
+    one, drawn = values.n_dimensions == 1, None
+    if one:
+        items = items.sort(items["high"] - items["low"], descending=True, nulls_last=True)
+        title = "Estimates with the widest intervals"
+        drawn = interval_rows(items, title, f"value, with {100 * level:g}% intervals", "item", ("low", "estimate", "high"))
+    write_answers_page(
+        page,
+        quiet,
+        title="Numbers from many annotators",
+        estimator=estimator,
+        facts={"Values": values.n_values, "Items": values.n_items, "Annotators": values.n_annotators},
+        tables={
+            f"Items{', the widest intervals first' if one else ''}": items,
+            "Annotators": estimator.result_.annotators_frame(),
+        },
+        notes=["Without known values nothing can tell a crowd that is too high or too low as a whole."],
+        intervals=drawn,
+    )
 
 
 def _fit(estimator: NumberMethod, data: Values, known: Any, features: str | None) -> None:
@@ -148,7 +178,7 @@ def _document(estimator: NumberMethod, level: float) -> dict[str, Any]:
     }
 
 
-def _tell(estimator: NumberMethod, level: float) -> None:
+def _tell(estimator: NumberMethod, level: float, gold: bool) -> None:
     """Say on stderr what was fitted, how wide the intervals are and whom to look at."""
     import numpy as np
 
@@ -158,7 +188,8 @@ def _tell(estimator: NumberMethod, level: float) -> None:
     values = result.values
     dropped = f"; {count(values.n_missing, 'missing answer')} left out" if values.n_missing else ""
     sizes = ((values.n_values, "value"), (values.n_items, "item"), (values.n_annotators, "annotator"))
-    say(f"{estimator.name}: {', '.join(count(n, noun) for n, noun in sizes)}{dropped}")
+    told = f"; {count(int((result.scale == 0).all(axis=1).sum()), 'known value')} kept" if gold else ""
+    say(f"{estimator.name}: {', '.join(count(n, noun) for n, noun in sizes)}{dropped}{told}")
     low, high = result.interval(level)
     half = np.nanmedian((high - low) / 2, axis=0)
     named = [""] if values.n_dimensions == 1 else [f"{one_line(name)} " for name in values.names]

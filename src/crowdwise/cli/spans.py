@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +35,7 @@ def run(
     annotators: Annotated[
         Path | None, typer.Option("--annotators", metavar="FILE", help="Write a table of the annotators.")
     ] = None,
+    page: Page = None,
     format: Annotated[
         str | None,
         typer.Option("--format", metavar="FORMAT", rich_help_panel=_READ, help="conll or table, if it is not recognised."),
@@ -68,15 +69,21 @@ def run(
     token-majority.
     """
     from crowdwise.cli.inputs import build_task, from_path
-    from crowdwise.cli.outputs import check_outputs, emit, print_json, write
+    from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
+    from crowdwise.cli.pages import write_answers_page
     from crowdwise.errors import SettingError
     from crowdwise.token_votes import TokenVotes
 
     if format not in (None, "conll", "table"):
         raise SettingError(f"--format must be conll or table; got {format!r}")
+    if to_stdout(tokens) or to_stdout(annotators):
+        raise SettingError("only -o can go to stdout")
+    if as_json and to_stdout(output):
+        raise SettingError("--json and -o - both ask for stdout; choose one")
     conll = tokens is not None and tokens.suffix.lower() in (".conll", ".bio", ".iob", ".txt")
-    check_outputs({"-o": output, "--annotators": annotators, "--tokens": None if conll else tokens}, (votes,))
-    check_outputs({"--tokens": tokens if conll else None}, (votes, output, annotators), tables=False)
+    outputs = {"-o": output, "--annotators": annotators, "--tokens": None if conll else tokens, "--page": page}
+    check_outputs(outputs, (votes,))
+    check_outputs({"--tokens": tokens if conll else None}, (votes, output, annotators, page), tables=False)
     estimator = build_task(method, "sequences", "bsc")
     named = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
     tags = from_path(votes, lambda path: TokenVotes.read(path, format=format, **named))
@@ -91,6 +98,21 @@ def run(
             write(result.token_frame(), tokens, "token", quiet, spreadsheet_safe)
     if annotators is not None:
         write(result.annotator_frame(), annotators, "annotator", quiet, spreadsheet_safe)
+    write_answers_page(
+        page,
+        quiet,
+        title="Spans from tagged tokens",
+        estimator=estimator,
+        facts={
+            "Spans": spans.height,
+            "Below one half": spans.filter(spans["confidence"] < 0.5).height,
+            "Tokens": tags.n_tokens,
+            "Sequences": tags.n_sequences,
+            "Annotators": tags.votes.n_annotators,
+        },
+        tables={"Spans, the least certain first": spans.sort("confidence"), "Annotators": result.annotator_frame()},
+        notes=["Confidence is the probability that exactly these tokens are a span of this type."],
+    )
     if as_json:
         print_json(spans.to_dicts())
     if not quiet:
@@ -103,13 +125,18 @@ def _write_conll(result: SequenceResult, path: Path, quiet: bool) -> None:
     from crowdwise.io.writer import open_replacing
 
     tags = result.tags
-    words = [str(n) for n in tags.position.tolist()] if tags.tokens is None else [str(word) for word in tags.tokens.tolist()]
+    words = [str(n) for n in tags.position.tolist()] if tags.tokens is None else _words(tags.tokens.tolist())
     lines = [f"{word}\t{tag}\n" for word, tag in zip(words, result.labels.tolist(), strict=True)]
     bounds = tags.sequence_ptr.tolist()
     text = "\n".join("".join(lines[start:stop]) for start, stop in pairwise(bounds))
     with open_replacing(path) as file:
         file.write(text.encode())
     wrote(path, quiet)
+
+
+def _words(tokens: list[str | None]) -> list[str]:
+    """Tokens without blanks at the ends or anything that ends a cell or a line; _ where one is not known."""
+    return ["_" if word is None else " ".join(word.split()) or "_" for word in tokens]
 
 
 def _tell(result: SequenceResult, spans: pl.DataFrame) -> None:

@@ -40,8 +40,10 @@ def _plays(columns: list[str], role: str) -> bool:
 
 def read_tag_table(path: AnyPath, roles: Mapping[str, str | None], token: str | None) -> Table:
     """Read a long table with one row per tag; the column of the tokens is read where there is one."""
-    wanted = dict(roles)
-    if token is not None or _plays(column_names(open_source(path)), "token"):
+    wanted, columns = dict(roles), column_names(open_source(path))
+    if wanted["label"] is None and not _plays(columns, "label") and "tag" in columns:
+        wanted["label"] = "tag"
+    if token is not None or _plays(columns, "token"):
         wanted["token"] = token
     return read_roles(path, wanted)
 
@@ -51,7 +53,8 @@ def read_conll(path: AnyPath) -> Table:
     source = open_source(path)
     if source.parts is not None:
         raise InputError(f"{source.name}: a folder; name a file")
-    lines = source.data.decode("utf-8", "replace").splitlines()
+    # Not splitlines: tokens may hold characters that Unicode takes for ends of lines.
+    lines = source.data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     separator = "\t" if any("\t" in line for line in lines) else None
     names: list[str] | None = None
     tokens: list[str] = []

@@ -49,7 +49,7 @@ def read_text_bytes(path: Path, name: str) -> bytes:
         raise InputError(f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: {_ADVICE}")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
-        raise InputError(f"{name}: the file is empty; expected a header and one row per vote")
+        raise InputError(f"{name}: the file is empty; expected a header and rows below it")
     if not data.isascii():
         _check_utf8(data, name)
     # Old Macintosh files end lines with a carriage return alone.

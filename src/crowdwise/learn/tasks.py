@@ -39,7 +39,7 @@ TASKS: dict[str, Method] = {
         Method(
             "bsc",
             "bsc:BSC",
-            "the same; annotators depend on their previous tag, variational",
+            "tags as a Markov chain, annotators who depend on their previous tag, variational",
             "sequences",
             "tags of tokens",
             "Simpson and Gurevych (2019)",
@@ -120,7 +120,7 @@ TASKS: dict[str, Method] = {
         Method(
             "gaussian-crowd-bayes",
             "gaussian_crowd_bayes:GaussianCrowdBayes",
-            "the same with learned priors of annotators, variational",
+            "bias and noise per annotator, with learned priors, variational",
             "numbers",
             "numbers",
             "after Raykar et al. (2010)",
@@ -129,7 +129,7 @@ TASKS: dict[str, Method] = {
         Method(
             "student-crowd",
             "student_crowd:StudentCrowd",
-            "the same with heavy-tailed noise",
+            "bias and heavy-tailed noise per annotator",
             "numbers",
             "numbers",
             "after Lange, Little and Taylor (1989)",
@@ -210,7 +210,7 @@ TASKS: dict[str, Method] = {
         Method(
             "crowd-clustering",
             "crowd_clustering:CrowdClustering",
-            "the same with a network on the items' features",
+            "clusters by a network on the items' features, and annotators' error rates",
             "similarity",
             "same or different answers on pairs, and features (extra: torch)",
             "ICASSP 2025 tutorial; Gomes et al. (2011)",

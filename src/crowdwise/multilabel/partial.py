@@ -69,7 +69,7 @@ class Symbols:
         # In the order of the votes' own classes where these are named outright.
         outright = [text for text, mark, quiet in zip(texts, marks, silent, strict=True) if not mark and not quiet]
         rest = [name for name in encode(spoken)[1].tolist() if name not in outright]
-        classes = np.array([*outright, *rest, None], dtype=object)[:-1]
+        classes = np.array([*dict.fromkeys([*outright, *rest]), None], dtype=object)[:-1]
         same = np.array(about, dtype=object)[:, None] == classes
         negative = np.array([bool(mark) for mark in marks], bool)
         agrees = np.where(negative[:, None], ~same, same) | silent[:, None]
@@ -85,6 +85,11 @@ class PartialVotes:
     posterior: Floats
     class_prior: Floats
     symbol_probability: Floats
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -147,6 +152,13 @@ class PartialDawidSkene(Configured):
         symbols = Symbols.of(votes.classes, tuple(self.negations.split()), tuple(self.abstentions.split()))
         if len(symbols.classes) == 0:
             raise InputError("no vote names a class; check the label column, or the words for abstentions")
+        if "" in symbols.classes:
+            raise InputError("a vote is a mark and no class after it; write the class that is ruled out, such as !cat")
+        if len(symbols.classes) == 1 and symbols.negative.any():
+            raise InputError(
+                f"votes are against {symbols.classes[0]!r}, and no other class is named; give all classes with classes=... "
+                "or --classes, or take the votes for sets of labels (label-wise, --type multilabel)"
+            )
         if self.abstain == "ignore" and symbols.silent.any():
             votes = votes._take_votes(~symbols.silent[votes.label])
         pseudo = self._pseudo_votes(votes, symbols)

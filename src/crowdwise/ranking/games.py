@@ -128,11 +128,11 @@ def _ordered(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def as_comparisons(votes: Any) -> Comparisons:
-    """Take `Comparisons` as they are, or make them of a frame; refuse none at all."""
+    """Take `Comparisons`, or make them of a frame, and put them in order; refuse none at all."""
     made = votes if isinstance(votes, Comparisons) else Comparisons.from_frame(votes)
     if not made.n_votes or not made.weights.any():
         raise InputError("there are no comparisons; give at least one row with a winner and a weight above 0")
-    return made
+    return made.in_order()
 
 
 def check_connected(games: Games, items: NDArray[Any], prior: float) -> None:

@@ -71,6 +71,11 @@ class Ranking:
     n_iter: int = 0
     converged: bool = True
 
+    def __post_init__(self) -> None:
+        for value in (*vars(self).values(), *self.people.values()):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
     def __repr__(self) -> str:
         return f"Ranking({self.method}: {self.comparisons.n_items} items, {self.comparisons.n_votes} comparisons)"
 

@@ -28,7 +28,7 @@ from crowdwise.report.trust import trust
 if TYPE_CHECKING:
     from crowdwise.result import Result
 
-__all__ = ["report_page", "write_report"]
+__all__ = ["report_page", "safe_json", "table_script", "write_report"]
 
 
 def write_report(
@@ -112,10 +112,10 @@ def report_page(
         f'<a class="skip" href="#short">Skip to the content</a>\n<main>\n<header><h1>{heading}</h1>'
         f'<nav aria-label="Contents"><ol>{links}</ol></nav></header>\n{body}\n</main>'
     )
-    return document(heading, REPORT_STYLE, page, data=_json(data), script=_script())
+    return document(heading, REPORT_STYLE, page, data=safe_json(data), script=table_script())
 
 
-def _json(data: Any) -> str:
+def safe_json(data: Any) -> str:
     """Return JSON that no HTML parser can leave: `<` would begin a tag or end the script."""
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
@@ -124,5 +124,6 @@ def _json(data: Any) -> str:
 
 
 @cache
-def _script() -> str:
+def table_script() -> str:
+    """Return the code that makes tables searchable."""
     return files("crowdwise.report").joinpath("tables.js").read_text(encoding="utf-8")

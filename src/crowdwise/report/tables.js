@@ -118,6 +118,24 @@
     show(0);
   }
 
+  // -- plain tables ---------------------------------------------------------------------------
+
+  for (const one of data.tables || []) {
+    const shown = (value) => {
+      if (value === null) return "–";
+      if (typeof value !== "number") return name(value);
+      return Number.isInteger(value) ? whole(value) : String(Number(value.toPrecision(4)));
+    };
+    table(document.getElementById(one.id), one.rows, {
+      caption: one.caption,
+      search: "Search",
+      columns: one.columns.map((column, index) => (
+        { name: column.name, number: column.number, value: (row) => row[index], cell: (row) => shown(row[index]) })),
+      found: (row) => row.map((value) => (value === null ? "" : String(value))),
+    });
+  }
+  if (!data.items) return;
+
   // -- items ----------------------------------------------------------------------------------
 
   const items = data.items;

@@ -58,6 +58,11 @@ class SequenceResult:
     n_iter: int
     converged: bool
 
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
     @cached_property
     def labels(self) -> NDArray[Any]:
         """The most probable tag sequences, by name, [N]."""

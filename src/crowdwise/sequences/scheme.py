@@ -64,6 +64,12 @@ class Tags:
             raise InputError(
                 f"the tag {strange[0]!r} is none of O, B-TYPE and I-TYPE; for other tags set bio=False (--set bio=false)"
             )
+        headless = sorted(name for name in names if name[:2] == "I-" and f"B-{name[2:]}" not in names)
+        if bio and headless:
+            raise InputError(
+                f"the classes have {headless[0]!r} and no {'B-' + headless[0][2:]!r} to begin it; add it, or set bio=False "
+                "(--set bio=false)"
+            )
         types = sorted({name[2:] for name in names if name[:2] in ("B-", "I-")})
         role = np.array([{"B-": _BEGIN, "I-": _INSIDE}.get(name[:2], _OUTSIDE) for name in names])
         kind = np.array([types.index(name[2:]) if name[:2] in ("B-", "I-") else -1 for name in names])

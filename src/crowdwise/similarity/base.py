@@ -72,6 +72,7 @@ class SimilarityMethod(Configured):
             votes = Similarities.from_frame(votes)
         if votes.n_votes == 0:
             raise InputError("no answers to cluster by; give at least one row with item_a, item_b, annotator and same")
+        votes = votes.in_order()
         features = self._checked(X, votes.n_items)
         pairs = Pairs.of(votes)
         held_out: dict[int, float] = {}

@@ -44,6 +44,11 @@ class ClusterResult:
     n_iter: int
     converged: bool
 
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
     @property
     def cluster(self) -> NDArray[np.int64]:
         """Most probable cluster of every item, counted from 1, [N]."""
