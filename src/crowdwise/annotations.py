@@ -38,6 +38,7 @@ from crowdwise.encode import (
     vocabulary_series,
 )
 from crowdwise.errors import InputError, did_you_mean
+from crowdwise.frozen import Answers
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -48,7 +49,7 @@ __all__ = ["Annotations"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Annotations:
+class Annotations(Answers):
     """Votes of many annotators on many items, as integer codes with their vocabularies.
 
     Build one with `read`, `from_frame`, `from_matrix` or `from_arrays`; the constructor itself
@@ -89,32 +90,12 @@ class Annotations:
     gold: NDArray[np.int16] | None = None
     n_missing: int = 0
 
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickling forgets that arrays are read-only.
-        vars(self).update(state)
-        self.__post_init__()
-
     # -- sizes ---------------------------------------------------------------------------------
 
     @property
     def n_votes(self) -> int:
         """Number of votes, E."""
         return len(self.label)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, N, with or without votes."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """Number of annotators, A, with or without votes."""
-        return len(self.annotators)
 
     @property
     def n_classes(self) -> int:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from crowdwise.coding import id_codes
 from crowdwise.encode import Where, as_text, encode, find_column, missing_mask, series_of, tidy, to_polars, vocabulary_series
 from crowdwise.errors import InputError, SettingError
+from crowdwise.frozen import Answers
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -34,7 +35,7 @@ NEGATIONS = ("!", "not:")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelSets:
+class LabelSets(Answers):
     """Sets of labels, chosen by many annotators.
 
     An answer is what one annotator said of one item. A complete answer rules out every label that it does not choose. One
@@ -70,25 +71,10 @@ class LabelSets:
     labels: NDArray[Any]
     n_missing: int = 0
 
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
     @property
     def n_answers(self) -> int:
         """Number of answers, E."""
         return len(self.item)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, N."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """Number of annotators, A."""
-        return len(self.annotators)
 
     @property
     def n_labels(self) -> int:

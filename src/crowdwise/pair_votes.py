@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from crowdwise.coding import checked_weights, id_codes
 from crowdwise.encode import Where, as_text, codes_of, find_column, missing_mask, series_of, tidy, to_polars
 from crowdwise.errors import InputError
+from crowdwise.frozen import Answers
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -33,7 +34,7 @@ _DIFFERENT = ("0", "false", "no", "different", "n", "dissimilar", "distinct")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairVotes:
+class PairVotes(Answers):
     """Votes on pairs; see `Comparisons` and `Similarities`.
 
     Attributes
@@ -65,25 +66,10 @@ class PairVotes:
     role: ClassVar[str]
     noun: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
     @property
     def n_votes(self) -> int:
         """Number of votes, E."""
         return len(self.outcome)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, N."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """Number of annotators, A."""
-        return len(self.annotators)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from crowdwise.annotations import Annotations
 from crowdwise.coding import id_codes, label_codes
 from crowdwise.encode import Where, as_text, find_column, missing_mask, series_of, tidy, to_polars, vocabulary_array
 from crowdwise.errors import InputError
+from crowdwise.frozen import ReadOnly
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -27,7 +28,7 @@ _ROLES = ("sequence", "position", "annotator", "label")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TokenVotes:
+class TokenVotes(ReadOnly):
     """Tags of many annotators for the tokens of many sequences.
 
     Attributes
@@ -58,11 +59,6 @@ class TokenVotes:
     sequences: NDArray[Any]
     position: NDArray[np.int64]
     tokens: NDArray[Any] | None = None
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     @property
     def n_sequences(self) -> int:

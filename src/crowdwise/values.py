@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from crowdwise.coding import checked_weights, id_codes
 from crowdwise.encode import Where, as_text, codes_of, find_column, series_of, tidy, to_polars
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.frozen import Answers
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -31,7 +32,7 @@ Columns = str | Sequence[str] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Values:
+class Values(Answers):
     """Numbers said by many annotators, one row per answer.
 
     Attributes
@@ -66,25 +67,10 @@ class Values:
     weight: NDArray[np.float64] | None = None
     n_missing: int = 0
 
-    def __post_init__(self) -> None:
-        for part in list(vars(self).values()):
-            if isinstance(part, np.ndarray):
-                part.setflags(write=False)
-
     @property
     def n_values(self) -> int:
         """Number of answers, E."""
         return len(self.annotator)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, N."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """Number of annotators, A."""
-        return len(self.annotators)
 
     @property
     def n_dimensions(self) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from crowdwise.encode import Where, codes_of, encode, find_column, missing_mask, series_of, tidy, to_polars
 from crowdwise.errors import InputError
+from crowdwise.frozen import ReadOnly
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -22,7 +23,7 @@ __all__ = ["Groups", "groups_of", "read_groups"]
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(ReadOnly):
     """A group for every item.
 
     Attributes
@@ -35,10 +36,6 @@ class Groups:
 
     codes: NDArray[np.int64]
     names: NDArray[Any]
-
-    def __post_init__(self) -> None:
-        self.codes.setflags(write=False)
-        self.names.setflags(write=False)
 
     @property
     def n_groups(self) -> int:

@@ -34,6 +34,7 @@ from crowdwise.annotators.confusion import Confusion
 from crowdwise.encode import encode, series_of
 from crowdwise.engines.alternate import Progress, alternate, best_of
 from crowdwise.errors import InputError
+from crowdwise.frozen import ReadOnly
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.priors.marginals import Marginals
@@ -77,7 +78,7 @@ class Symbols:
 
 
 @dataclass(frozen=True, eq=False)
-class PartialVotes:
+class PartialVotes(ReadOnly):
     """What a fit to partial votes returns: `posterior` [N, K], and `symbol_probability` [A, K, S] of annotators."""
 
     votes: Annotations
@@ -85,11 +86,6 @@ class PartialVotes:
     posterior: Floats
     class_prior: Floats
     symbol_probability: Floats
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     @property
     def labels(self) -> NDArray[Any]:

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.encode import series_of
+from crowdwise.frozen import ReadOnly
 from crowdwise.label_sets import NONE
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InferredSets:
+class InferredSets(ReadOnly):
     """The labels of every item, and how good annotators are.
 
     Attributes
@@ -48,11 +49,6 @@ class InferredSets:
     sensitivity: Floats
     specificity: Floats
     share: Floats
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     def __repr__(self) -> str:
         return f"InferredSets({self.method}: {self.answers.n_items} items, {self.answers.n_labels} labels)"

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from crowdwise.encode import codes_of, series_of, tidy
 from crowdwise.errors import InputError
+from crowdwise.frozen import ReadOnly
 from crowdwise.pair_votes import Comparisons
 from crowdwise.ranking.games import Floats
 from crowdwise.ranking.ties import outcome_probabilities
@@ -24,7 +25,7 @@ __all__ = ["Ranking"]
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class Ranking(ReadOnly):
     """A fitted ranking.
 
     Attributes
@@ -70,11 +71,6 @@ class Ranking:
     trace: list[float] = field(default_factory=list)
     n_iter: int = 0
     converged: bool = True
-
-    def __post_init__(self) -> None:
-        for value in (*vars(self).values(), *self.people.values()):
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     def __repr__(self) -> str:
         return f"Ranking({self.method}: {self.comparisons.n_items} items, {self.comparisons.n_votes} comparisons)"

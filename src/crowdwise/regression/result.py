@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdwise.encode import series_of
 from crowdwise.errors import SettingError
+from crowdwise.frozen import ReadOnly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates:
+class Estimates(ReadOnly):
     """Estimated values of items, each with Student's t around it.
 
     Attributes
@@ -54,11 +55,6 @@ class Estimates:
     weight: Floats
     reliability: Floats
     more: Mapping[str, Floats] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for part in (*vars(self).values(), *self.more.values()):
-            if isinstance(part, np.ndarray):
-                part.setflags(write=False)
 
     def __repr__(self) -> str:
         return f"Estimates({self.method}: {self.values!r})"

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.encode import series_of
+from crowdwise.frozen import ReadOnly
 from crowdwise.sequences.scheme import Spans, Tags
 from crowdwise.sequences.scoring import spans_of_annotators, strict_scores
 from crowdwise.token_votes import TokenVotes
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceResult:
+class SequenceResult(ReadOnly):
     """Tags of tokens and spans, with their probabilities.
 
     Attributes
@@ -57,11 +58,6 @@ class SequenceResult:
     trace: Floats
     n_iter: int
     converged: bool
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     @cached_property
     def labels(self) -> NDArray[Any]:

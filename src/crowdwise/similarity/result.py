@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.encode import series_of
+from crowdwise.frozen import ReadOnly
 from crowdwise.pair_votes import Similarities
 
 __all__ = ["ClusterResult"]
@@ -18,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterResult:
+class ClusterResult(ReadOnly):
     """Clusters and annotators.
 
     Attributes
@@ -43,11 +44,6 @@ class ClusterResult:
     trace: Floats
     n_iter: int
     converged: bool
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     @property
     def cluster(self) -> NDArray[np.int64]:
