@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
@@ -11,7 +12,7 @@ from crowdwise.pair_votes import Comparisons
 from crowdwise.ranking import laplacian
 from crowdwise.ranking.bradley_terry import BradleyTerry
 from crowdwise.ranking.games import Games
-from crowdwise.ranking.laplacian import Laplacian, spread_of
+from crowdwise.ranking.laplacian import Laplacian, ranks_within, spread_of
 from crowdwise.ranking.simulated import simulate_comparisons
 from crowdwise.ranking.ties import TIES, outcome_probabilities, start_of, terms
 
@@ -256,3 +257,24 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     # 400 items: two standard errors of a share of 95% are 2 points, and items of one set depend on each other.
     assert 0.91 < np.mean(inside) < 0.98
     assert np.mean(ranks) > 0.9
+
+
+def test_ranks_are_counted_within_parts_and_equal_scores_share_the_better() -> None:
+    score, part = np.array([3.0, 1.0, 2.0, 2.0, -1.0, 5.0]), np.array([0, 0, 0, 0, 1, 1])
+    assert ranks_within(score, part).tolist() == [1, 4, 2, 2, 2, 1]
+
+
+@pytest.mark.filterwarnings("ignore::crowdwise.errors.CrowdwiseWarning")
+@pytest.mark.parametrize("exact", [True, False])
+def test_of_two_parts_each_has_its_own_ranks_with_ranges_inside(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not exact:
+        monkeypatch.setattr("crowdwise.ranking.laplacian.EXACT_ITEMS", 2)
+    wins = [("a", "b"), ("a", "c"), ("b", "c"), ("x", "y"), ("x", "y"), ("y", "x")]
+    best, worst = zip(*wins, strict=True)
+    votes = Comparisons.from_arrays(best, worst, ["ann"] * 6, best, items=["a", "b", "c", "x", "y", "z"])
+    frame = BradleyTerry().fit(votes).result_.frame()
+    assert frame["item"].to_list() == ["a", "b", "c", "x", "y", "z"]
+    assert frame["rank"].to_list() == [1, 2, 3, 1, 2, None]
+    met = frame.head(5)
+    assert (met["rank_lower"] >= 1).all()
+    assert (met["rank_upper"] <= pl.Series([3, 3, 3, 2, 2])).all()

@@ -103,7 +103,7 @@ class ScoreRanker(Ranker):
     def _uncertain(self, games: Games, score: Floats, weight: Floats, diagonal: Floats) -> dict[str, Any]:
         """Standard errors and ranges of ranks, by the names of a `Ranking`."""
         spread = spread_of(games, weight, diagonal, self.draws, np.random.default_rng(self.random_state))
-        lower, upper = rank_interval(score, spread, self.level)
+        lower, upper = rank_interval(score, spread, self.level, games.component)
         # An item that was never compared can stand anywhere.
         unknown = np.isnan(spread.standard_error)
         lower, upper = np.where(unknown, 1, lower), np.where(unknown, len(score), upper)

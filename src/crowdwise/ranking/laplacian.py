@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from crowdwise.ranking.games import Floats, Games
 
-__all__ = ["EXACT_ITEMS", "Laplacian", "Spread", "rank_interval", "spread_of"]
+__all__ = ["EXACT_ITEMS", "Laplacian", "Spread", "rank_interval", "ranks_within", "spread_of"]
 
 # Up to here systems are factorised densely and standard errors are exact.
 EXACT_ITEMS = 1500
@@ -178,8 +178,23 @@ def _noise(matrix: Laplacian, n_draws: int, random: np.random.Generator) -> Floa
     return np.column_stack(columns)
 
 
-def rank_interval(score: Floats, spread: Spread, level: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Range of ranks, 1 the best.
+def ranks_within(score: Floats, part: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rank of every item among those of its part, 1 the best, [N]; equal scores share the better rank."""
+    order = np.lexsort((-score, part))
+    place, ordered, parts = np.arange(len(score)), score[order], part[order]
+    begins = np.ones(len(score), bool)
+    begins[1:] = parts[1:] != parts[:-1]
+    differs = begins.copy()
+    differs[1:] |= ordered[1:] != ordered[:-1]
+    ranks = np.empty(len(score), np.int64)
+    ranks[order] = np.maximum.accumulate(np.where(differs, place, 0)) - np.maximum.accumulate(np.where(begins, place, 0)) + 1
+    return ranks
+
+
+def rank_interval(
+    score: Floats, spread: Spread, level: float, part: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Range of ranks among the items of a part, 1 the best.
 
     Up to `EXACT_ITEMS` items: what an item takes in a share `level` of the draws, in which all scores move together. Above:
     the ranks that the ends of its own score's interval have among the scores of the others.
@@ -187,12 +202,13 @@ def rank_interval(score: Floats, spread: Spread, level: float) -> tuple[NDArray[
     tail = (1 - level) / 2
     if len(score) > EXACT_ITEMS:
         half = float(ndtri(1 - tail)) * np.nan_to_num(spread.standard_error)
-        falling = np.sort(-score)
-        best = np.searchsorted(falling, -(score + half), side="left") + 1
-        worst = np.searchsorted(falling, -(score - half), side="right")
+        # Parts one after the other on one axis, so far apart that no interval reaches the next.
+        offset = part * (2 * float((np.abs(score) + half).max()) + 1)
+        falling = np.sort(offset - score)
+        first = np.searchsorted(np.sort(part), part, side="left")
+        best = np.searchsorted(falling, offset - (score + half), side="left") - first + 1
+        worst = np.searchsorted(falling, offset - (score - half), side="right") - first
         return best, worst
-    order = np.argsort(-(score[:, None] + spread.draws), axis=0)
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(1, len(score) + 1)[:, None], axis=0)
+    ranks = np.column_stack([ranks_within(draw, part) for draw in (score[:, None] + spread.draws).T])
     low, high = np.quantile(ranks, [tail, 1 - tail], axis=1, method="closest_observation")
     return low.astype(np.int64), high.astype(np.int64)

@@ -16,6 +16,7 @@ from crowdwise.errors import InputError
 from crowdwise.frozen import ReadOnly
 from crowdwise.pair_votes import Comparisons
 from crowdwise.ranking.games import Floats
+from crowdwise.ranking.laplacian import ranks_within
 from crowdwise.ranking.ties import outcome_probabilities
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Ranking(ReadOnly):
     standard_error : [N]
         Of the score relative to the mean of its component; NaN for items that were never compared, and for network scores.
     rank_lower, rank_upper : [N]
-        Range of ranks, 1 the best.
+        Range of ranks within the component, 1 the best.
     component : [N]
         Part of the graph of comparisons that the item is in; the largest is 0.
     level : float
@@ -77,10 +78,8 @@ class Ranking(ReadOnly):
 
     @cached_property
     def rank(self) -> NDArray[np.int64]:
-        """Rank of every item, 1 the best, [N]; equal scores share the better rank."""
-        falling = np.sort(-self.score)
-        found: NDArray[np.int64] = np.searchsorted(falling, -self.score, side="left") + 1
-        return found
+        """Rank of every item among those of its component, 1 the best, [N]; equal scores share the better rank."""
+        return ranks_within(self.score, self.component)
 
     def interval(self) -> tuple[Floats, Floats]:
         """Lower and upper ends of the scores' intervals, [N] each."""
@@ -94,10 +93,11 @@ class Ranking(ReadOnly):
         return np.bincount(both, minlength=self.comparisons.n_items)
 
     def frame(self) -> pl.DataFrame:
-        """One row per item, best first."""
+        """One row per item, best first; where comparisons fall into parts, part by part. Without comparisons, no rank."""
         lower, upper = self.interval()
+        alone = (self.n_comparisons == 0) & (np.bincount(self.component)[self.component] == 1)
         columns = {
-            "rank": self.rank,
+            "rank": pl.Series(self.rank).set(pl.Series(alone), None),
             "item": series_of(self.comparisons.items),
             "score": self.score,
             "standard_error": self.standard_error,
@@ -108,7 +108,7 @@ class Ranking(ReadOnly):
             "n_comparisons": self.n_comparisons,
             "component": self.component,
         }
-        return pl.DataFrame(columns).fill_nan(None).sort("rank", maintain_order=True)
+        return pl.DataFrame(columns).fill_nan(None).sort("component", "rank", nulls_last=True, maintain_order=True)
 
     def annotators_frame(self) -> pl.DataFrame:
         """One row per annotator: votes, agreement with the order of the scores, and what the method estimates of them."""
