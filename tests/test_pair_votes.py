@@ -62,7 +62,7 @@ def test_an_unknown_winner_names_its_row_and_the_fix(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("winners", [[0, 1], ["0", "1"], [1, 2, 0]])
 def test_a_winner_of_zero_is_refused_as_it_means_different_things(winners: list[object]) -> None:
-    with pytest.raises(InputError, match="the winner 0 could mean the first item, .* write left, right and tie"):
+    with pytest.raises(InputError, match=r"the winner 0 could mean the first item, .* write left, right and tie"):
         comparisons(winners)
 
 
