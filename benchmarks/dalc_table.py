@@ -235,10 +235,12 @@ class Study:
             print(key, {name: round(value, 4) for name, value in found.items()}, flush=True)
 
     def cell(self, name: str, method: str, kind: tuple[str, str, Size], seeds: int, scale: float, digits: int) -> str:
+        found = [one[name] for one in self.runs(method, kind, seeds) if name in one]
+        return interval(found, scale, digits) if found else "-"
+
+    def runs(self, method: str, kind: tuple[str, str, Size], seeds: int) -> list[dict]:
         keys = (self.key(method, *kind, seed) for seed in range(seeds))
-        found = [self.kept[key][name] for key in keys if key in self.kept and name in self.kept[key]]
-        short = f" ({len(found)} of {seeds} seeds)" if 0 < len(found) < seeds else ""
-        return interval(found, scale, digits) + short if found else "-"
+        return [self.kept[key] for key in keys if key in self.kept]
 
 
 def tables(study: Study, seeds: int) -> str:
@@ -257,7 +259,7 @@ def tables(study: Study, seeds: int) -> str:
                 name, kind = f"{size[0]:g}, {scaled(size, study.scale)[1]:,}", (source, form, size)
                 if form == "thresholded" and size != WHOLE:
                     paper = [PAPER[what][size[0]] if what in PAPER else "-" for what, *_ in shown]
-                    rows.append([f"{size[0]:g}, 50,000", "*paper*", *paper, "-", "-"])
+                    rows.append([f"{size[0]:g}, 50,000", "*paper*", *paper, "-", "-", "-"])
                 for method in (*DALC, *VOTES_ALONE):
                     cells = [study.cell(what, method, kind, seeds, *how) for what, _, *how in shown]
                     if cells[0] == "-":
@@ -266,10 +268,10 @@ def tables(study: Study, seeds: int) -> str:
                         study.cell(*each)
                         for each in (("right votes", method, kind, seeds, 100, 1), ("seconds", method, kind, seeds, 1, 0))
                     )
-                    rows.append([name, method, *cells, right, seconds])
+                    rows.append([name, method, *cells, right, seconds, str(len(study.runs(method, kind, seeds)))])
             if not any(row[1] != "*paper*" for row in rows):
                 continue
-            head = ["rho, users", "", *(words for _, words, *_ in shown), "right votes, %", "seconds"]
+            head = ["rho, users", "", *(words for _, words, *_ in shown), "right votes, %", "seconds", "seeds"]
             parts.append(f"**{source}, {form}**\n\n" + table(head, rows) + "\n")
     peak = max((one["peak GB"] for one in study.kept.values()), default=0.0)
     return "\n".join(parts) + f"\nMost memory of any run: {peak:.1f} GB.\n"
