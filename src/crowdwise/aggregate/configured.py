@@ -10,7 +10,7 @@ from crowdwise.errors import NotFittedError, SettingError, did_you_mean
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Configured"]
+__all__ = ["Configured", "FitAccount"]
 
 
 class Configured:
@@ -46,3 +46,22 @@ class Configured:
         if name not in vars(self):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(...) first")
         return vars(self)[name]
+
+
+class FitAccount(Configured):
+    """Base of methods whose frozen `result_` says how the fit went."""
+
+    @property
+    def trace_(self) -> Any:
+        """The objective after every iteration."""
+        return self._kept("result_").trace
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations run."""
+        return int(self._kept("result_").n_iter)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the stopping rule was met."""
+        return bool(self._kept("result_").converged)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions, column
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -47,18 +47,10 @@ def run(
     key: Annotated[
         str | None, typer.Option("--key", metavar="NAME", rich_help_panel=_FEATURES, help="Array of an .npz file to use.")
     ] = None,
-    first: Annotated[
-        str | None, typer.Option("--first", metavar="COLUMN", rich_help_panel=_READ, help="Column of one item.")
-    ] = None,
-    second: Annotated[
-        str | None, typer.Option("--second", metavar="COLUMN", rich_help_panel=_READ, help="Column of the other item.")
-    ] = None,
-    annotator: Annotated[
-        str | None, typer.Option("--annotator", metavar="COLUMN", rich_help_panel=_READ, help="Column of the annotators.")
-    ] = None,
-    same: Annotated[
-        str | None, typer.Option("--same", metavar="COLUMN", rich_help_panel=_READ, help="Column of the answers.")
-    ] = None,
+    first: Annotated[str | None, column("--first", "one item", _READ)] = None,
+    second: Annotated[str | None, column("--second", "the other item", _READ)] = None,
+    annotator: Annotated[str | None, column("--annotator", "the annotators", _READ)] = None,
+    same: Annotated[str | None, column("--same", "the answers", _READ)] = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -25,6 +25,7 @@ __all__ = [
     "TaskOptions",
     "VotesOrSaved",
     "VotesPath",
+    "column",
 ]
 
 _READ, _METHOD, _FEATURES = "Reading the votes", "Method", "Reading the features"
@@ -38,6 +39,11 @@ def _read(*names: str, **more: Any) -> Any:
 
 def _features(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=_FEATURES, **more)
+
+
+def column(option: str, what: str, panel: str) -> Any:
+    """Declare the option that names a column of the input."""
+    return typer.Option(option, metavar="COLUMN", rich_help_panel=panel, help=f"Column of {what}.")
 
 
 def _method(*names: str, **more: Any) -> Any:

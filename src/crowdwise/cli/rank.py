@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions, column
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -24,10 +24,6 @@ EXAMPLES = (
 )
 _MORE, _READ = "More results", "Reading the comparisons"
 _NETWORK, _DEFAULT = "rank-network", "crowd-bt"
-
-
-def _column(option: str, what: str) -> Any:
-    return typer.Option(option, metavar="COLUMN", rich_help_panel=_READ, help=f"Column of {what}.")
 
 
 def _file(option: str, what: str) -> Any:
@@ -54,11 +50,13 @@ def run(
         Path | None,
         typer.Option("--features", metavar="FILE", help="Features of the items, for rank-network: .npz .npy .csv ..."),
     ] = None,
-    first: Annotated[str | None, _column("--first", "the first item")] = None,
-    second: Annotated[str | None, _column("--second", "the second item")] = None,
-    annotator: Annotated[str | None, _column("--annotator", "the annotators")] = None,
-    winner: Annotated[str | None, _column("--winner", "the winner: an id, a side (a, b, left, right, 1, 2) or tie")] = None,
-    weight: Annotated[str | None, _column("--weight", "the votes' weights")] = None,
+    first: Annotated[str | None, column("--first", "the first item", _READ)] = None,
+    second: Annotated[str | None, column("--second", "the second item", _READ)] = None,
+    annotator: Annotated[str | None, column("--annotator", "the annotators", _READ)] = None,
+    winner: Annotated[
+        str | None, column("--winner", "the winner: an id, a side (a, b, left, right, 1, 2) or tie", _READ)
+    ] = None,
+    weight: Annotated[str | None, column("--weight", "the votes' weights", _READ)] = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions, column
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -32,19 +32,13 @@ def run(
         str, typer.Argument(metavar="VALUES", help="A table with a row per answer: item, annotator, value; - reads stdin.")
     ],
     method: TaskOptions,
-    item: Annotated[
-        str | None, typer.Option("--item", metavar="COLUMN", rich_help_panel=_READ, help="Column of the items.")
-    ] = None,
-    annotator: Annotated[
-        str | None, typer.Option("--annotator", metavar="COLUMN", rich_help_panel=_READ, help="Column of the annotators.")
-    ] = None,
+    item: Annotated[str | None, column("--item", "the items", _READ)] = None,
+    annotator: Annotated[str | None, column("--annotator", "the annotators", _READ)] = None,
     value: Annotated[
         str | None,
         typer.Option("--value", metavar="A,B", rich_help_panel=_READ, help="Column of the value; several between commas."),
     ] = None,
-    weight: Annotated[
-        str | None, typer.Option("--weight", metavar="COLUMN", rich_help_panel=_READ, help="Column of the answers' weights.")
-    ] = None,
+    weight: Annotated[str | None, column("--weight", "the answers' weights", _READ)] = None,
     gold: Annotated[
         Path | None,
         typer.Option("--gold", metavar="FILE", rich_help_panel=_READ, help="Known values of some items: item, value."),

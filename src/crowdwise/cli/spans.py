@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions
+from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions, column
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,21 +40,11 @@ def run(
         str | None,
         typer.Option("--format", metavar="FORMAT", rich_help_panel=_READ, help="conll or table, if it is not recognised."),
     ] = None,
-    sequence: Annotated[
-        str | None, typer.Option("--sequence", metavar="COLUMN", rich_help_panel=_READ, help="Column of the sequences.")
-    ] = None,
-    position: Annotated[
-        str | None, typer.Option("--position", metavar="COLUMN", rich_help_panel=_READ, help="Column of the positions.")
-    ] = None,
-    token: Annotated[
-        str | None, typer.Option("--token", metavar="COLUMN", rich_help_panel=_READ, help="Column of the words.")
-    ] = None,
-    annotator: Annotated[
-        str | None, typer.Option("--annotator", metavar="COLUMN", rich_help_panel=_READ, help="Column of the annotators.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", metavar="COLUMN", rich_help_panel=_READ, help="Column of the tags.")
-    ] = None,
+    sequence: Annotated[str | None, column("--sequence", "the sequences", _READ)] = None,
+    position: Annotated[str | None, column("--position", "the positions", _READ)] = None,
+    token: Annotated[str | None, column("--token", "the words", _READ)] = None,
+    annotator: Annotated[str | None, column("--annotator", "the annotators", _READ)] = None,
+    label: Annotated[str | None, column("--label", "the tags", _READ)] = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from crowdwise.aggregate.configured import Configured
+from crowdwise.aggregate.configured import FitAccount
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.ranking.games import Floats, Games, as_comparisons, check_connected
@@ -26,7 +26,7 @@ __all__ = ["Ranker", "ScoreRanker", "centred"]
 
 
 @dataclass(repr=False)
-class Ranker(Configured):
+class Ranker(FitAccount):
     """What every fitted ranking method can be asked."""
 
     name: ClassVar[str]
@@ -45,21 +45,6 @@ class Ranker(Configured):
     def annotators_(self) -> pl.DataFrame:
         """One row per annotator."""
         return self._ranking.annotators_frame()
-
-    @property
-    def trace_(self) -> list[float]:
-        """The objective at each iteration."""
-        return self._ranking.trace
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of iterations."""
-        return self._ranking.n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the fit settled."""
-        return self._ranking.converged
 
     @property
     def _ranking(self) -> Ranking:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.configured import Configured
+from crowdwise.aggregate.configured import FitAccount
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.kernels.chains import Steps, best_path
 from crowdwise.kernels.votes import vote_shares
@@ -35,7 +35,7 @@ def shares_of(tags: TokenVotes) -> Floats:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SequenceMethod(Configured):
+class SequenceMethod(FitAccount):
     """Base of methods for tagged tokens; a method supplies `name`, `_fit` and `_confusion`.
 
     `fit` takes `TokenVotes` or a long frame. Fitted attributes: `result_` (a `SequenceResult`), `spans_`, `tokens_`,
@@ -124,18 +124,3 @@ class SequenceMethod(Configured):
     def labels_(self) -> NDArray[Any]:
         """Tags by name, [N]."""
         return self._fitted().labels
-
-    @property
-    def trace_(self) -> Floats:
-        """The bound after every iteration."""
-        return self._fitted().trace
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations run."""
-        return self._fitted().n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self._fitted().converged

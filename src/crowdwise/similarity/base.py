@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.configured import Configured
+from crowdwise.aggregate.configured import FitAccount
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
 from crowdwise.pair_votes import Similarities
@@ -32,7 +32,7 @@ _GAIN = 1e-3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SimilarityMethod(Configured):
+class SimilarityMethod(FitAccount):
     """Base of clustering by answers on pairs; a method supplies `name` and `_fit`.
 
     Fitted attributes: `result_` (a `ClusterResult`), `clusters_` [N] (counted from 1), `membership_` [N, K], `items_` and
@@ -175,18 +175,3 @@ class SimilarityMethod(Configured):
     def annotators_(self) -> pl.DataFrame:
         """One row per annotator, best first."""
         return self._fitted().annotator_frame()
-
-    @property
-    def trace_(self) -> Floats:
-        """The objective after every iteration."""
-        return self._fitted().trace
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations run."""
-        return self._fitted().n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self._fitted().converged
