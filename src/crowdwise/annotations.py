@@ -144,6 +144,13 @@ class Annotations(Answers):
         """Votes by each annotator, [A]."""
         return _frozen(np.bincount(self.annotator, minlength=self.n_annotators))
 
+    @cached_property
+    def answers(self) -> NDArray[np.float64]:
+        """Weight of the votes of each annotator for each class, [A, K]."""
+        size = self.n_annotators * self.n_classes
+        counts = np.bincount(self.row, self.weight, minlength=size).astype(np.float64, copy=False)
+        return _frozen(counts.reshape(self.n_annotators, self.n_classes))
+
     # -- constructors --------------------------------------------------------------------------
 
     @classmethod

@@ -166,8 +166,7 @@ class Result:
 
         `agreement` is the share of an annotator's votes that equal the consensus label.
         """
-        votes, prior = self.votes, self.class_prior
-        agree = segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
+        votes, prior, agree = self.votes, self.class_prior, self._agreements()
         n_votes = votes.votes_per_annotator
         sd = np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, prior**2))
         return pl.DataFrame(
@@ -215,6 +214,11 @@ class Result:
         from crowdwise.storage import load
 
         return load(folder)
+
+    def _agreements(self) -> Floats:
+        """Votes of each annotator that equal the label, [A]."""
+        votes = self.votes
+        return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
 
     def _common_errors(self) -> list[str | None]:
         """The likeliest confusion of each annotator, such as "cat -> dog"; None without votes."""

@@ -53,7 +53,17 @@ from crowdwise.result import Result
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["FILE_NAME", "check_folder", "load", "load_with_extra", "npy_bytes", "npy_of", "save"]
+__all__ = [
+    "FILE_NAME",
+    "check_folder",
+    "load",
+    "load_with_extra",
+    "npy_bytes",
+    "npy_of",
+    "part_as_plain",
+    "part_from_plain",
+    "save",
+]
 
 FILE_NAME = "result.zip"
 _VERSION = 1
@@ -144,15 +154,8 @@ def save(result: Result, folder: str | PathLike[str], extra: Mapping[str, bytes]
         "trace": list(result.trace),
     }
     for role in ("prior", "annotators"):
-        part = getattr(result, role)
-        plain = {}
-        for field in fields(part):
-            value = getattr(part, field.name)
-            if isinstance(value, np.ndarray):
-                arrays[f"{role}/{field.name}"] = value
-            else:
-                plain[field.name] = value
-        meta[role] = {"class": type(part).__name__, "plain": plain}
+        meta[role], own = part_as_plain(getattr(result, role))
+        arrays |= {f"{role}/{name}": array for name, array in own.items()}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     meta["arrays"] = list(arrays)
     folder = Path(folder)
@@ -188,6 +191,19 @@ def load_with_extra(folder: str | PathLike[str]) -> tuple[Result, dict[str, byte
         raise InputError(f"{path}: not a result that this version of crowdwise can read ({problem})") from problem
 
 
+def part_as_plain(part: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A part of a model as JSON (its class and its plain values) and arrays by name."""
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    plain = {name: value for name, value in values.items() if name not in arrays}
+    return {"class": type(part).__name__, "plain": plain}, arrays
+
+
+def part_from_plain(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+    """The part that `part_as_plain` took apart; classes that are no parts are refused."""
+    return _PARTS[meta["class"]](**arrays, **meta["plain"])
+
+
 def npy_bytes(array: Any) -> bytes:
     """An array as the content of a ``.npy`` file."""
     buffer = BytesIO()
@@ -216,7 +232,7 @@ def _read(archive: zipfile.ZipFile) -> tuple[Result, dict[str, Any]]:
     parts = {}
     for role in ("prior", "annotators"):
         own = {name.removeprefix(f"{role}/"): array for name, array in arrays.items() if name.startswith(f"{role}/")}
-        parts[role] = _PARTS[meta[role]["class"]](**own, **meta[role]["plain"])
+        parts[role] = part_from_plain(meta[role], own)
     if isinstance(parts["prior"], RowPrior) and parts["prior"].log_nk.shape != arrays["posterior"].shape:
         raise ValueError("its arrays contradict each other")
     result = Result(

@@ -168,12 +168,29 @@ def test_the_average_over_time_is_the_mean_of_all_past_averages() -> None:
     # Annotator 0 has twelve votes, annotator 1 five; their turns are mixed up.
     turn = np.array([3, 1, 2, *range(4, 13), 5, 4, 3, 2, 1], np.int32)
     annotator = np.array([0] * 12 + [1] * 5, np.int32)
-    found = averaged_weights(turn, annotator, np.array([12, 5], np.int32), steps, fade)
+    turns = np.array([12, 5], np.int32)
+    found, _ = averaged_weights(turn, annotator, turns, np.zeros(2, np.int32), steps, fade)
     for value, t, a in zip(found, turn, annotator, strict=True):
-        last = (12, 5)[a]
-        assert value == pytest.approx(sum(weight(t, now) for now in range(t, last + 1)) / last, rel=1e-12)
-    # Every average has weights that add up to one, and so has their mean.
-    assert found[:12].sum() == pytest.approx(1)
+        assert value == pytest.approx(sum(weight(t, now) for now in range(t, turns[a] + 1)), rel=1e-12)
+    # Every average has weights that add up to one.
+    assert found[:12].sum() == pytest.approx(12)
+
+
+@pytest.mark.parametrize("since", [[3, 5], [0, 2], [12, 5]])
+def test_sums_over_later_turns_take_in_what_was_counted_before(since: list[int]) -> None:
+    steps = step_sizes(12, 0.6, None)
+    fade = np.concatenate([[0.0, 0.0], np.cumsum(np.log1p(-steps[2:]))])
+    weight = stepping(lambda t: t**-0.6)
+    turn, annotator = np.array([*range(1, 13), *range(1, 6)], np.int32), np.array([0] * 12 + [1] * 5, np.int32)
+    found, faded = averaged_weights(turn, annotator, np.array([12, 5], np.int32), np.array(since, np.int32), steps, fade)
+    for value, t, a in zip(found, turn, annotator, strict=True):
+        later = range(max(t, since[a] + 1), (12, 5)[a] + 1)
+        if t > since[a]:
+            assert value == pytest.approx(sum(weight(t, now) for now in later), rel=1e-12)
+        else:
+            # An old vote has its weight at the turn `since` in the counts of then, which fade together.
+            assert value == 0
+            assert weight(t, since[a]) * faded[a] == pytest.approx(sum(weight(t, now) for now in later), rel=1e-12)
 
 
 def test_reported_matrices_come_from_the_averages_over_time() -> None:

@@ -16,13 +16,21 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.configured import Configured
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.problem import MOMENT_STARTS, Problem, carried_posterior, positions, start_posteriors
+from crowdwise.aggregate.problem import (
+    MOMENT_STARTS,
+    Problem,
+    carried_posterior,
+    positions,
+    start_of_shards,
+    start_posteriors,
+)
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.aggregate.views import ResultViews
 from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import foretelling
 from crowdwise.encode import translate
-from crowdwise.engines.alternate import Fit, Progress, alternate, best_of
+from crowdwise.engines.alternate import Fit, Progress, alternate, best_of, warn_unless_converged
+from crowdwise.engines.sharded import alternate_shards
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.kernels.numerics import best_class
 from crowdwise.metrics import accuracy
@@ -60,7 +68,9 @@ class Aggregator(Configured, ResultViews):
 
     # -- fitting -------------------------------------------------------------------------------
 
-    def fit(self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None) -> Self:
+    def fit(
+        self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
         """Fit to votes.
 
         Parameters
@@ -73,8 +83,14 @@ class Aggregator(Configured, ResultViews):
             What is known of annotators from before: see `crowdwise.aggregate.history`.
         progress : callable, optional
             Called after every iteration with (iteration, bound, largest change).
+        engine : optional
+            Where the fit runs: `crowdwise.scale.Local` (threads, out of core) or `crowdwise.scale.Ray`. The methods of votes
+            that it can spread are listed there. Default: here, in memory.
         """
         check_settings(self)
+        if engine is not None:
+            engine.fit(self, votes, gold, annotator_prior=annotator_prior, progress=progress)
+            return self
         votes = as_annotations(votes)
         if gold is not None:
             votes = votes.with_gold(gold)
@@ -138,7 +154,7 @@ class Aggregator(Configured, ResultViews):
             n_iter=done.n_iter,
             converged=done.converged,
         )
-        _warn_if_switched(self._fitted())
+        warn_if_switched(self._fitted())
         return self
 
     # -- using a fit ---------------------------------------------------------------------------
@@ -233,6 +249,8 @@ class IterativeAggregator(Aggregator):
 
     def _alternate(self, problem: Problem, prior: LabelPrior, annotators: AnnotatorModel, hard: bool = False) -> Fit:
         """Run engine 1 from every start and keep the best."""
+        if problem.spread is not None:
+            return self._alternate_shards(problem, prior, annotators, hard)
         return best_of(
             lambda start: alternate(
                 problem.votes,
@@ -247,6 +265,14 @@ class IterativeAggregator(Aggregator):
             ),
             start_posteriors(problem, self.init, self.restarts),
         )
+
+    def _alternate_shards(self, problem: Problem, prior: LabelPrior, annotators: AnnotatorModel, hard: bool) -> Fit:
+        """Run engine 1 over shards, on from where an earlier run was interrupted."""
+        start = None
+        if problem.shards.kept(type(annotators).__name__) is None:
+            start = start_of_shards(problem, annotators, self.init, self.restarts, hard)
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "hard": hard, "progress": problem.progress}
+        return warn_unless_converged(alternate_shards(problem.shards, prior, annotators, start=start, **options))
 
 
 def as_annotations(votes: Any) -> Annotations:
@@ -279,7 +305,7 @@ def _generator(seed: Any) -> np.random.Generator:
         raise SettingError(f"random_state must be None or a whole number >= 0; got {seed!r}") from None
 
 
-def _warn_if_switched(result: Result) -> None:
+def warn_if_switched(result: Result) -> None:
     """The likelihood does not change when classes are renamed; warn if another naming fits the votes better."""
     n_classes = result.votes.n_classes
     if n_classes < 2 or result.votes.n_votes == 0 or result.annotators.confusion() is None:

@@ -15,14 +15,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.problem import Problem
 from crowdwise.annotators.weights import VoteWeights
 from crowdwise.engines.alternate import Fit
+from crowdwise.engines.shards import Shard, Tally
 from crowdwise.kernels.posterior import clamp
 
-__all__ = ["MajorityVote", "weighted_vote"]
+__all__ = ["MajorityVote", "vote", "weighted_vote"]
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,9 +49,13 @@ class MajorityVote(Aggregator):
 def weighted_vote(problem: Problem, weights: VoteWeights, n_iter: int = 1, converged: bool = True) -> Fit:
     """The fit of a weighted vote: shares, with gold items fixed and class shares learned from the rest."""
     prior = problem.marginals()
-    shares = weights.shares(problem.votes, prior.probability)
-    clamp(shares, problem.known)
-    prior = prior.update(shares[weights.per_item(problem.votes) > 0])
-    shares = weights.shares(problem.votes, prior.probability)
-    clamp(shares, problem.known)
-    return Fit(shares, prior, weights, trace={}, n_iter=n_iter, converged=converged)
+    prior = prior.conditioned(problem.shards.renew(vote, weights, prior.probability).sums[0])
+    problem.shards.renew(vote, weights, prior.probability)
+    return Fit(problem.shards.posterior, prior, weights, trace={}, n_iter=n_iter, converged=converged)
+
+
+def vote(shard: Shard, weights: VoteWeights, class_shares: Floats) -> Tally:
+    """Shares of the votes as posteriors; return their sum over items that have votes, [K]."""
+    shard.posterior[:] = weights.shares(shard.votes, class_shares)
+    clamp(shard.posterior, shard.known)
+    return Tally((shard.posterior[weights.per_item(shard.votes) > 0].sum(axis=0),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,22 @@ from crowdwise.annotations import Annotations
 from crowdwise.annotators.protocol import weight_of
 from crowdwise.encode import codes_of, series_of, tidy, translate
 from crowdwise.engines.alternate import Progress
+from crowdwise.engines.sharded import count, start_from_votes
+from crowdwise.engines.shards import Shards, Tally, Whole
 from crowdwise.errors import SettingError
 from crowdwise.kernels.posterior import harden
-from crowdwise.kernels.votes import vote_shares
+from crowdwise.kernels.votes import overall_shares, vote_shares
 from crowdwise.priors.marginals import Marginals
 from crowdwise.result import Result
 
-__all__ = ["MOMENT_STARTS", "Problem", "carried_posterior", "positions", "start_posteriors"]
+__all__ = ["MOMENT_STARTS", "Problem", "carried_posterior", "positions", "start_of_shards", "start_posteriors"]
 
 Floats = NDArray[np.float64]
 
 # Moment methods whose estimate, without its EM steps, may start another method (registry names).
 MOMENT_STARTS = ("spectral-ds", "tensor-admm", "multi-spa", "cnmf", "sym-nmf", "eigen", "pgd", "m-msr")
+# Starts that can be found shard by shard and do not depend on how votes are cut.
+SHARDED_STARTS = ("votes", "hard-votes", "one-coin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,8 @@ class Problem:
         Given class shares; None means learn them.
     warm : [N, K] or None
         Posterior to go on from.
+    spread : Shards or None
+        Where the votes are, if not in `votes`, which then holds no more than their sizes, vocabularies and `answers`.
     """
 
     votes: Annotations
@@ -49,6 +56,12 @@ class Problem:
     warm: Floats | None
     rng: np.random.Generator
     progress: Progress | None
+    spread: Shards | None = None
+
+    @cached_property
+    def shards(self) -> Shards:
+        """The votes in shards: those they were spread over, or one of all."""
+        return Whole(self.votes, self.known) if self.spread is None else self.spread
 
     @property
     def shares(self) -> Floats:
@@ -86,18 +99,38 @@ def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]
     return [first, *(_random_start(problem, shares) for _ in range(restarts - 1))]
 
 
+def start_of_shards(problem: Problem, annotators: Any, init: Any, restarts: int, hard: bool) -> Tally:
+    """Posteriors to start from in every shard; return their counts."""
+    shards = problem.shards
+    if restarts > 1 or not isinstance(init, str) or init not in SHARDED_STARTS:
+        raise SettingError(
+            f"votes in shards start from {', '.join(SHARDED_STARTS)}, in one run; "
+            f"init={init!r:.40} with restarts={restarts} needs all votes in memory"
+        )
+    if init == "one-coin":
+        _one_coin(problem)
+        return shards.total(count, annotators, hard)
+    overall = overall_shares(problem.votes.answers.sum(axis=0))
+    return shards.renew(start_from_votes, annotators, overall, init == "hard-votes", hard)
+
+
+def _one_coin(problem: Problem) -> Floats:
+    """The posterior of a one-coin fit, left in the shards where there are some."""
+    from crowdwise.aggregate.one_coin import OneCoin
+
+    # With learned class shares, symmetric annotators and shares feed each other; see `one_coin`.
+    uniform = np.full(problem.votes.n_classes, 1 / problem.votes.n_classes)
+    given = uniform if problem.class_prior is None else problem.class_prior
+    return OneCoin()._fit(replace(problem, class_prior=given, progress=None)).posterior
+
+
 def _named_start(problem: Problem, init: str, shares: Floats) -> Floats:
     if init == "random":
         return _random_start(problem, shares)
     if init == "hard-votes":
         return harden(shares)
     if init == "one-coin":
-        from crowdwise.aggregate.one_coin import OneCoin
-
-        # With learned class shares, symmetric annotators and shares feed each other; see `one_coin`.
-        uniform = np.full(problem.votes.n_classes, 1 / problem.votes.n_classes)
-        given = uniform if problem.class_prior is None else problem.class_prior
-        return OneCoin()._fit(replace(problem, class_prior=given, progress=None)).posterior
+        return _one_coin(problem)
     if init in MOMENT_STARTS:
         from crowdwise.aggregate.registry import make
 

@@ -28,6 +28,8 @@ class Method:
     needs: str
     reference: str
     package: str = "crowdwise.aggregate"
+    #: Needs nothing of the votes but counts that add up over items, so that it runs on shards (`crowdwise.scale`).
+    additive: bool = False
 
     @property
     def cls(self) -> type[Any]:
@@ -49,8 +51,18 @@ class Method:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("majority", "majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore"),
-        Method("wawa", "wawa:Wawa", "vote weighted by agreement with the majority", "vote", "votes", "Appen; crowd-kit"),
+        Method(
+            "majority", "majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore", additive=True
+        ),
+        Method(
+            "wawa",
+            "wawa:Wawa",
+            "vote weighted by agreement with the majority",
+            "vote",
+            "votes",
+            "Appen; crowd-kit",
+            additive=True,
+        ),
         Method(
             "zbs",
             "zero_based_skill:ZeroBasedSkill",
@@ -66,8 +78,17 @@ METHODS: dict[str, Method] = {
             "EM",
             "votes",
             "Dawid and Skene (1979)",
+            additive=True,
         ),
-        Method("one-coin", "one_coin:OneCoin", "one accuracy per annotator, EM", "EM", "votes", "after Dawid and Skene (1979)"),
+        Method(
+            "one-coin",
+            "one_coin:OneCoin",
+            "one accuracy per annotator, EM",
+            "EM",
+            "votes",
+            "after Dawid and Skene (1979)",
+            additive=True,
+        ),
         Method(
             "confusion-vector",
             "confusion_vector:ConfusionVector",
@@ -75,9 +96,18 @@ METHODS: dict[str, Method] = {
             "EM",
             "votes",
             "after Dawid and Skene (1979)",
+            additive=True,
         ),
         Method("glad", "glad:GLAD", "ability of annotators, difficulty of items", "EM", "votes", "Whitehill et al. (2009)"),
-        Method("mace", "mace:MACE", "honest at times, spamming at others", "variational", "votes", "Hovy et al. (2013)"),
+        Method(
+            "mace",
+            "mace:MACE",
+            "honest at times, spamming at others",
+            "variational",
+            "votes",
+            "Hovy et al. (2013)",
+            additive=True,
+        ),
         Method(
             "bayes-gc",
             "bayes_gc:BayesGC",
@@ -85,6 +115,7 @@ METHODS: dict[str, Method] = {
             "variational",
             "votes",
             "Li, Huang and Chen; Kim and Ghahramani (2012)",
+            additive=True,
         ),
         Method(
             "online-em",
@@ -94,6 +125,7 @@ METHODS: dict[str, Method] = {
             "votes, as they come",
             "Cappe and Moulines (2009); Traganitis et al. (2020)",
             package="crowdwise.online",
+            additive=True,
         ),
         Method(
             "streaming-ds",
@@ -103,6 +135,7 @@ METHODS: dict[str, Method] = {
             "votes, as they come",
             "Kim and Ghahramani (2012); Hughes and Sudderth (2013)",
             package="crowdwise.online",
+            additive=True,
         ),
         Method(
             "group-dawid-skene",

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.history import right_and_wrong
@@ -26,9 +27,12 @@ from crowdwise.aggregate.problem import Problem
 from crowdwise.annotators.protocol import sum_by_annotator
 from crowdwise.annotators.weights import VoteWeights
 from crowdwise.engines.alternate import Fit
+from crowdwise.engines.shards import Shard, Tally
 from crowdwise.kernels.numerics import best_class
 
-__all__ = ["Wawa"]
+__all__ = ["Wawa", "agreements"]
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -40,10 +44,16 @@ class Wawa(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         votes = problem.votes
         first = weighted_vote(problem, VoteWeights(np.ones(votes.n_annotators)))
-        majority = best_class(first.posterior, first.prior.probability)
         earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)]
-        right = sum_by_annotator(votes, (votes.label == majority[votes.item]).astype(float)) + earlier[0]
-        total = sum_by_annotator(votes, np.ones(votes.n_votes)) + earlier[0] + earlier[1]
+        right = problem.shards.total(agreements, first.prior.probability).sums[0] + earlier[0]
+        total = votes.answers.sum(axis=1) + earlier[0] + earlier[1]
         typical = float(right.sum() / total.sum()) if total.sum() > 0 else 1.0
         weight = np.where(total > 0, right / np.where(total > 0, total, 1.0), typical)
         return weighted_vote(problem, VoteWeights(weight, typical), n_iter=2)
+
+
+def agreements(shard: Shard, class_shares: Floats) -> Tally:
+    """Weight of every annotator's votes that equal the present label, [A]."""
+    votes = shard.votes
+    labels = best_class(shard.posterior, class_shares)
+    return Tally((sum_by_annotator(votes, (votes.label == labels[votes.item]).astype(float)),))

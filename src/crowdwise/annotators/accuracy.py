@@ -57,8 +57,16 @@ class OneAccuracy:
 
     def update(self, votes: Annotations, posterior: Floats) -> OneAccuracy:
         """w_a = (expected right answers + pseudo-count) / (answers + pseudo-counts)."""
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected right answers, and answers, two of [A]."""
         right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)
-        total = sum_by_annotator(votes, np.ones(votes.n_votes))
+        return right, sum_by_annotator(votes, np.ones(votes.n_votes))
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> OneAccuracy:
+        """M-step from the counts of all votes."""
+        right, total = statistics
         population = _accuracy(right.sum() + 1.0, max(total.sum() - right.sum(), 0.0) + 1.0)
         accuracy = _accuracy(right + self.right, np.maximum(total - right, 0.0) + self.wrong)
         return replace(self, accuracy=accuracy, population=float(population))
@@ -121,9 +129,17 @@ class ClassAccuracy:
 
     def update(self, votes: Annotations, posterior: Floats) -> ClassAccuracy:
         """w_ak = (expected right answers on class k + pseudo-count) / (answers on k + pseudo-counts)."""
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected right and wrong answers on every class, two of [A, K]."""
         counts = counts_of(votes, posterior)
-        right = np.einsum("akk->ak", counts)
-        wrong = np.maximum(counts.sum(axis=1) - right, 0.0)
+        right = np.einsum("akk->ak", counts).copy()
+        return right, np.maximum(counts.sum(axis=1) - right, 0.0)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> ClassAccuracy:
+        """M-step from the counts of all votes."""
+        right, wrong = statistics
         population = _accuracy(right.sum(axis=0) + 1.0, wrong.sum(axis=0) + 1.0)
         return replace(self, accuracy=_accuracy(right + self.right, wrong + self.wrong), population=population)
 

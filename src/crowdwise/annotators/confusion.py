@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import counts_of, infer_by_table, table_log_lik
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored, segment_sum
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -36,8 +36,7 @@ def row_smoothing(votes: Annotations, smoothing: float) -> Floats:
     on thin data a class could otherwise take in items that nobody voted it for.
     """
     n_classes = votes.n_classes
-    used = segment_sum(votes.row, votes.weight, votes.n_annotators * n_classes)
-    used = used.reshape(votes.n_annotators, n_classes) + max(smoothing, 1e-12)
+    used = votes.answers + max(smoothing, 1e-12)
     return np.asarray(smoothing * n_classes * _normalised(used[:, :, None] * (1 + n_classes * np.eye(n_classes))))
 
 
@@ -58,11 +57,18 @@ class Confusion:
 
     def update(self, votes: Annotations, posterior: Floats) -> Confusion:
         """M-step: normalise expected counts plus pseudo-counts over the observed label."""
-        counts = counts_of(votes, posterior)
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected confusion counts, [A, L, K]."""
+        return (counts_of(votes, posterior),)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> Confusion:
+        """M-step from the counts of all votes."""
+        (counts,) = statistics
         # One pseudo-vote keeps classes that nobody was ever seen on from an empty row.
-        pooled = _normalised(counts.sum(axis=0) + 1 / votes.n_classes)
-        counts += self.prior_alk
-        return replace(self, pi_alk=_normalised(counts), pooled_lk=pooled)
+        pooled = _normalised(counts.sum(axis=0) + 1 / counts.shape[1])
+        return replace(self, pi_alk=_normalised(counts + self.prior_alk), pooled_lk=pooled)
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step."""
@@ -107,9 +113,15 @@ class DirichletConfusion:
 
     def update(self, votes: Annotations, posterior: Floats) -> DirichletConfusion:
         """Condition the rows on expected counts."""
-        beta = counts_of(votes, posterior)
-        beta += self.prior_alk
-        return replace(self, beta_alk=beta)
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected confusion counts, [A, L, K]."""
+        return (counts_of(votes, posterior),)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> DirichletConfusion:
+        """Condition the rows on the counts of all votes."""
+        return replace(self, beta_alk=statistics[0] + self.prior_alk)
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step with E[log pi] in the place of log pi."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, segment_sum
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -50,13 +50,21 @@ class Spammer:
         Given that a vote equals the label, it was honest with probability
         exp(E log theta) / (exp(E log theta) + exp(E log (1 - theta) + E log xi_l)); otherwise never.
         """
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected right answers, and answers, by label, two of [A, L].
+
+        Honesty given a right vote depends on (annotator, label) only, so votes can be summed by row first.
+        """
+        shape = self.habit_al.shape
+        return voted_mass(votes, posterior, votes.row, shape[0] * shape[1]).reshape(shape), votes.answers
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> Spammer:
+        """Condition on the counts of all votes."""
+        voted, given = statistics
         log_honest, log_spam = self._log_terms()
-        n_annotators, n_classes = self.habit_al.shape
-        size = n_annotators * n_classes
-        # Honesty given a right vote depends on (annotator, label) only, so votes can be summed by row first.
-        voted = voted_mass(votes, posterior, votes.row, size).reshape(n_annotators, n_classes)
         trusted = voted * np.exp(log_honest - np.logaddexp(log_honest, log_spam))
-        given = segment_sum(votes.row, votes.weight, size).reshape(n_annotators, n_classes)
         honest, habit = trusted.sum(axis=1), np.maximum(given - trusted, 0.0)
         return replace(
             self,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
     from crowdwise.annotators.protocol import AnnotatorModel
 
-__all__ = ["Fit", "LabelPrior", "alternate", "best_of"]
+__all__ = ["Fit", "LabelPrior", "alternate", "best_of", "bound_trace", "has_settled", "warn_unless_converged"]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, float, float], None]
@@ -97,24 +97,39 @@ def alternate(
             previous, assigned = assigned, harden(posterior)
             change = float(np.abs(assigned - previous).max(initial=0.0))
         rows.append((evidence, -prior.penalty(), -annotators.penalty()))
-        bound = sum(rows[-1])
         if progress is not None:
-            progress(iteration + 1, bound, change)
-        if iteration and abs(bound - sum(rows[-2])) <= tol * abs(bound) and change <= 100 * tol:
+            progress(iteration + 1, sum(rows[-1]), change)
+        if has_settled(rows, change, tol):
             converged = True
             break
+    return Fit(posterior, prior, annotators, bound_trace(rows), len(rows), converged)
+
+
+def has_settled(rows: list[tuple[float, float, float]], change: float, tol: float) -> bool:
+    """The rule to stop by, after at least two rounds: `rows` are the bound's terms, `change` a probability's largest."""
+    if len(rows) < 2 or change > 100 * tol:
+        return False
+    bound = sum(rows[-1])
+    return abs(bound - sum(rows[-2])) <= tol * abs(bound)
+
+
+def bound_trace(rows: list[tuple[float, float, float]]) -> dict[str, Floats]:
+    """The terms of the bound by name, one entry per round."""
     votes_term, prior_term, annotators_term = np.array(rows).reshape(-1, 3).T
-    trace = {"votes": votes_term, "class prior": prior_term, "annotators": annotators_term}
-    return Fit(posterior, prior, annotators, trace, len(rows), converged)
+    return {"votes": votes_term, "class prior": prior_term, "annotators": annotators_term}
 
 
 def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:
     """Fit from every start and keep the highest bound; warn once if that fit did not converge."""
-    best = max((fit(start) for start in starts), key=lambda done: done.bound)
-    if not best.converged:
+    return warn_unless_converged(max((fit(start) for start in starts), key=lambda done: done.bound))
+
+
+def warn_unless_converged(fit: Fit) -> Fit:
+    """Return the fit, with a warning if it stopped early."""
+    if not fit.converged:
         warnings.warn(
-            f"stopped after {best.n_iter} iterations before the stopping rule was met; raise max_iter or tol",
+            f"stopped after {fit.n_iter} iterations before the stopping rule was met; raise max_iter or tol",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return best
+    return fit

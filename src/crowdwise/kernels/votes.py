@@ -18,8 +18,10 @@ posterior : [N, K]       overwritten in place
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +38,8 @@ __all__ = [
     "infer_voted",
     "item_of_votes",
     "n_threads",
+    "one_thread",
+    "overall_shares",
     "vote_shares",
     "voted_sums",
 ]
@@ -51,8 +55,24 @@ COMPILED_FROM = 20_000
 THREADED_FROM = 100_000
 
 
+_this_thread = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within it, kernels called by this thread use no others: it is itself one of several that share the work."""
+    before = getattr(_this_thread, "alone", False)
+    _this_thread.alone = True
+    try:
+        yield
+    finally:
+        _this_thread.alone = before
+
+
 def n_threads() -> int:
     """Threads used on large problems: CROWDWISE_THREADS, or every core this process may use."""
+    if getattr(_this_thread, "alone", False):
+        return 1
     asked = os.environ.get("CROWDWISE_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
@@ -152,18 +172,24 @@ def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterio
     return parts[0]
 
 
-def vote_shares(item_ptr: Integers, label: Integers, weight: Floats, n_classes: int) -> Floats:
-    """Share of each class among an item's votes, [N, K]; items without votes get the overall shares."""
+def vote_shares(item_ptr: Integers, label: Integers, weight: Floats, n_classes: int, overall: Floats | None = None) -> Floats:
+    """Share of each class among an item's votes, [N, K]; without votes the `overall` ones (default: of these votes)."""
     n_items = len(item_ptr) - 1
     cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
     counts = segment_sum(cell, weight if len(weight) else None, n_items * n_classes).reshape(n_items, n_classes)
     total = counts.sum(axis=1)
-    overall = counts.sum(axis=0)
-    overall = overall / overall.sum() if overall.sum() > 0 else np.full(n_classes, 1 / n_classes)
+    if overall is None:
+        overall = overall_shares(counts.sum(axis=0))
     counts[total == 0] = overall
     total[total == 0] = 1
     counts /= total[:, None]
     return counts
+
+
+def overall_shares(counts: Floats) -> Floats:
+    """Shares of classes by their counts, [K]; even without any."""
+    total = counts.sum()
+    return np.asarray(counts / total) if total > 0 else np.full(len(counts), 1 / len(counts))
 
 
 def item_of_votes(item_ptr: Integers) -> NDArray[np.int32]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator, _warn_if_switched, as_annotations
+from crowdwise.aggregate.base import Aggregator, as_annotations, warn_if_switched
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
 from crowdwise.aggregate.settings import check_settings, setting
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import LabelPrior, Progress
+    from crowdwise.aggregate.problem import Problem
+    from crowdwise.engines.alternate import Fit, LabelPrior, Progress
     from crowdwise.online.records import Memory, Rules
     from crowdwise.online.state import State
 
@@ -75,7 +76,9 @@ class OnlineAggregator(Aggregator):
 
     # -- fitting -------------------------------------------------------------------------------
 
-    def fit(self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None) -> Self:
+    def fit(
+        self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
         """Forget everything and take in these votes; see `update`, which goes on from there.
 
         Parameters
@@ -83,10 +86,14 @@ class OnlineAggregator(Aggregator):
         votes : Annotations, frame or matrix
             May be without any vote, to name all classes before the first: ``Annotations.from_arrays([], [], [],
             items=[], annotators=[], classes=["cat", "dog"])``.
-        gold, annotator_prior, progress
-            As in every method.
+        gold, annotator_prior, progress, engine
+            As in every method. On an engine votes arrive shard by shard, each an update, and none is revisited.
         """
         check_settings(self)
+        if engine is not None:
+            self._forget_all()
+            engine.fit(self, votes, gold, annotator_prior=annotator_prior, progress=progress)
+            return self
         votes = as_annotations(votes)
         if gold is not None:
             votes = votes.with_gold(gold)
@@ -106,6 +113,11 @@ class OnlineAggregator(Aggregator):
         if votes.n_votes <= _AT_ONCE:
             self._fitted()
         return self
+
+    def _fit(self, problem: Problem) -> Fit:
+        from crowdwise.online.sharded import fit_shards
+
+        return fit_shards(self, problem)
 
     def update(self, votes: Any, gold: Any = None, *, progress: Progress | None = None) -> Self:
         """Fold in new votes at a cost that grows with them and with the votes on their items, not with the state.
@@ -220,7 +232,7 @@ class OnlineAggregator(Aggregator):
             converged=self._settled,
         )
         vars(self)["result_"] = result
-        _warn_if_switched(result)
+        warn_if_switched(result)
         return result
 
     def save(self, folder: str | PathLike[str]) -> None:

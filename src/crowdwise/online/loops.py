@@ -248,26 +248,32 @@ def opinions(items: Integers, arrays: Arrays, rules: Rules) -> Floats:
 
 
 @compiled
-def averaged_weights(turn: Integers, annotator: Integers, turns: Integers, gain: Floats, fade: Floats) -> Floats:
-    """Weight of every counted vote in the mean of its annotator's counts over the annotator's whole past, [E].
+def averaged_weights(
+    turn: Integers, annotator: Integers, turns: Integers, since: Integers, gain: Floats, fade: Floats
+) -> tuple[Floats, Floats]:
+    """Weight of every counted vote in the sum of its annotator's counts over the turns after `since`, [E].
 
-    The mean over now = 1 ... T of weight(t, now) is gain[t] / T times the sum of exp(fade[now] - fade[t]) over
-    now = t ... T, which one pass backwards gives: S(t) = 1 + exp(fade[t + 1] - fade[t]) S(t + 1), S(T) = 1.
+    The sum over now = t ... T of weight(t, now) is gain[t] times that of exp(fade[now] - fade[t]), which one pass
+    backwards gives: S(t) = 1 + exp(fade[t + 1] - fade[t]) S(t + 1), S(T) = 1.
+
+    Also returns what counts of before weigh in it, [A]: the sum over now = since + 1 ... T of exp(fade[now] - fade[since]).
     """
-    weights = np.zeros(len(turn))
+    weights, faded = np.zeros(len(turn)), np.zeros(len(turns))
     n_annotators = len(turns)
     first = np.zeros(n_annotators + 1, np.int64)
     for a in range(n_annotators):
-        first[a + 1] = first[a] + turns[a]
+        first[a + 1] = first[a] + turns[a] - since[a]
     sums = np.empty(first[n_annotators])
     for a in range(n_annotators):
         following = 0.0
-        for t in range(turns[a], 0, -1):
+        for t in range(turns[a], since[a], -1):
             kept = math.exp(fade[t + 1] - fade[t]) if t < turns[a] else 0.0
             following = 1.0 + kept * following
-            sums[first[a] + t - 1] = following
+            sums[first[a] + t - since[a] - 1] = following
+        if turns[a] > since[a]:
+            faded[a] = math.exp(fade[since[a] + 1] - fade[since[a]]) * following
     for e in range(len(turn)):
-        if turn[e] > 0:
-            a = annotator[e]
-            weights[e] = gain[turn[e]] * sums[first[a] + turn[e] - 1] / turns[a]
-    return weights
+        a = annotator[e]
+        if turn[e] > since[a]:
+            weights[e] = gain[turn[e]] * sums[first[a] + turn[e] - since[a] - 1]
+    return weights, faded

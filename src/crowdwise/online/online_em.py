@@ -111,9 +111,12 @@ class OnlineEM(OnlineAggregator):
         """The mean of every annotator's averages over their past, from all votes and their posteriors, [A, L, K]."""
         from crowdwise.online.loops import averaged_weights
 
-        arrays, annotator = state.arrays, state.used("annotator")
+        arrays, annotator, turns = state.arrays, state.used("annotator"), state.used("turns")
+        if state.past is not None:
+            return np.asarray(state.past / np.maximum(turns, 1)[:, None, None])
         memory = self._present_memory(int(arrays.turns.max(initial=0)))
-        weight = averaged_weights(state.used("turn"), annotator, state.used("turns"), memory.gain, memory.fade)
+        weight, _ = averaged_weights(state.used("turn"), annotator, turns, np.zeros_like(turns), memory.gain, memory.fade)
+        weight /= np.maximum(turns, 1)[annotator]
         if len(arrays.weight):
             weight *= state.used("weight")
         n_classes = len(state.classes)

@@ -64,12 +64,15 @@ class State:
         With room beyond what is used; `used` gives one of them without.
     n_votes, n_missing, n_updates, cursor : int
         `cursor` is the item that is revisited next.
+    past : [A, L, K] or None
+        Sums over time that can no longer be found from votes, which lie in shards (see `crowdwise.online.sharded`).
     """
 
     def __init__(self, classes: NDArray[Any]) -> None:
         n_classes = len(classes)
         self.items, self.annotators, self.classes = Vocabulary(), Vocabulary(), classes
         self.n_votes = self.n_missing = self.n_updates = self.cursor = 0
+        self.past: Floats | None = None
         tails = {"posterior": (n_classes,), "counts": (n_classes, n_classes), "totals": (n_classes,), "used": (n_classes,)}
         made: dict[str, Any] = {name: np.empty((0, *tails.get(name, ())), kind) for name, (_, kind, _) in _GROWING.items()}
         self.arrays = Arrays(**made, shares=np.zeros(n_classes), clock=np.zeros(1, np.int64))

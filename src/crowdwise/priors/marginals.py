@@ -44,9 +44,13 @@ class Marginals:
 
     def update(self, posterior: Floats) -> Marginals:
         """Fit the shares to a posterior, [N, K]."""
-        if not self.learn or len(posterior) == 0:
+        return self.conditioned(posterior.sum(axis=0)) if len(posterior) else self
+
+    def conditioned(self, mass: Floats) -> Marginals:
+        """Fit the shares to a posterior summed over items, [K]; all zeros means no items."""
+        if not self.learn or not mass.any():
             return self
-        mass = posterior.sum(axis=0) + self.pseudo_count
+        mass = mass + self.pseudo_count
         return replace(self, probability=mass / mass.sum())
 
     def penalty(self) -> float:
@@ -74,7 +78,11 @@ class DirichletMarginals:
 
     def update(self, posterior: Floats) -> DirichletMarginals:
         """Condition on a posterior of the labels, [N, K]."""
-        return replace(self, alpha=self.alpha0 + posterior.sum(axis=0))
+        return self.conditioned(posterior.sum(axis=0))
+
+    def conditioned(self, mass: Floats) -> DirichletMarginals:
+        """Condition on a posterior summed over items, [K]."""
+        return replace(self, alpha=self.alpha0 + mass)
 
     def penalty(self) -> float:
         """KL from the Dirichlet prior."""

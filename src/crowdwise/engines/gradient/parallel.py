@@ -8,10 +8,13 @@ gradients are the sum of the processes' parts. Without `torch.distributed` every
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+from crowdwise.engines.gradient.batch import Batch
 
 __all__ = ["Group"]
 
@@ -40,6 +43,30 @@ class Group:
         parts[self.rank] = padded
         # Row i of process r is row i * size + r of the batch.
         return torch.stack(parts, 1).reshape(each * self.size, *own.shape[1:])[:total]
+
+    def part(self, batch: Batch) -> Batch:
+        """This process's rows of a batch with their votes, for statistics that are then added up; features are left out."""
+        if self.size == 1:
+            return batch
+        votes = torch.nonzero(batch.position % self.size == self.rank).squeeze(1)
+        return replace(
+            batch,
+            rows=self.share(batch.rows),
+            # Row i of this process is row i * size + rank of the batch.
+            position=torch.div(batch.position.index_select(0, votes), self.size, rounding_mode="floor"),
+            entry=batch.entry.index_select(0, votes),
+            vote=batch.vote.index_select(0, votes),
+            weight=batch.weight.index_select(0, votes),
+            item_weight=self.share(batch.item_weight),
+            features=None,
+        )
+
+    def sum(self, own: Tensor) -> Tensor:
+        """What every process counted, added up: the same bits everywhere, and no gradient."""
+        if self.size > 1:
+            own = own.detach().contiguous()
+            dist.all_reduce(own)
+        return own
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Add up the processes' gradients, in one message."""

@@ -1,0 +1,152 @@
+"""Votes cut into shards of whole items, and what is done with them wherever they lie.
+
+A *step* is a function of a module, called with a `Shard` and what is broadcast to all. It returns a `Tally`: counts and bound
+terms that add up over shards. Whether shards lie in this process, in files that threads map one after another, or in the memory
+of other machines is the business of a `Shards`; a step computes the same everywhere.
+
+Steps given to `renew` overwrite the posterior of their shard, and what they leave there depends on their arguments and the
+votes alone. A shard that was lost is therefore read again and renewed by the last such step, and nobody can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from crowdwise.annotations import Annotations
+
+__all__ = ["Kept", "Shard", "ShardLost", "Shards", "Tally", "Whole"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+State = TypeVar("State")
+
+
+class ShardLost(Exception):
+    """A shard was lost while a state was handed on; it is there again, with another posterior, and the states begin anew."""
+
+
+@dataclass(eq=False)
+class Shard:
+    """Some items with all their votes, and their present posterior.
+
+    Attributes
+    ----------
+    votes : Annotations
+        Annotators and classes are those of all shards. Only sizes of vocabularies count here, not their entries.
+    known : [n] or [0]
+        Class codes of gold items, -1 elsewhere.
+    posterior : [n, K]
+        Overwritten by steps.
+    index : int
+        Its place among the shards.
+    folder : str or None
+        Where its files are, if it has any (see `crowdwise.scale.store`).
+    """
+
+    votes: Annotations
+    known: Integers
+    posterior: Floats
+    index: int = 0
+    folder: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What steps return: sums and evidence add up over shards, of changes the largest counts."""
+
+    sums: tuple[Floats, ...] = ()
+    evidence: float = 0.0
+    change: float = 0.0
+
+    def __add__(self, other: Tally) -> Tally:
+        sums = tuple(own + more for own, more in zip(self.sums, other.sums, strict=True))
+        return Tally(sums, self.evidence + other.evidence, max(self.change, other.change))
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A fit on its way.
+
+    Attributes
+    ----------
+    prior, annotators
+        The parts under which posteriors were found last.
+    rows : [iterations, 3]
+        Terms of the bound so far.
+    change : float
+        Largest change of a probability in the last iteration.
+    """
+
+    prior: Any
+    annotators: Any
+    rows: Floats
+    change: float
+
+
+class Shards(Protocol):
+    """All shards of one set of votes."""
+
+    @property
+    def posterior(self) -> Floats:
+        """Posterior of all items, [N, K], where it is at hand; elsewhere empty, [0, K]: it stays in the shards."""
+        ...
+
+    def total(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        """Sum of a step over the shards, in their order; the step only reads."""
+        ...
+
+    def renew(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        """The same with a step that overwrites the posteriors."""
+        ...
+
+    def fold(self, step: Callable[..., State], state: State, *arguments: Any) -> State:
+        """Hand a state from shard to shard, in their order; the step may change posteriors. Raises `ShardLost`."""
+        ...
+
+    def keep(self, name: str, kept: Kept) -> None:
+        """Remember a fit on its way, where that outlives this process; otherwise do nothing."""
+        ...
+
+    def kept(self, name: str) -> Kept | None:
+        """What an interrupted run of the same fit has kept under this name."""
+        ...
+
+
+class Whole:
+    """All votes in one shard, in memory: how every method runs unless it is given an engine."""
+
+    def __init__(self, votes: Annotations, known: Integers) -> None:
+        self.shard = Shard(votes, known, np.empty((0, votes.n_classes)))
+
+    @property
+    def posterior(self) -> Floats:
+        """Posterior of all items, [N, K]."""
+        return self.shard.posterior
+
+    def total(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        """Call the step."""
+        return step(self.shard, *arguments)
+
+    def renew(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        """Call the step; the first one finds zeros."""
+        votes = self.shard.votes
+        if len(self.shard.posterior) != votes.n_items:
+            self.shard.posterior = np.zeros((votes.n_items, votes.n_classes))
+        return step(self.shard, *arguments)
+
+    def fold(self, step: Callable[..., State], state: State, *arguments: Any) -> State:
+        """Call the step."""
+        return step(self.shard, state, *arguments)
+
+    def keep(self, name: str, kept: Kept) -> None:
+        """Nothing outlives this process."""
+
+    def kept(self, name: str) -> Kept | None:
+        """Nothing was kept."""
+        return None

@@ -1,0 +1,88 @@
+"""A fit on its way, in a file: what an interrupted run goes on from.
+
+Posteriors are not kept. They follow from the parts, so one pass over the votes brings them back.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdwise.engines.shards import Kept
+from crowdwise.errors import InputError
+from crowdwise.io.atomic import replacing
+from crowdwise.storage import npy_bytes, npy_of, part_as_plain, part_from_plain
+
+__all__ = ["Checkpoints"]
+
+_ROLES = ("prior", "annotators")
+
+
+class Checkpoints:
+    """Fits on their way in a folder, for one method with its settings; those of another are deleted.
+
+    Parameters
+    ----------
+    folder : path
+    run : mapping
+        What makes a run the same: method, settings, votes. JSON can hold it.
+    every : int
+        Iterations between two files.
+    """
+
+    def __init__(self, folder: str | Path, run: dict[str, Any], every: int = 1) -> None:
+        self.folder, self.every, self._since = Path(folder), every, 0
+        described = json.dumps(run, sort_keys=True, default=str)
+        note = self.folder / "run.json"
+        if not note.exists() or note.read_text(encoding="utf-8") != described:
+            self.clear()
+            with replacing(note) as partial:
+                partial.write_text(described, encoding="utf-8")
+
+    def clear(self) -> None:
+        """Forget every fit."""
+        for path in self.folder.glob("fit-*.zip"):
+            path.unlink()
+
+    def keep(self, name: str, kept: Kept) -> None:
+        """Write a fit, whole or not at all, if it is time for that."""
+        self._since += 1
+        if self._since < self.every:
+            return
+        self._since = 0
+        meta: dict[str, Any] = {"change": kept.change}
+        arrays: dict[str, Any] = {"rows": kept.rows}
+        for role in _ROLES:
+            meta[role], own = part_as_plain(getattr(kept, role))
+            arrays |= {f"{role}/{field}": array for field, array in own.items()}
+        meta["arrays"] = list(arrays)
+        with replacing(self._path(name)) as partial, zipfile.ZipFile(partial, "w") as archive:
+            archive.writestr("meta.json", json.dumps(meta, default=np.ndarray.tolist))
+            for field, array in arrays.items():
+                archive.writestr(f"{field}.npy", npy_bytes(array))
+
+    def kept(self, name: str) -> Kept | None:
+        """The fit kept under this name."""
+        path = self._path(name)
+        if not path.exists():
+            return None
+        try:
+            with zipfile.ZipFile(path) as archive:
+                meta = json.loads(archive.read("meta.json"))
+                arrays = {field: npy_of(archive.read(f"{field}.npy")) for field in meta["arrays"]}
+            parts = {
+                role: part_from_plain(
+                    meta[role], {f.removeprefix(f"{role}/"): a for f, a in arrays.items() if f.startswith(f"{role}/")}
+                )
+                for role in _ROLES
+            }
+            return Kept(rows=arrays["rows"], change=meta["change"], **parts)
+        except Exception as problem:  # whatever a damaged file does to the readers is its fault, not theirs
+            raise InputError(f"{path}: cannot be read ({problem}); delete it to begin the fit anew") from problem
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"fit-{name}.zip"

@@ -1,0 +1,203 @@
+"""What every engine does: bring votes into shards, run a method on them, and make its result.
+
+Engines differ in where a shard's step runs (`open`) and where files are encoded (`map`), and in nothing else.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.aggregate.base import as_annotations, warn_if_switched
+from crowdwise.aggregate.cost import check_tables
+from crowdwise.aggregate.history import encode_history
+from crowdwise.aggregate.problem import Problem
+from crowdwise.aggregate.registry import METHODS
+from crowdwise.annotations import Annotations
+from crowdwise.engines.shards import Shards
+from crowdwise.errors import SettingError
+from crowdwise.priors.marginals import given_class_prior
+from crowdwise.result import Result
+from crowdwise.scale.checkpoint import Checkpoints
+from crowdwise.scale.result import SpreadResult, account
+from crowdwise.scale.sources import Source, cut, folders_of
+from crowdwise.scale.spread import SpreadVotes, answers
+from crowdwise.scale.store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from crowdwise.aggregate.base import Aggregator
+    from crowdwise.engines.alternate import Progress
+
+__all__ = ["Engine", "OpenShards"]
+
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+# A shard of so many votes takes some 100 MB with a posterior of fifteen classes.
+VOTES_PER_SHARD = 4_000_000
+
+
+class OpenShards(Shards, Protocol):
+    """Shards that must be closed."""
+
+    def close(self) -> None:
+        """Free what they hold."""
+        ...
+
+
+class Engine(ABC):
+    """Base of the engines; one supplies `n_workers`, `place`, `map` and `open`."""
+
+    def __init__(self, *, shards: int | None, work_dir: str | PathLike[str] | None, checkpoint_every: int) -> None:
+        if shards is not None and (isinstance(shards, bool) or shards != int(shards) or shards < 1):
+            raise SettingError(f"shards must be a whole number >= 1; got {shards!r}")
+        self.n_shards, self.checkpoint_every = shards, checkpoint_every
+        self._given = None if work_dir is None else Path(fspath(work_dir))
+        self._temporary: str | None = None
+        self._shards: OpenShards | None = None
+
+    # -- what differs --------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def n_workers(self) -> int:
+        """Steps that run at the same time."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """What runs where, in words."""
+
+    @abstractmethod
+    def map(self, function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+        """Call a function of a module with each tuple of arguments; results come in order."""
+
+    @abstractmethod
+    def open(self, sources: Sequence[Source], checkpoints: Checkpoints | None) -> OpenShards:
+        """The shards, ready for steps."""
+
+    # -- what they share -----------------------------------------------------------------------
+
+    @property
+    def work_dir(self) -> Path:
+        """Folder of encoded votes: the one given, or a temporary one."""
+        if self._given is not None:
+            return self._given
+        if self._temporary is None:
+            self._temporary = tempfile.mkdtemp(prefix="crowdwise-")
+            # Also when the engine is never closed.
+            weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
+        return Path(self._temporary) / "votes"
+
+    def encode(self, paths: Any, **options: Any) -> Store:
+        """Encode votes in files into shards in the work folder; see `crowdwise.scale.encode` for the options."""
+        from crowdwise.scale.encoding import encode
+
+        return encode(paths, self.work_dir, n_shards=self.n_shards, map=self.map, **options)
+
+    def fit(
+        self,
+        estimator: Aggregator,
+        votes: Any,
+        gold: Any = None,
+        *,
+        annotator_prior: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Fit an estimator here; its `fit(votes, engine=...)` comes to this.
+
+        Parameters
+        ----------
+        votes : Annotations, frame, matrix, Store or paths
+            Paths and patterns of files ("votes/*.parquet") are encoded first, with columns found by their usual names.
+        """
+        check_method(estimator.name)
+        if isinstance(votes, str | PathLike) or (isinstance(votes, list) and votes and isinstance(votes[0], str | PathLike)):
+            votes, gold = self.encode(votes, gold=gold), None
+        if isinstance(votes, Store) and gold is not None:
+            raise SettingError("known labels lie in the shards beside the votes: give them to encode(..., gold=...)")
+        if not isinstance(votes, Store):
+            votes = as_annotations(votes)
+            votes = votes if gold is None else votes.with_gold(gold)
+        shards, spread = self._spread(estimator, votes)
+        check_tables(spread.n_annotators, spread.n_classes, spread.n_votes)
+        # A method asks for sizes, vocabularies and `answers`, which these have.
+        votes_in_shards = cast(Annotations, spread)
+        history = None if annotator_prior is None else encode_history(votes_in_shards, annotator_prior)
+        problem = Problem(
+            votes=votes_in_shards,
+            known=np.empty(0, np.int16),
+            history=history,
+            class_prior=given_class_prior(estimator.class_prior, votes_in_shards),
+            warm=None,
+            rng=np.random.default_rng(0),
+            progress=progress,
+            spread=shards,
+        )
+        done = estimator._fit(problem)
+        told: dict[str, Any] = {
+            "method": estimator.name,
+            "settings": estimator.get_params(),
+            "seed": getattr(estimator, "random_state", None),
+            "prior": done.prior,
+            "annotators": done.annotators,
+            "history": history,
+            "trace": done.trace,
+            "n_iter": done.n_iter,
+            "converged": done.converged,
+        }
+        if isinstance(votes, Store):
+            counted = shards.total(account, done.prior.probability)
+            told |= {"votes": votes_in_shards, "posterior": shards.posterior}
+            estimator.result_ = SpreadResult(shards=shards, counts=counted.sums[0], agree=counted.sums[1], **told)
+        else:
+            estimator.result_ = Result(votes=votes, posterior=shards.posterior, **told)
+        warn_if_switched(estimator.result_)
+
+    def _spread(self, estimator: Aggregator, votes: Annotations | Store) -> tuple[OpenShards, SpreadVotes]:
+        """Open the shards of these votes in the place of those before."""
+        self._close_shards()
+        checkpoints = None
+        if isinstance(votes, Store):
+            sources = folders_of(votes)
+            run = {"method": estimator.name, "settings": estimator.get_params()}
+            checkpoints = Checkpoints(votes.folder, run, self.checkpoint_every)
+        else:
+            sources = cut(votes, self.n_shards or max(-(-votes.n_votes // VOTES_PER_SHARD), self.n_workers))
+        self._shards = self.open(sources, checkpoints)
+        return self._shards, SpreadVotes.of(votes, self._shards.total(answers), len(sources))
+
+    def _close_shards(self) -> None:
+        if self._shards is not None:
+            self._shards.close()
+            self._shards = None
+
+    def close(self) -> None:
+        """Free the shards and delete a temporary work folder."""
+        self._close_shards()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_method(name: str) -> None:
+    """Refuse a method that needs all votes in one place."""
+    able = [method.name for method in METHODS.values() if method.additive]
+    if name not in able:
+        raise SettingError(f"{name} needs all votes in memory, so it runs without an engine; these do not: {', '.join(able)}")

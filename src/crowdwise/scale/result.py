@@ -1,0 +1,120 @@
+"""The result of a fit whose posteriors stay in the shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from crowdwise.annotators.protocol import counts_of
+from crowdwise.encode import vocabulary_array
+from crowdwise.engines.shards import Shard, Shards, Tally
+from crowdwise.errors import SettingError
+from crowdwise.io.atomic import replacing
+from crowdwise.kernels.numerics import best_class, segment_sum
+from crowdwise.result import Result
+from crowdwise.scale.labels import gather_labels
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["SpreadResult", "account", "write_part"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpreadResult(Result):
+    """A fitted crowd model over votes in shards: everything about annotators, and labels as files.
+
+    Attributes
+    ----------
+    votes : SpreadVotes
+        Sizes and vocabularies.
+    posterior : [0, K]
+        Empty; see `write_labels`.
+    counts : [A, L, K]
+        Expected confusion counts under the posterior.
+    agree : [A]
+        Votes that equal the label.
+    """
+
+    shards: Shards
+    counts: Floats
+    agree: Floats
+
+    def write_labels(self, path: str | PathLike[str]) -> int:
+        """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
+
+        Parameters
+        ----------
+        path : path
+            A folder gets a Parquet file per shard, as soon as it is made. A file (.parquet, .csv, .tsv, .arrow, .jsonl) is put
+            together from these, some rows at a time. Either is there whole or not at all.
+
+        Returns
+        -------
+        int
+            Rows written. They come shard by shard, so items are in no order.
+        """
+        target = Path(path)
+        return gather_labels(target, self._write_parts)
+
+    def _write_parts(self, folder: Path) -> None:
+        self.shards.total(write_part, str(folder), self.votes.classes, self.prior, self.annotators)
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """Not at hand."""
+        raise SettingError("labels of votes in shards are not collected; write them: result.write_labels('labels.parquet')")
+
+    def items_frame(self, probabilities: bool = True) -> pl.DataFrame:
+        """Not at hand."""
+        raise SettingError("labels of votes in shards are not collected; write them: result.write_labels('labels.parquet')")
+
+    def explain(self, item: Any) -> Any:
+        """Not at hand."""
+        raise SettingError("votes in shards are not explained one by one; read the files of interest without an engine")
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Not at hand."""
+        raise SettingError("a result over shards is not saved; write its labels (write_labels) and keep the work folder")
+
+    @cached_property
+    def concentration(self) -> Floats:
+        """Dirichlet parameters of every confusion row, [A, K, L]; as in `Result`, from counts made in the shards."""
+        own = self.annotators.concentration()
+        if own is not None:
+            return np.asarray(own)
+        counts = self.counts + 1 / self.votes.n_classes
+        if self.history is not None:
+            counts = counts + self.history
+        return np.asarray(counts.transpose(0, 2, 1))
+
+    def _agreements(self) -> Floats:
+        return self.agree
+
+
+def account(shard: Shard, class_shares: Floats) -> Tally:
+    """Expected confusion counts, [A, L, K], and votes that equal the label, [A]."""
+    votes = shard.votes
+    codes = best_class(shard.posterior, class_shares)
+    agree = segment_sum(votes.annotator, (votes.label == codes[votes.item]).astype(float), votes.n_annotators)
+    return Tally((counts_of(votes, shard.posterior), agree))
+
+
+def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, annotators: Any) -> Tally:
+    """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
+    votes = replace(shard.votes, classes=classes)
+    if shard.folder is not None:
+        ids = pl.read_ipc(Path(shard.folder) / "items.arrow")["item"]
+        votes = replace(votes, items=vocabulary_array(ids))
+    part = Result("", {}, None, votes, shard.posterior, prior, annotators, None, {}, 0, True)
+    with replacing(Path(folder) / f"part-{shard.index:05d}.parquet") as partial:
+        part.items_frame().write_parquet(partial)
+    return Tally((np.array([votes.n_items], float),))

@@ -1,0 +1,127 @@
+"""Where shards come from: slices of votes in memory, or folders of a store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from crowdwise.annotations import Annotations
+from crowdwise.engines.shards import Shard
+
+if TYPE_CHECKING:
+    from crowdwise.scale.store import Store
+
+__all__ = ["FolderSource", "MemorySource", "Source", "cut", "folders_of"]
+
+_POSTERIOR = "posterior.npy"
+
+
+class Source(Protocol):
+    """A shard that can be opened here or elsewhere."""
+
+    @property
+    def n_votes(self) -> int:
+        """Votes in the shard."""
+        ...
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it holds votes and is not just a place."""
+        ...
+
+    def open(self, posterior_in_memory: bool = True) -> Shard:
+        """The shard; a posterior that is not in memory is that of the last step."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MemorySource:
+    """A slice of votes that are in memory."""
+
+    votes: Annotations
+    index: int
+    in_memory: ClassVar[bool] = True
+
+    @property
+    def n_votes(self) -> int:
+        """Votes in the shard."""
+        return self.votes.n_votes
+
+    def open(self, posterior_in_memory: bool = True) -> Shard:
+        """A shard with a posterior of zeros."""
+        known = np.empty(0, np.int16) if self.votes.gold is None else self.votes.gold
+        return Shard(self.votes, known, np.zeros((self.votes.n_items, self.votes.n_classes)), self.index)
+
+
+@dataclass(frozen=True)
+class FolderSource:
+    """A folder of a store; opening it maps its files and reads nothing."""
+
+    folder: str
+    index: int
+    n_items: int
+    n_votes: int
+    n_annotators: int
+    n_classes: int
+    in_memory: ClassVar[bool] = False
+
+    def open(self, posterior_in_memory: bool = True) -> Shard:
+        """The shard, its posterior in memory or in a file beside the votes."""
+        folder = Path(self.folder)
+
+        def mapped(name: str) -> np.ndarray | None:
+            path = folder / f"{name}.npy"
+            # An empty file cannot be mapped.
+            return np.load(path, mmap_mode="r" if self.n_votes and self.n_items else None) if path.exists() else None
+
+        item_ptr, annotator, label = mapped("item_ptr"), mapped("annotator"), mapped("label")
+        assert item_ptr is not None
+        assert annotator is not None
+        assert label is not None
+        # Vocabularies matter here for their length alone, and this one takes no room.
+        nobody, shape = np.broadcast_to(np.int8(0), (max(self.n_annotators, self.n_items),)), (self.n_items, self.n_classes)
+        votes = Annotations(
+            item_ptr,
+            annotator,
+            label,
+            items=nobody[: self.n_items],
+            annotators=nobody[: self.n_annotators],
+            classes=np.zeros(self.n_classes, np.int8),
+            weight=mapped("weight"),
+            gold=mapped("gold"),
+        )
+        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+        path = folder / _POSTERIOR
+        if posterior_in_memory or self.n_items == 0:
+            posterior = np.zeros(shape)
+        else:
+            posterior = np.lib.format.open_memmap(path, "r+" if path.exists() else "w+", np.float64, shape)
+            if posterior.shape != shape:
+                posterior = np.lib.format.open_memmap(path, "w+", np.float64, shape)
+        return Shard(votes, known, posterior, self.index, self.folder)
+
+
+def cut(votes: Annotations, n_shards: int) -> list[Source]:
+    """Cut votes into at most so many slices of items with about equally many votes; empty ones are left out."""
+    wanted = np.searchsorted(votes.item_ptr, np.linspace(0, votes.n_votes, max(n_shards, 1) + 1)[1:-1])
+    bounds = np.unique([0, *wanted.tolist(), votes.n_items])
+    pairs = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)) or [(0, votes.n_items)]
+    return [MemorySource(votes[start:stop], index) for index, (start, stop) in enumerate(pairs)]
+
+
+def folders_of(store: Store) -> list[Source]:
+    """The shards of a store."""
+    return [
+        FolderSource(
+            str(store.shard_folder(index)),
+            index,
+            size.n_items,
+            size.n_votes,
+            len(store.annotators),
+            len(store.classes),
+        )
+        for index, size in enumerate(store.shards)
+    ]
