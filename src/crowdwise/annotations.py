@@ -103,6 +103,11 @@ class Annotations(Answers):
         return len(self.classes)
 
     @property
+    def n_gold(self) -> int:
+        """Number of items whose class is known."""
+        return 0 if self.gold is None else int((self.gold >= 0).sum())
+
+    @property
     def shape(self) -> tuple[int]:
         """``(n_items,)``: scikit-learn's splitters cut votes by item."""
         return (self.n_items,)

@@ -30,7 +30,7 @@ def facts(result: Result) -> dict[str, Any]:
         "n_annotators": votes.n_annotators,
         "n_votes": votes.n_votes,
         "n_missing": votes.n_missing,
-        "n_gold": 0 if votes.gold is None else int((votes.gold >= 0).sum()),
+        "n_gold": votes.n_gold,
         "classes": votes.classes,
         "class_prior": result.class_prior,
         "n_iter": result.n_iter,
@@ -70,7 +70,7 @@ def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
         by = "the class shares" if estimator is None else "their features"
         say(f"{count(without, 'item')} without votes: labelled by {by} alone")
     if votes.gold is not None:
-        say(f"{count(int((votes.gold >= 0).sum()), 'known label')} kept fixed")
+        say(f"{count(votes.n_gold, 'known label')} kept fixed")
     run = training(estimator) if estimator is not None else {}
     # What was chosen is what was run; that it was chosen is said in a line of its own.
     method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")

@@ -19,8 +19,8 @@ from crowdwise.cli.options import (
     Quiet,
     ReadOptions,
     SpreadsheetSafe,
-    VotesPath,
 )
+from crowdwise.cli.spread import ScaleOptions, VotesPaths
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
     "Ordered classes: crowdwise aggregate votes.csv --type ordinal --classes bad,ok,good\n\n"
     "Several labels per item: crowdwise aggregate answers.csv --type multilabel\n\n"
+    "Many files, out of core: crowdwise aggregate 'votes/*.parquet' --engine local --work-dir work -o labels.parquet\n\n"
+    "On a cluster: crowdwise aggregate votes/ --engine ray --address auto --shards 64 -o labels\n\n"
     "Incrementally: crowdwise aggregate monday.csv --save model -o labels.csv, "
     "then crowdwise aggregate tuesday.csv --warm-from model --save model -o labels.csv"
 )
@@ -40,9 +42,10 @@ _MORE = "More results"
 
 
 def run(
-    votes: VotesPath,
+    votes: VotesPaths,
     read: ReadOptions,
     method: MethodOptions,
+    scale: ScaleOptions,
     output: Output = None,
     annotators: Annotated[
         Path | None,
@@ -89,22 +92,35 @@ def run(
         ranked,
     )
     from crowdwise.cli.choice import check_explainable, tell_choice
-    from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD, build, fit
+    from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD, build, fit_to, read_votes
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
+    from crowdwise.cli.spread import aggregate_spread, chosen_engine, gathered, is_one_file
 
     outputs = {"-o": output, "--annotators": annotators, "--confusion": confusion, "--page": page}
-    check_outputs(outputs, (votes, method.gold, method.history))
     others = check_kind(kind, separator, threshold)
+    engine = chosen_engine(votes, scale, method.method, quiet)
+    # Labels of shards may go into a folder, which has a check of its own.
+    checked = outputs if engine == "memory" else {option: path for option, path in outputs.items() if option != "-o"}
+    check_outputs(checked, (*votes, method.gold, method.history))
     if any(to_stdout(path) for option, path in outputs.items() if option != "-o"):
         raise SettingError("only -o can go to stdout")
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
+    refused: dict[str, Any] = {"--save": save, "--warm-from": warm_from}
+    refused |= {"--drop-spammers": drop_spammers, "--explain-choice": explain_choice}
+    if engine != "memory":
+        refused |= {f"--type {kind}": kind, "--page": page}
+        aggregate_spread(engine, votes, read, method, scale, outputs, refused, spreadsheet_safe, as_json, quiet)
+        return
+    together = is_one_file(votes)
+    if not together and (others or warm_from is not None):
+        option = f"--type {kind}" if others else "--warm-from"
+        raise SettingError(f"{option} reads one file; put these together first")
     if others:
-        refused: dict[str, Any] = {"--confusion": confusion, "--save": save, "--warm-from": warm_from}
-        refused |= {"--drop-spammers": drop_spammers, "--explain-choice": explain_choice}
+        refused |= {"--confusion": confusion}
         where = output, annotators, page
         aggregate_others(
-            str(kind), votes, read, method, *where, refused, separator, threshold, as_json, quiet, spreadsheet_safe
+            str(kind), votes[0], read, method, *where, refused, separator, threshold, as_json, quiet, spreadsheet_safe
         )
         return
     if save is not None and save.exists() and not save.is_dir():
@@ -115,10 +131,13 @@ def run(
         check_level(fdr)
     if warm_from is None:
         default = ORDINAL_METHOD if kind == ORDINAL else STEADY_METHOD if drop_spammers else DEFAULT_METHOD
-        check_explainable(build(method, default), explain_choice)
-        estimator = fit(votes, read, method, quiet, default, check_order if kind == ORDINAL else hint_at_kind)
+        estimator = build(method, default)
+        check_explainable(estimator, explain_choice)
+        data = read_votes(votes[0], read) if together else gathered(votes, read, quiet)
+        (check_order if kind == ORDINAL else hint_at_kind)(data, read)
+        estimator = fit_to(data, estimator, method, quiet)
     else:
-        estimator = _update(warm_from, votes, read, method, quiet, explain_choice)
+        estimator = _update(warm_from, votes[0], read, method, quiet, explain_choice)
     result: Result = estimator.result_
     # What is saved: the estimator, for online methods go on from a state that a result does not hold.
     saved: Aggregator | Result = estimator

@@ -16,6 +16,7 @@ from crowdwise.encode import vocabulary_array
 from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.errors import SettingError
 from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import disarmed
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.result import Result
 from crowdwise.scale.labels import gather_labels
@@ -48,7 +49,7 @@ class SpreadResult(Result):
     counts: Floats
     agree: Floats
 
-    def write_labels(self, path: str | PathLike[str]) -> int:
+    def write_labels(self, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> int:
         """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
 
         Parameters
@@ -56,17 +57,20 @@ class SpreadResult(Result):
         path : path
             A folder gets a Parquet file per shard, as soon as it is made. A file (.parquet, .csv, .tsv, .arrow, .jsonl) is put
             together from these, some rows at a time. Either is there whole or not at all.
+        spreadsheet_safe : bool
+            Disarm cells that a spreadsheet would run as formulas.
 
         Returns
         -------
         int
             Rows written. They come shard by shard, so items are in no order.
         """
-        target = Path(path)
-        return gather_labels(target, self._write_parts)
 
-    def _write_parts(self, folder: Path) -> None:
-        self.shards.total(write_part, str(folder), self.votes.classes, self.prior, self.annotators)
+        def write_parts(folder: Path) -> None:
+            told = self.votes.classes, self.prior, self.annotators, spreadsheet_safe
+            self.shards.total(write_part, str(folder), *told)
+
+        return gather_labels(Path(path), write_parts)
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
@@ -108,13 +112,13 @@ def account(shard: Shard, class_shares: Floats) -> Tally:
     return Tally((counts_of(votes, shard.posterior), agree))
 
 
-def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, annotators: Any) -> Tally:
+def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, annotators: Any, safe: bool) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
     if shard.folder is not None:
         ids = pl.read_ipc(Path(shard.folder) / "items.arrow")["item"]
         votes = replace(votes, items=vocabulary_array(ids))
-    part = Result("", {}, None, votes, shard.posterior, prior, annotators, None, {}, 0, True)
+    frame = Result("", {}, None, votes, shard.posterior, prior, annotators, None, {}, 0, True).items_frame()
     with replacing(Path(folder) / f"part-{shard.index:05d}.parquet") as partial:
-        part.items_frame().write_parquet(partial)
+        (disarmed(frame) if safe else frame).write_parquet(partial)
     return Tally((np.array([votes.n_items], float),))
