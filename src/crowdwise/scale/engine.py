@@ -10,6 +10,7 @@ import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -129,11 +130,11 @@ class Engine(ABC):
         if not isinstance(votes, Store):
             votes = as_annotations(votes)
             votes = votes if gold is None else votes.with_gold(gold)
-        shards, spread = self._spread(estimator, votes)
+        # Of votes, history takes vocabularies, as a method below takes sizes and `answers` too.
+        history = None if annotator_prior is None else encode_history(cast(Annotations, votes), annotator_prior)
+        shards, spread = self._spread(estimator, votes, history)
         check_tables(spread.n_annotators, spread.n_classes, spread.n_votes)
-        # A method asks for sizes, vocabularies and `answers`, which these have.
         votes_in_shards = cast(Annotations, spread)
-        history = None if annotator_prior is None else encode_history(votes_in_shards, annotator_prior)
         problem = Problem(
             votes=votes_in_shards,
             known=np.empty(0, np.int16),
@@ -164,13 +165,18 @@ class Engine(ABC):
             estimator.result_ = Result(votes=votes, posterior=shards.posterior, **told)
         warn_if_switched(estimator.result_)
 
-    def _spread(self, estimator: Aggregator, votes: Annotations | Store) -> tuple[OpenShards, SpreadVotes]:
+    def _spread(
+        self, estimator: Aggregator, votes: Annotations | Store, history: Floats | None
+    ) -> tuple[OpenShards, SpreadVotes]:
         """Open the shards of these votes in the place of those before."""
         self._close_shards()
         checkpoints = None
         if isinstance(votes, Store):
             sources = folders_of(votes)
-            run = {"method": estimator.name, "settings": estimator.get_params()}
+            # When to stop is no part of what a fit is, so another limit goes on from here.
+            settings = {name: value for name, value in estimator.get_params().items() if name not in ("max_iter", "tol")}
+            known = None if history is None else sha256(history.tobytes()).hexdigest()
+            run = {"method": estimator.name, "settings": settings, "history": known}
             checkpoints = Checkpoints(votes.folder, run, self.checkpoint_every)
         else:
             sources = cut(votes, self.n_shards or max(-(-votes.n_votes // VOTES_PER_SHARD), self.n_workers))

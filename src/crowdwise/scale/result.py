@@ -12,7 +12,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import counts_of
-from crowdwise.encode import vocabulary_array
 from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.errors import SettingError
 from crowdwise.io.atomic import replacing
@@ -115,10 +114,10 @@ def account(shard: Shard, class_shares: Floats) -> Tally:
 def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, annotators: Any, safe: bool) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
-    if shard.folder is not None:
-        ids = pl.read_ipc(Path(shard.folder) / "items.arrow")["item"]
-        votes = replace(votes, items=vocabulary_array(ids))
     frame = Result("", {}, None, votes, shard.posterior, prior, annotators, None, {}, 0, True).items_frame()
+    if shard.folder is not None:
+        # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
+        frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])
     with replacing(Path(folder) / f"part-{shard.index:05d}.parquet") as partial:
         (disarmed(frame) if safe else frame).write_parquet(partial)
     return Tally((np.array([votes.n_items], float),))

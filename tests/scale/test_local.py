@@ -1,0 +1,345 @@
+"""Shards on one machine give what memory gives, for every method that runs on them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import small_votes
+
+from crowdwise import Annotations, DawidSkene, MajorityVote
+from crowdwise.aggregate.registry import METHODS, make
+from crowdwise.errors import ConvergenceWarning, CrowdwiseWarning, InputError, SettingError
+from crowdwise.scale import Local, Store
+from crowdwise.scale.collecting import collected
+from crowdwise.simulate import simulate
+
+ADDITIVE = [method.name for method in METHODS.values() if method.additive]
+OTHERS = [name for name in METHODS if name not in ADDITIVE]
+CROWD = simulate(n_items=400, n_annotators=12, n_classes=4, votes_per_item=(1, 6), random_state=3)
+
+
+def quietly(model: Any, *arguments: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdwiseWarning)
+        return model.fit(*arguments, **options)
+
+
+def assert_same(found: Any, expected: Any, atol: float = 1e-8) -> None:
+    np.testing.assert_allclose(found.posterior_, expected.posterior_, atol=atol)
+    assert found.labels_.tolist() == expected.labels_.tolist()
+    np.testing.assert_allclose(found.confusion_, expected.confusion_, atol=atol)
+    np.testing.assert_allclose(found.prior_, expected.prior_, atol=atol)
+    assert found.result_.n_iter == expected.result_.n_iter
+    assert found.result_.converged == expected.result_.converged
+
+
+def test_all_methods_that_the_issue_of_scale_names_run_on_shards() -> None:
+    wanted = {
+        "majority",
+        "wawa",
+        "dawid-skene",
+        "one-coin",
+        "confusion-vector",
+        "bayes-gc",
+        "mace",
+        "online-em",
+        "streaming-ds",
+    }
+    assert set(ADDITIVE) == wanted
+
+
+@pytest.mark.parametrize("shards", [1, 2, 8])
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_shards_give_what_memory_gives(name: str, shards: int) -> None:
+    expected = make(name).fit(CROWD.votes)
+    with Local(shards=shards, threads=2) as engine:
+        assert_same(make(name).fit(CROWD.votes, engine=engine), expected)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+@given(votes=small_votes(), shards=st.integers(1, 5), threads=st.integers(1, 3))
+def test_any_votes_in_any_number_of_shards(name: str, votes: Annotations, shards: int, threads: int) -> None:
+    settings = {"max_iter": 5} if "max_iter" in make(name).get_params() else {}
+    expected = quietly(make(name, **settings), votes)
+    with Local(shards=shards, threads=threads) as engine:
+        found = quietly(make(name, **settings), votes, engine=engine)
+    # Not labels: rounding may decide between classes that are equally probable.
+    np.testing.assert_allclose(found.posterior_, expected.posterior_, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_weights_gold_history_and_class_shares_count_on_shards_too(name: str) -> None:
+    rng = np.random.default_rng(0)
+    frame = CROWD.votes.to_frame().with_columns(weight=pl.Series(rng.random(CROWD.votes.n_votes)))
+    votes = Annotations.from_frame(frame, weight="weight")
+    gold = dict(list(CROWD.gold.items())[:50])
+    history = {CROWD.votes.annotators[0]: (30, 2), CROWD.votes.annotators[3]: (1, 20)}
+    options: dict[str, Any] = {"gold": gold, "annotator_prior": history}
+    settings = {"class_prior": [0.4, 0.3, 0.2, 0.1]}
+    expected = make(name, **settings).fit(votes, **options)
+    with Local(shards=3) as engine:
+        assert_same(make(name, **settings).fit(votes, engine=engine, **options), expected)
+
+
+@pytest.mark.parametrize("settings", [{"hard": True}, {"init": "hard-votes"}, {"init": "one-coin"}, {"smoothing": 0.0}])
+def test_variants_of_dawid_skene_are_the_same(settings: dict[str, Any]) -> None:
+    expected = quietly(DawidSkene(max_iter=30, **settings), CROWD.votes)
+    with Local(shards=4) as engine:
+        assert_same(quietly(DawidSkene(max_iter=30, **settings), CROWD.votes, engine=engine), expected)
+
+
+def test_items_without_votes_get_the_class_shares_of_all_shards() -> None:
+    columns = {"item": [1, 1, 2, 3], "annotator": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
+    votes = Annotations.from_arrays(**columns, items=[1, 2, 3, 4, 5])
+    for name in ("majority", "dawid-skene"):
+        with Local(shards=4) as engine:
+            assert_same(quietly(make(name), votes, engine=engine), quietly(make(name), votes))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_methods_that_need_all_votes_say_so(name: str) -> None:
+    with Local(shards=2) as engine, pytest.raises(SettingError, match="needs all votes in memory"):
+        make(name).fit(CROWD.votes, engine=engine)
+
+
+@pytest.mark.parametrize("settings", [{"restarts": 2}, {"init": "random"}, {"init": "moments"}])
+def test_starts_that_need_all_votes_say_so(settings: dict[str, Any]) -> None:
+    with Local(shards=2) as engine, pytest.raises(SettingError, match="votes in shards start from votes"):
+        DawidSkene(**settings).fit(CROWD.votes, engine=engine)
+
+
+@pytest.mark.parametrize("settings", [{"shards": 0}, {"shards": 1.5}, {"threads": 0}])
+def test_impossible_engines_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match="must be a whole number >= 1"):
+        Local(**settings)
+
+
+# -- votes in files ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """The crowd's votes in three files, an item's votes in any of them."""
+    folder = tmp_path / "votes"
+    folder.mkdir()
+    frame = CROWD.votes.to_frame().sample(fraction=1.0, shuffle=True, seed=0)
+    for i in range(3):
+        frame[i::3].write_parquet(folder / f"{i}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_labels_of_files_are_those_of_memory(name: str, files: Path, tmp_path: Path) -> None:
+    expected = make(name).fit(CROWD.votes)
+    with Local(shards=3, work_dir=tmp_path / "work") as engine:
+        model = make(name).fit(files, engine=engine)
+        result: Any = model.result_
+        assert result.write_labels(tmp_path / "labels.parquet") == CROWD.votes.n_items
+    rows, own = pl.read_parquet(tmp_path / "labels.parquet").sort("item"), expected.result_.items_frame()
+    assert rows.columns == own.columns
+    if name == "online-em":
+        # Votes arrive in another order, which counts there.
+        assert (rows["label"] == own["label"]).mean() > 0.9
+        return
+    atol = 1e-8 if name != "streaming-ds" else 0.05
+    assert rows.select("item", "n_votes", "note").equals(own.select("item", "n_votes", "note"))
+    shares = [column for column in own.columns if column.startswith("p(")]
+    np.testing.assert_allclose(rows[shares].to_numpy(), own[shares].to_numpy(), atol=atol)
+    if name != "streaming-ds":
+        assert rows["label"].equals(own["label"])
+        people, others = result.annotators_frame(), expected.result_.annotators_frame()
+        assert people.select("annotator", "n_votes", "common_error").equals(
+            others.select("annotator", "n_votes", "common_error")
+        )
+        for column in ("accuracy", "accuracy_sd", "agreement"):
+            np.testing.assert_allclose(people[column].to_numpy(), others[column].to_numpy(), atol=1e-8)
+
+
+def test_a_store_comes_back_into_memory_as_it_went_out(files: Path, tmp_path: Path) -> None:
+    with Local(shards=5, work_dir=tmp_path / "work") as engine:
+        votes = collected(engine.encode(files))
+    for name in ("item_ptr", "annotator", "label", "items", "annotators", "classes"):
+        assert getattr(votes, name).tolist() == getattr(CROWD.votes, name).tolist()
+
+
+@pytest.mark.parametrize("target", ["labels.csv", "labels.tsv", "labels.arrow", "labels.jsonl", "labels.parquet", "labels"])
+def test_labels_go_into_a_file_or_a_folder(target: str, files: Path, tmp_path: Path) -> None:
+    readers: dict[str, Any] = {
+        ".csv": pl.read_csv,
+        ".tsv": lambda path: pl.read_csv(path, separator="\t"),
+        ".arrow": pl.read_ipc,
+        ".jsonl": pl.read_ndjson,
+        ".parquet": pl.read_parquet,
+        "": lambda path: pl.read_parquet(path / "*.parquet"),
+    }
+    path = tmp_path / target
+    with Local(shards=3) as engine:
+        result: Any = MajorityVote().fit(files, engine=engine).result_
+        for _ in range(2):
+            # A second time replaces the first.
+            assert result.write_labels(path) == 400
+    expected = MajorityVote().fit(CROWD.votes)
+    assert readers[path.suffix](path).sort("item")["label"].to_list() == expected.labels_.tolist()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted({"votes", target})
+
+
+def test_a_folder_with_other_files_is_not_overwritten(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years")
+    with Local(shards=2) as engine:
+        result: Any = MajorityVote().fit(files, engine=engine).result_
+        with pytest.raises(SettingError, match="holds other files than labels"):
+            result.write_labels(tmp_path / "mine")
+        with pytest.raises(SettingError, match="labels go into a folder"):
+            result.write_labels(tmp_path / "labels.xlsx")
+        with pytest.raises(SettingError, match="does not exist"):
+            result.write_labels(tmp_path / "nowhere" / "labels.csv")
+
+
+def test_cells_are_disarmed_on_request(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"item": ["=1+1", "b"], "annotator": ["x", "x"], "label": ["@a", "c"]})
+    frame.write_parquet(tmp_path / "votes.parquet")
+    with Local(shards=2) as engine:
+        result: Any = MajorityVote().fit(tmp_path / "votes.parquet", engine=engine).result_
+        result.write_labels(tmp_path / "labels.csv", spreadsheet_safe=True)
+    assert "'=1+1" in (tmp_path / "labels.csv").read_text()
+
+
+def test_what_needs_all_posteriors_says_where_they_are(files: Path) -> None:
+    with Local(shards=2) as engine:
+        model = MajorityVote().fit(files, engine=engine)
+        for view in ("labels_",):
+            with pytest.raises(SettingError, match="write_labels"):
+                getattr(model, view)
+        for call in (model.result_.items_frame, lambda: model.explain(1), lambda: model.save("x")):
+            with pytest.raises(SettingError):
+                call()
+
+
+def test_a_temporary_work_folder_goes_with_its_engine(files: Path) -> None:
+    with Local(shards=2) as engine:
+        MajorityVote().fit(files, engine=engine)
+        folder = engine.work_dir
+        assert (folder / "store.json").exists()
+    assert not folder.parent.exists()
+
+
+# -- interrupted fits --------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(iteration: int) -> Any:
+    def progress(number: int, bound: float, change: float) -> None:
+        if number == iteration:
+            raise Stop
+
+    return progress
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "confusion-vector", "bayes-gc", "mace"])
+@pytest.mark.parametrize("iteration", [1, 4])
+def test_an_interrupted_fit_goes_on_to_the_same_bits(name: str, iteration: int, files: Path, tmp_path: Path) -> None:
+    with Local(shards=3, work_dir=tmp_path / "whole") as engine:
+        expected = make(name).fit(files, engine=engine).result_
+        expected.write_labels(tmp_path / "a.parquet")  # type: ignore[attr-defined]
+    with Local(shards=3, work_dir=tmp_path / "cut") as engine, pytest.raises(Stop):
+        make(name).fit(files, engine=engine, progress=stop_at(iteration))
+    seen: list[int] = []
+    with Local(shards=3, work_dir=tmp_path / "cut") as engine:
+        result = make(name).fit(files, engine=engine, progress=lambda number, *_: seen.append(number)).result_
+        result.write_labels(tmp_path / "b.parquet")  # type: ignore[attr-defined]
+    assert seen[0] == iteration + 1
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(pl.read_parquet(tmp_path / "b.parquet"))
+    for term, values in expected.trace.items():
+        np.testing.assert_array_equal(result.trace[term], values)
+
+
+def test_a_finished_fit_is_not_repeated(files: Path, tmp_path: Path) -> None:
+    results = []
+    for _ in range(2):
+        seen: list[int] = []
+        with Local(shards=3, work_dir=tmp_path / "work") as engine:
+            results.append(DawidSkene().fit(files, engine=engine, progress=lambda n, *_, seen=seen: seen.append(n)).result_)
+    assert not seen
+    assert results[0].converged
+    assert results[1].converged
+    np.testing.assert_array_equal(results[0].confusion, results[1].confusion)
+
+
+def test_another_method_or_setting_begins_anew(files: Path, tmp_path: Path) -> None:
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(Stop):
+        DawidSkene().fit(files, engine=engine, progress=stop_at(3))
+    seen: list[int] = []
+    with Local(shards=2, work_dir=tmp_path / "work") as engine:
+        DawidSkene(smoothing=0.1).fit(files, engine=engine, progress=lambda number, *_: seen.append(number))
+    assert seen[0] == 1
+
+
+def test_another_history_begins_anew(files: Path, tmp_path: Path) -> None:
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(Stop):
+        DawidSkene().fit(files, engine=engine, progress=stop_at(3))
+    seen: list[int] = []
+    with Local(shards=2, work_dir=tmp_path / "work") as engine:
+        history = {CROWD.votes.annotators[0]: (30, 2)}
+        DawidSkene().fit(files, engine=engine, annotator_prior=history, progress=lambda number, *_: seen.append(number))
+    assert seen[0] == 1
+
+
+def test_a_larger_number_of_iterations_goes_on(files: Path, tmp_path: Path) -> None:
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.warns(ConvergenceWarning):
+        DawidSkene(max_iter=3).fit(files, engine=engine)
+    seen: list[int] = []
+    with Local(shards=2, work_dir=tmp_path / "work") as engine:
+        result = DawidSkene().fit(files, engine=engine, progress=lambda number, *_: seen.append(number)).result_
+    assert seen[0] == 4
+    assert result.n_iter == DawidSkene().fit(CROWD.votes).result_.n_iter
+
+
+def test_a_damaged_checkpoint_is_named(files: Path, tmp_path: Path) -> None:
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(Stop):
+        DawidSkene().fit(files, engine=engine, progress=stop_at(3))
+    (tmp_path / "work" / "fit-Confusion.zip").write_bytes(b"no zip")
+    with (
+        Local(shards=2, work_dir=tmp_path / "work") as engine,
+        pytest.raises(InputError, match=r"fit-Confusion\.zip.*delete it"),
+    ):
+        DawidSkene().fit(files, engine=engine)
+
+
+def test_checkpoints_hold_no_code(files: Path, tmp_path: Path) -> None:
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(Stop):
+        DawidSkene().fit(files, engine=engine, progress=stop_at(3))
+    path = tmp_path / "work" / "fit-Confusion.zip"
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    meta = json.loads(members["meta.json"])
+    meta["annotators"]["class"] = "Path"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (members | {"meta.json": json.dumps(meta).encode()}).items():
+            archive.writestr(name, content)
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(InputError, match="cannot be read"):
+        DawidSkene().fit(files, engine=engine)
+
+
+def test_gold_belongs_to_the_shards(files: Path, tmp_path: Path) -> None:
+    gold = dict(list(CROWD.gold.items())[:80])
+    expected = DawidSkene().fit(CROWD.votes, gold)
+    frame = pl.DataFrame({"item": list(gold), "label": list(gold.values())})
+    with Local(shards=3, work_dir=tmp_path / "work") as engine:
+        model = DawidSkene().fit(files, frame, engine=engine)
+        np.testing.assert_allclose(model.confusion_, expected.confusion_, atol=1e-8)
+        with pytest.raises(SettingError, match="give them to encode"):
+            DawidSkene().fit(Store.open(tmp_path / "work"), frame, engine=engine)
