@@ -2,8 +2,8 @@
 
     python benchmarks/large_votes.py FOLDER VOTES [--classes 15] [--annotators 10000]
 
-An annotator is right with a probability drawn from Beta(8, 3), and errs towards classes that follow the true one. The true class
-of an item follows from its number (`truth`), so that labels can be judged without keeping it.
+An annotator is right with a probability drawn from Beta(8, 3), and errs towards classes that follow the true one. The true
+class of an item follows from its number (`truth`), so that labels can be judged without keeping it.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ def equal() -> None:
     header = ["method", "1 shard", "2 shards", "8 shards", "Ray, 1 node, 8 shards", "Ray, 2 nodes, 8 shards"]
     text = [
         provenance("python benchmarks/shards.py equal"),
-        f"\nLargest difference of a posterior probability from the fit in memory on {votes.n_votes:,} simulated votes (40,000 items, "
-        "300 annotators, 5 classes, seed 0). Labels and the number of iterations are the same in every cell, or the cell says so.\n",
+        f"\nLargest difference of a posterior probability from the fit in memory on {votes.n_votes:,} simulated votes (40,000 "
+        "items, 300 annotators, 5 classes, seed 0). Labels and the number of iterations are the same, or the cell says so.\n",
         table(header, [[name, *cells] for name, cells in found.items()]),
     ]
     put("shards equal", "\n".join(text))
@@ -173,9 +173,9 @@ def overhead(n_votes: int) -> None:
     ]
     text = [
         provenance("python benchmarks/shards.py overhead"),
-        f"\nDawid-Skene on {n_votes:,} simulated votes ({n_votes // VOTES_PER_ITEM:,} items, {ANNOTATORS:,} annotators, {CLASSES} "
-        f"classes, 8 shards), the median of {ITERATIONS - 2} iterations; the faster of two runs counts. With Ray, memory is that of "
-        "the driver; actors hold shards and posteriors beside it. On a machine of two cores four actors are two too many.\n",
+        f"\nDawid-Skene on {n_votes:,} simulated votes ({n_votes // VOTES_PER_ITEM:,} items, {ANNOTATORS:,} annotators, "
+        f"{CLASSES} classes, 8 shards), the median of {ITERATIONS - 2} iterations; the faster of two runs counts. With Ray, "
+        "memory is that of the driver; actors hold shards and posteriors beside it. On two cores four actors are two too many.\n",
         table(header, rows),
     ]
     if n_votes == OVERHEAD:
@@ -241,9 +241,9 @@ def large(n_votes: int) -> None:
         text = [
             provenance("python benchmarks/shards.py large"),
             f"\n`crowdwise aggregate votes/ --work-dir work -o labels.parquet` on {n_votes:,} simulated votes in "
-            f"{len(list((scratch / 'votes').iterdir()))} Parquet files: {n_rows:,} items with ids as text, whose {VOTES_PER_ITEM} "
-            f"votes lie in as many files, {ANNOTATORS:,} annotators, {CLASSES} classes. The fit was stopped after {ITERATIONS} "
-            "iterations.\n",
+            f"{len(list((scratch / 'votes').iterdir()))} Parquet files: {n_rows:,} items with ids as text, whose "
+            f"{VOTES_PER_ITEM} votes lie in as many files, {ANNOTATORS:,} annotators, {CLASSES} classes. The fit was stopped "
+            f"after {ITERATIONS} iterations.\n",
             table(["", ""], rows),
         ]
     finally:
@@ -296,13 +296,13 @@ def cost() -> None:
     ]
     text = [
         provenance("python benchmarks/shards.py cost"),
-        "\nOut of core on one thread, Dawid-Skene. The model: seconds = votes × (a + b K) + A K² × (c shards + d), fitted to relative "
-        f"errors: a = {1e9 * per_vote:.1f} ns, b = {1e9 * per_class:.2f} ns, c = {1e9 * per_cell:.2f} ns, d = "
+        "\nOut of core on one thread, Dawid-Skene. The model: seconds = votes (a + b K) + A K² (c shards + d), fitted to "
+        f"relative errors: a = {1e9 * per_vote:.1f} ns, b = {1e9 * per_class:.2f} ns, c = {1e9 * per_cell:.2f} ns, d = "
         f"{1e9 * per_table:.1f} ns; it is off by {100 * np.abs(modelled / seconds - 1).max():.0f}% at most.\n",
         table(["votes", "K", "annotators", "shards", "per iteration", "model"], rows),
         "\n**Extrapolated, not measured:** a cluster of 16 machines with 16 such cores each and a network of 10 Gbit/s; K = 5 "
-        "classes, five votes per item, 100 iterations, one shard per core. Every machine gets the annotators' tables and sends its "
-        "counts, 2 × 8 A K² bytes, through a tree of four levels. Disks and stragglers are not in it.\n",
+        "classes, five votes per item, 100 iterations, one shard per core. Every machine gets the annotators' tables and sends "
+        "its counts, 16 A K² bytes, through a tree of four levels. Disks and stragglers are not in it.\n",
         table(
             ["votes", "annotators", "steps per iteration", "tables over the network", "100 iterations", "memory per machine"],
             [_extrapolated(n, a, per_vote, per_class, per_cell, per_table) for n, a in ((1e9, 1e5), (1e10, 1e5), (1e10, 1e6))],
@@ -320,9 +320,8 @@ def _extrapolated(
     moved = levels * 2 * 8 * cells / bandwidth
     held = n_votes / machines * (6 + (8 + 8 * classes) / VOTES_PER_ITEM) + 3 * cores * 8 * cells
     total = 100 * (step + moved)
-    return [
-        f"{n_votes:.0e}", f"{annotators:.0e}", f"{step:.1f} s", f"{moved:.2f} s", f"{total / 60:.0f} min", f"{held / 1e9:.0f} GB",
-    ]  # fmt: skip
+    seconds = [f"{step:.1f} s", f"{moved:.2f} s", f"{total / 60:.0f} min"]
+    return [f"{n_votes:.0e}", f"{annotators:.0e}", *seconds, f"{held / 1e9:.0f} GB"]
 
 
 if __name__ == "__main__":

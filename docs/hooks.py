@@ -46,11 +46,12 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> st
 
 def methods_table(files: Files) -> str:
     """Return one row per registered method; its name links to its notes where they exist."""
-    rows = ["| Method | What it does | Family | Needs | Reference |", "|---|---|---|---|---|"]
+    rows = ["| Method | What it does | Family | Needs | On shards | Reference |", "|---|---|---|---|---|---|"]
     for name, method in _methods().items():
         notes = f"methods/{name}.md"
         title = f"[`{name}`]({notes})" if files.get_file_from_path(notes) else f"`{name}`"
-        cells = [title, *(_cell(getattr(method, field, "")) for field in ("summary", "family", "needs", "reference"))]
+        cells = [title, *(_cell(getattr(method, field, "")) for field in ("summary", "family", "needs"))]
+        cells += ["yes" if getattr(method, "additive", False) else "", _cell(getattr(method, "reference", ""))]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 

@@ -126,6 +126,7 @@ _MODULES = (
     "regression",
     "report",
     "robust",
+    "scale",
     "sequences",
     "similarity",
     "simulate",

@@ -89,7 +89,7 @@ def test_convert_refuses(run: Run, folder: Path) -> None:
 def test_methods_as_json(run: Run) -> None:
     rows = json.loads(run("methods", "--json").stdout)
     assert [row["name"] for row in rows] == list(EVERY_METHOD)
-    assert {"name", "family", "summary", "needs", "reference", "settings"} == set(rows[0])
+    assert {"name", "family", "summary", "needs", "on_shards", "reference", "settings"} == set(rows[0])
     assert {"name", "default", "about"} <= set(rows[0]["settings"][0])
 
 

@@ -27,8 +27,9 @@ def run(
     if as_json:
         print_json([_document(method) for method in chosen])
     elif name is None:
-        names = ["name", "family", "summary", "needs", "reference"]
-        print_rows(names, [[getattr(EVERY_METHOD[method], column) for column in names] for method in chosen])
+        names = ["name", "family", "summary", "needs", "on_shards", "reference"]
+        rows = [[_shown_fact(_facts(method)[column]) for column in names] for method in chosen]
+        print_rows([column.replace("_", " ") for column in names], rows)
     else:
         method = EVERY_METHOD[name]
         print(f"{method.name}: {method.summary} ({method.family}; needs {method.needs}). {method.reference}")
@@ -36,18 +37,28 @@ def run(
         print_rows(["setting", "default", "about"], settings)
 
 
+def _facts(name: str) -> dict[str, Any]:
+    from crowdwise.learn.registry import EVERY_METHOD
+
+    method = EVERY_METHOD[name]
+    facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
+    return facts | {"on_shards": bool(getattr(method, "additive", False))}
+
+
+def _shown_fact(value: Any) -> str:
+    return ("yes" if value else "") if isinstance(value, bool) else str(value)
+
+
 def _document(name: str) -> dict[str, Any]:
     from crowdwise.aggregate.settings import describe_settings
     from crowdwise.errors import MissingExtraError
     from crowdwise.learn.registry import EVERY_METHOD
 
-    method = EVERY_METHOD[name]
-    facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
     try:
-        return facts | {"settings": describe_settings(method.cls)}
+        return _facts(name) | {"settings": describe_settings(EVERY_METHOD[name].cls)}
     except MissingExtraError:
         # The list of all methods is no less true without torch; asked for by name, `make` has said what to install.
-        return facts | {"settings": None}
+        return _facts(name) | {"settings": None}
 
 
 def _shown(default: Any) -> str:
