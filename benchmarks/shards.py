@@ -175,7 +175,7 @@ def overhead(n_votes: int) -> None:
         provenance("python benchmarks/shards.py overhead"),
         f"\nDawid-Skene on {n_votes:,} simulated votes ({n_votes // VOTES_PER_ITEM:,} items, {ANNOTATORS:,} annotators, "
         f"{CLASSES} classes, 8 shards), the median of {ITERATIONS - 2} iterations; the faster of two runs counts. With Ray, "
-        "memory is that of the driver; actors hold shards and posteriors beside it. On two cores four actors are two too many.\n",
+        "memory is that of the driver; actors hold shards and posteriors beside it. Four actors are two more than cores.\n",
         table(header, rows),
     ]
     if n_votes == OVERHEAD:

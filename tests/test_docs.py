@@ -46,6 +46,8 @@ README_FILES = {
         for n in range(1, 41)
         for who, slip in (("ada", 0), ("ben", 0), ("cleo", int(n % 5 == 0)))
     ),
+    "votes/monday.csv": "item,annotator,label\n1,ada,cat\n1,ben,cat\n2,ada,dog\n",
+    "votes/tuesday.csv": "item,annotator,label\n2,ben,dog\n3,ada,cat\n3,cleo,cat\n",
     "truth.csv": "item,label\nitem-1,cat\nitem-3,dog\n",
     "comparisons.csv": "item_a,item_b,annotator,winner\n"
     + "".join(f"x{i},x{j},{who},x{i}\n" for i in range(4) for j in range(i + 1, 4) for who in ("ada", "ben")),
@@ -158,6 +160,7 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
     readme = page.name == "README.md"
     if readme:
         for name, text in README_FILES.items():
+            Path(name).parent.mkdir(exist_ok=True)
             Path(name).write_text(text)
         names["new_votes"] = crowdwise.Annotations.from_arrays(
             item=["item-1", "item-41"], annotator=["ada", "dan"], label=["cat", "dog"]
