@@ -1,0 +1,186 @@
+"""Encode the votes of many files once, into a work folder that fits read shard by shard.
+
+Two passes in parallel parts: every group of files is divided by item (`spill`), the vocabularies
+are united (`merge`), and every shard is sorted (`build_shard`). Memory is bounded by a batch and a shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crowdwise.encode import Where, find_column, missing_mask, series_of, tidy, to_polars
+from crowdwise.errors import DataWarning, SettingError
+from crowdwise.io.export import Request
+from crowdwise.io.source import AnyPath
+from crowdwise.kernels.votes import n_threads
+from crowdwise.scale.batches import rows_of
+from crowdwise.scale.inputs import Input, check_inputs, find_inputs
+from crowdwise.scale.merging import Vocabularies, merge
+from crowdwise.scale.shard import Making, build_shard, map_file
+from crowdwise.scale.spilling import spill
+from crowdwise.scale.store import ShardSizes, Store, begin, finish, reusable
+
+__all__ = ["build_shard", "encode", "merge"]
+
+# Sorting a shard takes some 60 bytes a vote, and two or more are sorted at a time.
+VOTES_PER_SHARD = 4_000_000
+
+Map = Callable[[Callable[..., Any], list[tuple[Any, ...]]], Iterable[Any]]
+Progress = Callable[[str, int, int], None]
+
+
+def _loop(function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> Iterator[Any]:
+    return (function(*each) for each in arguments)
+
+
+def encode(
+    paths: AnyPath | Sequence[AnyPath],
+    work_dir: str | PathLike[str],
+    *,
+    request: Request = Request(),  # noqa: B008 (frozen)
+    classes: Sequence[Any] | None = None,
+    missing: Iterable[Any] = (),
+    deduplicate: bool = False,
+    gold: Any = None,
+    n_shards: int | None = None,
+    map: Map = _loop,
+    progress: Progress | None = None,
+) -> Store:
+    """Encode the votes of many files into a work folder, or open it if it already holds them.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Files, folders or patterns; see `crowdwise.scale.inputs.find_inputs`.
+    work_dir : path
+        A new or empty folder, one that an unfinished run has left, or a finished one of the same votes.
+    request : Request
+        Names of the columns; those not named are found by their aliases.
+    classes, missing
+        As in `crowdwise.io.read`.
+    deduplicate : bool
+        Keep one of each repeated (item, annotator, label) vote.
+    gold : frame, optional
+        Known classes, columns item and label (few enough for memory); in place of a gold column.
+    n_shards : int, optional
+        Default: one per four million votes, at least one per thread.
+    map : callable
+        ``map(function, argument_tuples)`` gives the results in order; it may run them in parallel.
+    progress : callable, optional
+        Called as ``progress(step, done, total)``; step is "reading" or "sorting".
+    """
+    inputs, folder, markers = find_inputs(paths), Path(work_dir), (missing,) if isinstance(missing, str) else tuple(missing)
+    if n_shards is not None and not 1 <= n_shards < 2**16:
+        raise SettingError(f"n_shards must lie between 1 and 65535, got {n_shards}")
+    for each in [paths] if isinstance(paths, str | PathLike) else paths:
+        if Path(each).is_dir() and folder.resolve().is_relative_to(Path(each).resolve()):
+            raise SettingError(f"{folder}: lies within {each}, so its files would count as votes; name a folder elsewhere")
+    known = None if gold is None else _known(gold)
+    signature = _signature(inputs, request, classes, markers, deduplicate, known)
+    ready = reusable(folder, signature, n_shards)
+    if ready is not None:
+        return ready
+    plan = check_inputs(inputs, request, classes=classes, missing=markers)
+    rows = [rows_of(each) for each in inputs]
+    n_shards = n_shards or max(math.ceil(sum(rows) / VOTES_PER_SHARD), n_threads())
+    begin(folder)
+
+    groups = _groups(inputs, rows)
+    passes = map(spill, [(group, plan, str(folder), n_shards, index) for index, group in enumerate(groups)])
+    vocabularies = merge(list(_counted(passes, "reading", len(groups), progress)), plan)
+    _write_vocabularies(folder, vocabularies, known)
+    sizes_of_all = (len(vocabularies.annotators), len(vocabularies.classes))
+    making = Making(
+        plan.source, vocabularies.item_type, sizes_of_all, "weight" in plan.columns,
+        "given" if known is not None else "column" if vocabularies.has_gold else "none", deduplicate,
+    )  # fmt: skip
+    shards = map(build_shard, [(shard, str(folder), making) for shard in range(n_shards)])
+    counts, sizes, n_known = np.zeros(len(vocabularies.annotators), np.int64), [], 0
+    for facts in _counted(shards, "sorting", n_shards, progress):
+        sizes.append(ShardSizes(facts["n_items"], facts["n_votes"], facts["n_gold"]))
+        counts += facts["votes_per_annotator"]
+        n_known += facts["n_known"]
+    np.save(folder / "votes_per_annotator.npy", counts)
+    shutil.rmtree(folder / "spill", ignore_errors=True)
+    if known is not None and n_known < len(known):
+        warnings.warn(
+            f"{len(known) - n_known} gold labels are of items without votes and were ignored", DataWarning, stacklevel=2
+        )
+    n_gold = None if making.gold == "none" else sum(each.n_gold for each in sizes)
+    n_items, n_votes = sum(each.n_items for each in sizes), sum(each.n_votes for each in sizes)
+    store = Store(
+        folder, np.zeros(0), np.zeros(0), vocabularies.item_type, n_items, n_votes, vocabularies.n_missing, n_gold,
+        making.weighted, tuple(sizes),
+    )  # fmt: skip
+    finish(store, signature)
+    return Store.open(folder)
+
+
+def _known(gold: Any) -> pl.DataFrame:
+    frame = to_polars(gold)
+    item, label = (tidy(frame[find_column(frame, role, None, Where("gold"))]) for role in ("item", "truth"))
+    return pl.DataFrame({"item": item, "label": label}).filter(~missing_mask(label, ()))
+
+
+def _signature(
+    inputs: list[Input],
+    request: Request,
+    classes: Sequence[Any] | None,
+    missing: tuple[Any, ...],
+    deduplicate: bool,
+    gold: pl.DataFrame | None,
+) -> dict[str, Any]:
+    """What must be the same for a finished folder to be used again."""
+    files = json.dumps([(str(Path(each.path).resolve()), each.size, each.modified) for each in inputs])
+    return {
+        "inputs": hashlib.sha256(files.encode()).hexdigest(),
+        "request": asdict(request),
+        "classes": None if classes is None else [repr(each) for each in classes],
+        "missing": [repr(each) for each in missing],
+        "deduplicate": deduplicate,
+        "gold": None if gold is None else hashlib.sha256(f"{gold.schema}{gold.write_csv()}".encode()).hexdigest(),
+    }
+
+
+def _groups(inputs: list[Input], rows: list[int]) -> list[tuple[Input, ...]]:
+    """Divide the files, in order, into passes: a large file alone, small ones together."""
+    most = min(VOTES_PER_SHARD, math.ceil(sum(rows) / n_threads()))
+    groups: list[list[Input]] = [[]]
+    filled = 0
+    for each, size in zip(inputs, rows, strict=True):
+        if groups[-1] and filled + size > most:
+            groups.append([])
+            filled = 0
+        groups[-1].append(each)
+        filled += size
+    return [tuple(group) for group in groups]
+
+
+def _write_vocabularies(folder: Path, vocabularies: Vocabularies, gold: pl.DataFrame | None) -> None:
+    (folder / "spill").mkdir(exist_ok=True)
+    pl.DataFrame({"id": vocabularies.annotators}).write_ipc(folder / "annotators.arrow")
+    pl.DataFrame({"id": series_of(vocabularies.classes)}).write_ipc(folder / "classes.arrow")
+    if gold is not None:
+        gold.write_ipc(folder / "spill" / "gold.arrow")
+    for role in ("annotator", "label", "gold"):
+        for index, codes in enumerate(getattr(vocabularies, f"{role}_maps")):
+            np.save(map_file(folder, role, index), codes)
+
+
+def _counted(results: Iterable[Any], step: str, total: int, progress: Progress | None) -> Iterator[Any]:
+    for done, result in enumerate(results, start=1):
+        yield result
+        if progress is not None:
+            progress(step, done, total)

@@ -1,0 +1,164 @@
+"""The work folder: votes encoded once, in shards of whole items, with vocabularies that all shards share.
+
+``store.json`` is written last, so a folder that has it is finished. See `Store` for the files.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from crowdwise.encode import vocabulary_array
+from crowdwise.errors import InputError, SettingError
+from crowdwise.io.atomic import replacing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ShardSizes", "Store", "begin", "finish", "reusable"]
+
+_VERSION = 1
+_MARK = "unfinished.json"
+
+
+@dataclass(frozen=True)
+class ShardSizes:
+    """Items, votes and items with gold of one shard."""
+
+    n_items: int
+    n_votes: int
+    n_gold: int
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """A finished work folder.
+
+    Shard s lies in ``shard-0000s`` as item_ptr.npy [n + 1], annotator.npy [e], label.npy [e],
+    items.arrow (sorted ids, column "item") and, where there are any, weight.npy [e] and gold.npy [n].
+
+    Attributes
+    ----------
+    annotators, classes
+        Vocabularies as in `Annotations`.
+    item_type
+        Type of the item ids in all shards: Int64, String or Boolean.
+    n_gold
+        Items whose class is known; None where no gold was given, and then there is no gold.npy.
+    n_missing
+        Votes dropped because their label was missing.
+    shards
+        Sizes of every shard; a shard may be empty.
+    """
+
+    folder: Path
+    annotators: NDArray[Any]
+    classes: NDArray[Any]
+    item_type: str
+    n_items: int
+    n_votes: int
+    n_missing: int
+    n_gold: int | None
+    weighted: bool
+    shards: tuple[ShardSizes, ...]
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> Store:
+        """Open a finished work folder."""
+        path = Path(folder)
+        facts = _facts(path)
+        if facts is None:
+            raise InputError(f"{path}: no store.json, so no finished encoding of votes; encode them into this folder first")
+        return cls(
+            folder=path,
+            annotators=vocabulary_array(pl.read_ipc(path / "annotators.arrow")["id"]),
+            classes=vocabulary_array(pl.read_ipc(path / "classes.arrow")["id"]),
+            shards=tuple(ShardSizes(**sizes) for sizes in facts["shards"]),
+            **{name: facts[name] for name in ("item_type", "n_items", "n_votes", "n_missing", "n_gold", "weighted")},
+        )
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators, A."""
+        return len(self.annotators)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return len(self.classes)
+
+    @property
+    def votes_per_annotator(self) -> NDArray[np.int64]:
+        """Votes by each annotator, [A]."""
+        counts: NDArray[np.int64] = np.load(self.folder / "votes_per_annotator.npy")
+        return counts
+
+    def shard_folder(self, index: int) -> Path:
+        """Return the folder of one shard."""
+        return shard_folder(self.folder, index)
+
+
+def shard_folder(folder: str | PathLike[str], index: int) -> Path:
+    """Return the folder of one shard of a work folder."""
+    return Path(folder) / f"shard-{index:05d}"
+
+
+def reusable(folder: Path, signature: dict[str, Any], n_shards: int | None) -> Store | None:
+    """Return the finished store of the same votes, None if there is nothing yet; refuse a folder in other use."""
+    if not folder.exists():
+        return None
+    if not folder.is_dir():
+        raise SettingError(f"{folder}: a file, but the work folder must be a folder; name another")
+    facts = _facts(folder)
+    if facts is not None:
+        other = [name for name, value in signature.items() if facts["signature"].get(name) != value]
+        if n_shards not in (None, len(facts["shards"])):
+            other.append("n_shards")
+        if other:
+            raise SettingError(
+                f"{folder}: holds an encoding of other votes or with other options (different: {', '.join(other)}); "
+                "name another work folder, or delete this one"
+            )
+        return Store.open(folder)
+    if not (folder / _MARK).exists() and any(folder.iterdir()):
+        raise SettingError(f"{folder}: not empty, and not a work folder of crowdwise; name a new or an empty folder")
+    return None
+
+
+def begin(folder: Path) -> None:
+    """Make the folder, or clear what an unfinished run has left in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).write_text(json.dumps({"version": _VERSION}))
+    for left in [folder / "spill", *folder.glob("shard-*")]:
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def finish(store: Store, signature: dict[str, Any]) -> None:
+    """Write store.json, which says that everything else is there."""
+    facts = {name: getattr(store, name) for name in ("item_type", "n_items", "n_votes", "n_missing", "n_gold", "weighted")}
+    facts |= {"version": _VERSION, "shards": [asdict(sizes) for sizes in store.shards], "signature": signature}
+    with replacing(store.folder / "store.json") as temporary:
+        temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    (store.folder / _MARK).unlink(missing_ok=True)
+
+
+def _facts(folder: Path) -> dict[str, Any] | None:
+    path = folder / "store.json"
+    if not path.is_file():
+        return None
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        known = facts["version"] == _VERSION
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise SettingError(f"{path}: not written by this version of crowdwise; name another work folder, or delete this one")
+    assert isinstance(facts, dict)
+    return facts
