@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -84,8 +85,6 @@ def equal() -> None:
 
 def child(kind: str, folder: str, n_classes: int, workers: int, shards: int) -> None:
     """Fit on one engine and print seconds per iteration, seconds until the first and the peak of memory."""
-    import resource
-
     from crowdwise import DawidSkene
     from crowdwise.scale import Local, Ray
     from crowdwise.scale.collecting import collected
@@ -102,7 +101,8 @@ def child(kind: str, folder: str, n_classes: int, workers: int, shards: int) -> 
         with Ray(actors=workers, shards=shards) if kind == "ray" else Local(threads=workers, shards=shards) as engine:
             model.fit(votes, engine=engine, **options)
     gaps = np.diff(times)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # Not by getrusage, which counts what the parent held when it started this process.
+    peak = 1024 * int(re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[0])
     print(json.dumps({"iteration": float(np.median(gaps[2:])), "start": float(gaps[0]), "peak": peak}))
 
 

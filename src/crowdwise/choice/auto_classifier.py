@@ -84,8 +84,10 @@ class AutoClassifier(Chooses, CrowdClassifier):
 
     # -- fitting -------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None) -> Self:
-        """Choose and fit; see `CrowdClassifier.fit` for the arguments."""
+    def fit(
+        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Choose here, and fit the chosen one, on an engine where there is one; see `CrowdClassifier.fit` for the arguments."""
         check_settings(self)
         candidates = check_methods(self.methods)
         seed = int(_generator(self.random_state).integers(2**31))
@@ -94,7 +96,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
         self._decision = self._decided(features, votes, candidates, seed)
         chosen = next(candidate for candidate in candidates if candidate.label == self._decision.chosen)
-        self.estimator_ = self._made(chosen).fit(X, y, items=items, gold=gold, progress=progress)
+        self.estimator_ = self._made(chosen).fit(X, y, items=items, gold=gold, progress=progress, engine=engine)
         self.model_, self.classes_ = self.estimator_.model_, self.estimator_.classes_
         self.result_ = replace(self.estimator_.result_, method=f"{self.name}: {chosen.label}")
         return self

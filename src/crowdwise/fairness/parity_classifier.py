@@ -55,10 +55,13 @@ class ParityClassifier(CCEM):
         gold: Any = None,
         groups: Any = None,
         progress: Progress | None = None,
+        engine: Any = None,
     ) -> Self:
         """Fit to features, votes and the group of every item: see `ccem`, and `crowdwise.fairness.groups_of` for `groups`."""
         if groups is None:
             raise SettingError("parity-classifier needs the group of every item: fit(X, votes, groups={item: group})")
+        if engine is not None:
+            raise SettingError("parity-classifier trains in this process alone; leave engine= out")
         self._given = groups
         try:
             return super().fit(X, y, items=items, gold=gold, progress=progress)
