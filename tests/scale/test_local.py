@@ -343,3 +343,15 @@ def test_gold_belongs_to_the_shards(files: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(model.confusion_, expected.confusion_, atol=1e-8)
         with pytest.raises(SettingError, match="give them to encode"):
             DawidSkene().fit(Store.open(tmp_path / "work"), frame, engine=engine)
+
+
+def test_two_runs_do_not_share_a_work_folder(files: Path, tmp_path: Path) -> None:
+    with Local(work_dir=tmp_path / "work") as first:
+        first.encode(files)
+        with (
+            Local(work_dir=tmp_path / "work") as second,
+            pytest.raises(SettingError, match="another run is using this work folder"),
+        ):
+            second.encode(files)
+    with Local(work_dir=tmp_path / "work") as third:
+        third.encode(files)

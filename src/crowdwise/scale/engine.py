@@ -29,6 +29,7 @@ from crowdwise.errors import SettingError
 from crowdwise.priors.marginals import given_class_prior
 from crowdwise.result import Result
 from crowdwise.scale.checkpoint import Checkpoints
+from crowdwise.scale.lock import Lock
 from crowdwise.scale.result import SpreadResult, account
 from crowdwise.scale.sources import Source, cut, folders_of
 from crowdwise.scale.spread import SpreadVotes, answers
@@ -66,6 +67,7 @@ class Engine(ABC):
         self._given = None if work_dir is None else Path(fspath(work_dir))
         self._temporary: str | None = None
         self._shards: OpenShards | None = None
+        self._lock: Lock | None = None
 
     # -- what differs --------------------------------------------------------------------------
 
@@ -104,6 +106,7 @@ class Engine(ABC):
         """Encode votes in files into shards in the work folder; see `crowdwise.scale.encode` for the options."""
         from crowdwise.scale.encoding import encode
 
+        self._hold(self.work_dir)
         return encode(paths, self.work_dir, n_shards=self.n_shards, map=self.map, **options)
 
     def fit(
@@ -172,6 +175,7 @@ class Engine(ABC):
         self._close_shards()
         checkpoints = None
         if isinstance(votes, Store):
+            self._hold(votes.folder)
             sources = folders_of(votes)
             # When to stop is no part of what a fit is, so another limit goes on from here.
             settings = {name: value for name, value in estimator.get_params().items() if name not in ("max_iter", "tol")}
@@ -183,6 +187,17 @@ class Engine(ABC):
         self._shards = self.open(sources, checkpoints)
         return self._shards, SpreadVotes.of(votes, self._shards.total(answers), len(sources))
 
+    def _hold(self, folder: Path) -> None:
+        """Keep other runs out of a work folder, until this engine is closed or takes another one."""
+        if self._lock is None or self._lock.folder != folder:
+            self._let_go()
+            self._lock = Lock(folder)
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
     def _close_shards(self) -> None:
         if self._shards is not None:
             self._shards.close()
@@ -191,6 +206,7 @@ class Engine(ABC):
     def close(self) -> None:
         """Free the shards and delete a temporary work folder."""
         self._close_shards()
+        self._let_go()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None

@@ -18,6 +18,7 @@ import polars as pl
 from crowdwise.encode import vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
+from crowdwise.scale.lock import LOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,7 +128,7 @@ def reusable(folder: Path, signature: dict[str, Any], n_shards: int | None) -> S
                 "name another work folder, or delete this one"
             )
         return Store.open(folder)
-    if not (folder / _MARK).exists() and any(folder.iterdir()):
+    if not (folder / _MARK).exists() and any(path.name != LOCK for path in folder.iterdir()):
         raise SettingError(f"{folder}: not empty, and not a work folder of crowdwise; name a new or an empty folder")
     return None
 
