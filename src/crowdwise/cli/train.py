@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdwise.cli.choice import ExplainChoice
-from crowdwise.cli.classifier import DEFAULT_CLASSIFIER, build_classifier, taken_by
+from crowdwise.cli.classifier import CAMPAIGN_CLASSIFIER, DEFAULT_CLASSIFIER, build_classifier, taken_by
 from crowdwise.cli.options import (
     FLAG,
     WORKER_PRIOR,
@@ -22,7 +25,7 @@ from crowdwise.cli.options import (
     SpreadsheetSafe,
     VotesPath,
 )
-from crowdwise.errors import SettingError
+from crowdwise.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -33,9 +36,12 @@ EXAMPLES = (
     "Example: crowdwise train votes.csv --features X.npz --save model -o labels.csv\n\n"
     "Then: crowdwise predict model --features new.npz -o predicted.csv\n\n"
     "Settings: crowdwise train votes.csv --features X.npz --method geocrowdnet-f --set epochs=50\n\n"
-    "Bayesian: crowdwise train votes.csv --features X.npz --method deep-bp --worker-prior dir:2,1"
+    "Bayesian: crowdwise train votes.csv --features X.npz --method deep-bp --worker-prior dir:2,1\n\n"
+    "Two processes: crowdwise train votes.csv --features X.npz --method ccem --workers 2\n\n"
+    "The same: torchrun --nproc-per-node 2 -m crowdwise train votes.csv --features X.npz --method ccem"
 )
-_METHOD, _MORE = "Method", "More results"
+_METHOD, _MORE, _PROCESSES = "Method", "More results", "Several processes"
+_ENGINES = ("torchrun", "ray")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +81,39 @@ class TrainOptions:
     ] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions:
+    """How many processes train, and what starts them."""
+
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            rich_help_panel=_PROCESSES,
+            show_default="1",
+            help=f"Processes that share every batch of a network or a Gaussian process; --method is then {CAMPAIGN_CLASSIFIER} "
+            "unless named. Started by torchrun itself, the command needs no --workers.",
+        ),
+    ] = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            rich_help_panel=_PROCESSES,
+            show_default=_ENGINES[0],
+            help="What starts them on this machine: torchrun or ray.",
+        ),
+    ] = None
+
+
 def run(
     votes: VotesPath,
     features: FeatureOptions,
     read: ReadOptions,
     method: TrainOptions,
+    processes: ProcessOptions,
     output: Output = None,
     annotators: Annotated[
         Path | None,
@@ -109,13 +143,19 @@ def run(
     from crowdwise.cli.progress import epochs
     from crowdwise.cli.text import count, say
 
+    # First of all: of several processes, only one is to speak.
+    n_launched = _launched(votes)
     check_outputs({"-o": output, "--annotators": annotators}, (votes, features.features, method.gold))
     if to_stdout(annotators):
         raise SettingError("only -o can go to stdout")
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
-    estimator = build_classifier(method)
+    engine = _engine(processes, n_launched)
+    several = engine is not None or n_launched > 1
+    estimator = build_classifier(method, CAMPAIGN_CLASSIFIER if several else DEFAULT_CLASSIFIER)
     check_explainable(estimator, explain_choice)
+    if several:
+        _check_trainable(estimator)
     if save is not None:
         _check_save(estimator, save)
     rows = read_features(features, read.item)
@@ -127,13 +167,17 @@ def run(
     checkpoint = getattr(estimator, "checkpoint", None)
     if checkpoint is not None and Path(checkpoint).exists() and not quiet:
         say(f"going on from {checkpoint}")
+    # Only where there is one: not every classifier's `fit` knows of engines.
+    more = {} if engine is None else {"engine": engine}
     try:
-        with epochs(estimator, quiet) as progress:
-            estimator.fit(X, data, items=rows.items, gold=gold, progress=progress)
+        with _joined(n_launched) as rank, epochs(estimator, quiet) as progress:
+            estimator.fit(X, data, items=rows.items, gold=gold, progress=progress, **more)
     except KeyboardInterrupt:
         if checkpoint is not None and Path(checkpoint).exists():
             say(f"{checkpoint} keeps the epochs that were finished; the same command goes on from there")
         raise
+    if rank:
+        return
 
     # The labels come last: where they are, everything else is too.
     result = estimator.result_
@@ -156,6 +200,60 @@ def run(
         say(f"{count(len(rows), 'row')} of {shape} features")
         tell(result, estimator)
     tell_choice(estimator, explain_choice, quiet)
+
+
+def _launched(votes: str) -> int:
+    """Processes that torchrun started together with this one; only the first of them speaks."""
+    # Known without torch, which takes a second to load.
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return 1
+    from crowdwise.scale.training import launched
+
+    if launched() > 1:
+        # On other machines errors are shown: files may be missing there alone.
+        if os.environ.get("RANK") != "0" and os.environ.get("GROUP_RANK", "0") == "0":
+            sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        if votes == "-":
+            raise SettingError("only one of several processes could read the votes from stdin; name a file")
+    return launched()
+
+
+def _engine(options: ProcessOptions, n_launched: int) -> Any:
+    """What starts the processes, or None where this one trains alone or torchrun has started them."""
+    if options.engine is not None and options.engine not in _ENGINES:
+        raise SettingError(f"--engine must be {' or '.join(_ENGINES)}{did_you_mean(options.engine, list(_ENGINES))}")
+    if options.workers is None:
+        if options.engine is not None:
+            raise SettingError("--engine needs --workers: the number of processes to start")
+        return None
+    if n_launched > 1:
+        raise SettingError("torchrun has started the processes already; leave --workers out")
+    from crowdwise.scale.training import Torchrun, check_workers
+
+    check_workers(options.workers)
+    if options.engine == "ray":
+        from crowdwise.scale.training_ray import RayTrain
+
+        return RayTrain(options.workers)
+    return Torchrun(options.workers) if options.workers > 1 else None
+
+
+def _check_trainable(estimator: CrowdClassifier) -> None:
+    from crowdwise.scale.training import check_trainable
+
+    check_trainable(estimator)
+
+
+@contextmanager
+def _joined(n_launched: int) -> Iterator[int]:
+    """The group of the processes that torchrun started, if it did; gives this one's rank."""
+    if n_launched == 1:
+        yield 0
+        return
+    from crowdwise.scale.training import joined
+
+    with joined() as rank:
+        yield rank
 
 
 def _matched(votes: Annotations, rows: Features) -> Annotations:

@@ -11,6 +11,8 @@ Dirichlet is "prior plus expected counts minus what it is"; over all items and w
 exact coordinate update. Memoised (rate None), the counts of the batch replace those that the same items
 had before, so beta is exact at all times: the steps need no rate, and no step lowers the bound.
 
+Of several processes each infers the labels and counts the votes of its own rows of the batch; the counts are added up.
+
 Symbols
 -------
 prior_rk, count_rk : [A * L, K]   Dirichlet parameters before any vote, and expected counts; rows as `Batch.entry`
@@ -30,6 +32,7 @@ from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.annotators.protocol import counts_of
 from crowdwise.engines.gradient.batch import Batch
 from crowdwise.engines.gradient.head import Head
+from crowdwise.engines.gradient.parallel import Group
 from crowdwise.heads.targets import soft_cross_entropy
 
 if TYPE_CHECKING:
@@ -114,10 +117,14 @@ class DirichletHead(Head):
 
     def _inferred(self, log_f: Tensor, batch: Batch) -> Tensor:
         """q of the batch, [B, K], by which the Dirichlets have moved."""
-        own = batch.weight.double() / batch.item_weight.double().clamp(min=1e-30).index_select(0, batch.position)
-        q = self._labels(log_f, batch, own)
-        self._move(q, batch, own)
-        return q
+        group = Group()
+        part = group.part(batch)
+        own = part.weight.double() / part.item_weight.double().clamp(min=1e-30).index_select(0, part.position)
+        q = self._labels(group.share(log_f), part, own)
+        if group.size == 1:
+            self._move(q, batch, own)
+            return q
+        return self._move_together(q, part, own, batch, group)
 
     def _labels(self, log_f: Tensor, batch: Batch, weight: Tensor) -> Tensor:
         """q of the batch, [B, K]."""
@@ -144,12 +151,36 @@ class DirichletHead(Head):
             self.share_k += change.sum(0)
             self.q_nk[batch.rows] = q
             return
-        rate = float(self.n_steps + 1) ** -_FORGETTING if self.rate is None else self.rate
         counts = torch.zeros_like(self.count_rk)
         counts.index_add_(0, batch.entry, q.index_select(0, batch.position) * weight[:, None])
-        scale = self.n_taught / len(batch.rows)
+        self._step(counts, q.sum(0), len(batch.rows))
+
+    def _step(self, counts: Tensor, shares: Tensor, n_rows: int) -> None:
+        """A step along the natural gradient, towards what a batch of `n_rows` says of all items."""
+        rate = float(self.n_steps + 1) ** -_FORGETTING if self.rate is None else self.rate
+        scale = self.n_taught / n_rows
         self.count_rk.lerp_(counts * scale, rate)
-        self.share_k.lerp_(q.sum(0) * scale, rate)
+        self.share_k.lerp_(shares * scale, rate)
+
+    def _move_together(self, own_q: Tensor, part: Batch, weight: Tensor, batch: Batch, group: Group) -> Tensor:
+        """`_move` by the counts of all processes, each of its own part of the batch; returns q of the whole, [B, K]."""
+        change = own_q - self.q_nk.index_select(0, part.rows) if self.memoised else own_q
+        # Only rows that the batch votes for can change. Every process knows which: it has all votes, if not all logits.
+        touched, where = torch.unique(batch.entry, return_inverse=True)
+        mine = where[batch.position % group.size == group.rank]
+        counts = change.new_zeros((len(touched) + 1, self.n_classes))
+        counts.index_add_(0, mine, change.index_select(0, part.position) * weight[:, None])
+        counts[-1] = change.sum(0)
+        counts = group.sum(counts)
+        q = group.gather(own_q, len(batch.rows))
+        if self.memoised:
+            self.count_rk.index_add_(0, touched, counts[:-1])
+            self.count_rk.clamp_(min=0)
+            self.share_k += counts[-1]
+            self.q_nk[batch.rows] = q
+        else:
+            self._step(torch.zeros_like(self.count_rk).index_copy_(0, touched, counts[:-1]), counts[-1], len(batch.rows))
+        return q
 
     def confusion(self) -> Tensor:
         """Posterior mean, [A, K, L]."""

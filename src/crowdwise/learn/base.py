@@ -81,7 +81,9 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
         """Fit to features and votes.
 
         Parameters
@@ -97,7 +99,12 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             Known labels of some items.
         progress : callable, optional
             Called after every epoch or iteration with (number, objective, change or held-out score).
+        engine : optional
+            Trains in other processes: `crowdwise.scale.Torchrun` or `crowdwise.scale.RayTrain`.
         """
+        if engine is not None:
+            engine.train(self, X, y, items=items, gold=gold, progress=progress)
+            return self
         check_settings(self)
         features = checked_features(self, X, fitting=True, images=self._accepts_images)
         votes = aligned_votes(features, y, items, gold)

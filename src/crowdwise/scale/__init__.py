@@ -10,10 +10,19 @@ if TYPE_CHECKING:
     from crowdwise.scale.local import Local as Local
     from crowdwise.scale.ray_engine import Ray as Ray
     from crowdwise.scale.store import Store as Store
+    from crowdwise.scale.training import Torchrun as Torchrun
+    from crowdwise.scale.training_ray import RayTrain as RayTrain
 
-__all__ = ["Local", "Ray", "Store", "encode"]
+__all__ = ["Local", "Ray", "RayTrain", "Store", "Torchrun", "encode"]
 
-_WHERE = {"Local": "local", "Ray": "ray_engine", "Store": "store", "encode": "encoding"}
+_WHERE = {
+    "Local": "local",
+    "Ray": "ray_engine",
+    "RayTrain": "training_ray",
+    "Store": "store",
+    "Torchrun": "training",
+    "encode": "encoding",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ import torch
 from tests.engines.gradient.helpers import quiet, small_crowd
 from torch import nn
 
+from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.parallel import Group
 from crowdwise.errors import InputError
 from crowdwise.learn.registry import make_classifier
@@ -49,6 +50,12 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mutual information": ("maxmig", {}),
     "outliers": ("coinnet", {}),
     "features of the network": ("instance-confusion", {}),
+    "Dirichlet counts": ("bayes-dgc", {}),
+    "Dirichlet counts in odd batches": ("bayes-dgc", {"batch_size": 7, "class_weight": "balanced", "class_shares": True}),
+    "Dirichlet counts in batches of one": ("bayes-dgc", {"batch_size": 1, "epochs": 2}),
+    "natural steps of Dirichlets": ("bayes-dgc", {"steps": "natural"}),
+    "mean field": ("deep-mf", {}),
+    "mean field of confusion matrices": ("deep-mf", {"family": "confusion", "batch_size": 7}),
     "a Gaussian process": ("svgpcr", {"inducing": 6, "frozen": 1}),
     "a process that the optimiser moves": ("svgpcr", {"inducing": 6, "frozen": 1, "posterior_steps": "optimizer"}),
 }
@@ -200,3 +207,24 @@ def test_a_process_alone_pays_nothing() -> None:
     assert group.share(rows) is rows
     assert group.gather(rows, 6) is rows
     assert group.same_number(7) == 7
+    batch = next(VoteList(VOTES, torch.float64, torch.device("cpu")).batches(torch.arange(59), 59))
+    assert group.part(batch) is batch
+    assert group.sum(rows) is rows
+
+
+def test_the_parts_of_a_batch_have_every_row_and_every_vote_once() -> None:
+    group, weight = Group(), np.linspace(1, 2, 59)
+    order = torch.randperm(59, generator=torch.Generator().manual_seed(0))
+    batch = next(VoteList(VOTES, torch.float64, torch.device("cpu"), weight).batches(order, 59))
+    group.size, votes, rows = 3, [], []
+    for group.rank in range(3):
+        part = group.part(batch)
+        # A vote belongs to its item, wherever the item has gone.
+        np.testing.assert_array_equal(part.rows[part.position], VOTES.item[part.vote])
+        np.testing.assert_array_equal(part.entry, VOTES.annotator[part.vote] * 3 + VOTES.label[part.vote])
+        np.testing.assert_allclose(part.item_weight, weight[part.rows])
+        np.testing.assert_allclose(part.weight, weight[VOTES.item[part.vote]])
+        votes += part.vote.tolist()
+        rows += part.rows.tolist()
+    assert sorted(votes) == list(range(VOTES.n_votes))
+    assert sorted(rows) == list(range(59))
