@@ -15,6 +15,7 @@ import numpy as np
 from crowdwise.engines.shards import Kept
 from crowdwise.errors import InputError
 from crowdwise.io.atomic import replacing
+from crowdwise.scale.store import full_disk_named
 from crowdwise.storage import npy_bytes, npy_of, part_as_plain, part_from_plain
 
 __all__ = ["Checkpoints"]
@@ -60,7 +61,8 @@ class Checkpoints:
             meta[role], own = part_as_plain(getattr(kept, role))
             arrays |= {f"{role}/{field}": array for field, array in own.items()}
         meta["arrays"] = list(arrays)
-        with replacing(self._path(name)) as partial, zipfile.ZipFile(partial, "w") as archive:
+        path = self._path(name)
+        with full_disk_named(self.folder), replacing(path) as partial, zipfile.ZipFile(partial, "w") as archive:
             archive.writestr("meta.json", json.dumps(meta, default=np.ndarray.tolist))
             for field, array in arrays.items():
                 archive.writestr(f"{field}.npy", npy_bytes(array))

@@ -30,7 +30,7 @@ from crowdwise.scale.inputs import Input, check_inputs, find_inputs
 from crowdwise.scale.merging import Vocabularies, merge
 from crowdwise.scale.shard import Making, build_shard, map_file
 from crowdwise.scale.spilling import spill
-from crowdwise.scale.store import ShardSizes, Store, begin, finish, reusable
+from crowdwise.scale.store import ShardSizes, Store, begin, check_folder, finish, reusable
 
 __all__ = ["build_shard", "encode", "merge"]
 
@@ -56,6 +56,7 @@ def encode(
     gold: Any = None,
     n_shards: int | None = None,
     map: Map = _loop,
+    hold: Callable[[Path], None] | None = None,
     progress: Progress | None = None,
 ) -> Store:
     """Encode the votes of many files into a work folder, or open it if it already holds them.
@@ -78,6 +79,8 @@ def encode(
         Default: one per four million votes, at least one per thread.
     map : callable
         ``map(function, argument_tuples)`` gives the results in order; it may run them in parallel.
+    hold : callable, optional
+        Called with the work folder, once that is known to be one, to keep other runs out of it.
     progress : callable, optional
         Called as ``progress(step, done, total)``; step is "reading" or "sorting".
     """
@@ -87,6 +90,9 @@ def encode(
     for each in [paths] if isinstance(paths, str | PathLike) else paths:
         if Path(each).is_dir() and folder.resolve().is_relative_to(Path(each).resolve()):
             raise SettingError(f"{folder}: lies within {each}, so its files would count as votes; name a folder elsewhere")
+    check_folder(folder)
+    if hold is not None:
+        hold(folder)
     known = None if gold is None else _known(gold)
     signature = _signature(inputs, request, classes, markers, deduplicate, known)
     ready = reusable(folder, signature, n_shards)

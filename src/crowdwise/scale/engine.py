@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,11 +22,11 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.base import as_annotations, warn_if_switched
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.problem import Problem
+from crowdwise.aggregate.problem import SHARDED_STARTS, Problem
 from crowdwise.aggregate.registry import METHODS
 from crowdwise.annotations import Annotations
 from crowdwise.engines.shards import Shards
-from crowdwise.errors import SettingError
+from crowdwise.errors import DataWarning, SettingError
 from crowdwise.priors.marginals import given_class_prior
 from crowdwise.result import Result
 from crowdwise.scale.checkpoint import Checkpoints
@@ -33,7 +34,7 @@ from crowdwise.scale.lock import Lock
 from crowdwise.scale.result import SpreadResult, account
 from crowdwise.scale.sources import Source, cut, folders_of
 from crowdwise.scale.spread import SpreadVotes, answers
-from crowdwise.scale.store import Store
+from crowdwise.scale.store import Store, full_disk_named
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -106,8 +107,8 @@ class Engine(ABC):
         """Encode votes in files into shards in the work folder; see `crowdwise.scale.encode` for the options."""
         from crowdwise.scale.encoding import encode
 
-        self._hold(self.work_dir)
-        return encode(paths, self.work_dir, n_shards=self.n_shards, map=self.map, **options)
+        with full_disk_named(self.work_dir):
+            return encode(paths, self.work_dir, n_shards=self.n_shards, map=self.map, hold=self._hold, **options)
 
     def fit(
         self,
@@ -125,7 +126,7 @@ class Engine(ABC):
         votes : Annotations, frame, matrix, Store or paths
             Paths and patterns of files ("votes/*.parquet") are encoded first, with columns found by their usual names.
         """
-        check_method(estimator.name)
+        check_method(estimator)
         if isinstance(votes, str | PathLike) or (isinstance(votes, list) and votes and isinstance(votes[0], str | PathLike)):
             votes, gold = self.encode(votes, gold=gold), None
         if isinstance(votes, Store) and gold is not None:
@@ -136,6 +137,12 @@ class Engine(ABC):
         # Of votes, history takes vocabularies, as a method below takes sizes and `answers` too.
         history = None if annotator_prior is None else encode_history(cast(Annotations, votes), annotator_prior)
         shards, spread = self._spread(estimator, votes, history)
+        if spread.n_classes == 1:
+            warnings.warn(
+                f"only one class occurs ({votes.classes[0]}); if there are others, name them all with classes=... or --classes",
+                DataWarning,
+                stacklevel=3,
+            )
         check_tables(spread.n_annotators, spread.n_classes, spread.n_votes)
         votes_in_shards = cast(Annotations, spread)
         problem = Problem(
@@ -218,8 +225,14 @@ class Engine(ABC):
         self.close()
 
 
-def check_method(name: str) -> None:
-    """Refuse a method that needs all votes in one place."""
-    able = [method.name for method in METHODS.values() if method.additive]
+def check_method(estimator: Aggregator) -> None:
+    """Refuse a method, or a start of one, that needs all votes in one place, before any of them is read."""
+    name, able = estimator.name, [method.name for method in METHODS.values() if method.additive]
     if name not in able:
         raise SettingError(f"{name} needs all votes in memory, so it runs without an engine; these do not: {', '.join(able)}")
+    init, restarts = getattr(estimator, "init", "votes"), getattr(estimator, "restarts", 1)
+    if restarts > 1 or not isinstance(init, str) or init not in SHARDED_STARTS:
+        raise SettingError(
+            f"votes in shards start from {', '.join(SHARDED_STARTS)}, in one run; "
+            f"init={init!r:.40} with restarts={restarts} needs all votes in memory"
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -12,6 +14,8 @@ import polars as pl
 
 from crowdwise.errors import SettingError
 from crowdwise.io.atomic import replacing
+from crowdwise.scale.lock import LOCK, Lock
+from crowdwise.scale.store import full_disk_named
 
 __all__ = ["check_target", "gather_labels"]
 
@@ -26,13 +30,16 @@ _SINKS: dict[str, Callable[..., Any]] = {
 
 def check_target(target: Path) -> None:
     """Refuse what could not be written, before any work."""
-    if target.suffix not in ("", *_SINKS):
+    suffix = target.suffix.lower()
+    if suffix not in ("", *_SINKS):
         raise SettingError(f"{target}: labels go into a folder (no suffix) or a file that ends in {', '.join(_SINKS)}")
     if not target.absolute().parent.is_dir():
         raise SettingError(f"the folder {str(target.parent)!r} does not exist; create it first")
-    if target.suffix and target.is_dir():
+    if not os.access(target.absolute().parent, os.W_OK):
+        raise SettingError(f"you may not write into the folder {str(target.parent)!r}; name another")
+    if suffix and target.is_dir():
         raise SettingError(f"{target} is a folder; name a file in it, or a folder without a suffix")
-    if not target.suffix and target.exists() and (not target.is_dir() or _others(target)):
+    if not suffix and target.exists() and (not target.is_dir() or _others(target)):
         raise SettingError(f"{target}: holds other files than labels; name a new folder")
 
 
@@ -40,22 +47,39 @@ def gather_labels(target: Path, write_parts: Callable[[Path], None]) -> int:
     """Have the parts written into a folder beside the target, then put the whole in its place; return the number of rows."""
     check_target(target)
     target = target.absolute()
+    _clear_left(target)
     parts = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    held = Lock(parts)
     try:
-        write_parts(parts)
-        scan = pl.scan_parquet(parts / "part-*.parquet")
-        n_rows = int(scan.select(pl.len()).collect().item())
-        if target.suffix:
-            with replacing(target) as partial:
-                _SINKS[target.suffix](scan, partial)
-            return n_rows
+        with full_disk_named(target.parent):
+            write_parts(parts)
+            scan = pl.scan_parquet(parts / "part-*.parquet")
+            n_rows = int(scan.select(pl.len()).collect().item())
+            if target.suffix:
+                with replacing(target) as partial:
+                    _SINKS[target.suffix.lower()](scan, partial)
+                return n_rows
         parts.chmod(0o755)
+        (parts / LOCK).unlink()
         if target.exists():
             shutil.rmtree(target)
         parts.rename(target)
         return n_rows
     finally:
+        held.release()
         shutil.rmtree(parts, ignore_errors=True)
+
+
+def _clear_left(target: Path) -> None:
+    """Delete the parts that a killed run has left beside the target; those of a run that goes on are locked."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}-????????"):
+        if not (left / LOCK).exists():
+            continue
+        try:
+            Lock(left).release()
+        except (SettingError, OSError):
+            continue
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _others(folder: Path) -> bool:

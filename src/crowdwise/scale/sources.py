@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -10,6 +11,8 @@ import numpy as np
 
 from crowdwise.annotations import Annotations
 from crowdwise.engines.shards import Shard
+from crowdwise.errors import InputError
+from crowdwise.scale.store import full_disk_named
 
 if TYPE_CHECKING:
     from crowdwise.scale.store import Store
@@ -72,15 +75,18 @@ class FolderSource:
         """The shard, its posterior in memory or in a file beside the votes."""
         folder = Path(self.folder)
 
-        def mapped(name: str) -> np.ndarray | None:
+        def mapped(name: str) -> np.ndarray:
             path = folder / f"{name}.npy"
-            # An empty file cannot be mapped.
-            return np.load(path, mmap_mode="r" if self.n_votes and self.n_items else None) if path.exists() else None
+            try:
+                # An empty file cannot be mapped.
+                array: np.ndarray = np.load(path, mmap_mode="r" if self.n_votes and self.n_items else None)
+            except (FileNotFoundError, ValueError, EOFError) as problem:
+                raise InputError(
+                    f"{path}: missing or damaged ({problem}); delete the work folder {folder.parent} to encode the votes again"
+                ) from problem
+            return array
 
         item_ptr, annotator, label = mapped("item_ptr"), mapped("annotator"), mapped("label")
-        assert item_ptr is not None
-        assert annotator is not None
-        assert label is not None
         # Vocabularies matter here for their length alone, and this one takes no room.
         nobody, shape = np.broadcast_to(np.int8(0), (max(self.n_annotators, self.n_items),)), (self.n_items, self.n_classes)
         votes = Annotations(
@@ -90,18 +96,40 @@ class FolderSource:
             items=nobody[: self.n_items],
             annotators=nobody[: self.n_annotators],
             classes=np.zeros(self.n_classes, np.int8),
-            weight=mapped("weight"),
-            gold=mapped("gold"),
+            weight=mapped("weight") if (folder / "weight.npy").exists() else None,
+            gold=mapped("gold") if (folder / "gold.npy").exists() else None,
         )
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        path = folder / _POSTERIOR
-        if posterior_in_memory or self.n_items == 0:
-            posterior = np.zeros(shape)
-        else:
-            posterior = np.lib.format.open_memmap(path, "r+" if path.exists() else "w+", np.float64, shape)
-            if posterior.shape != shape:
-                posterior = np.lib.format.open_memmap(path, "w+", np.float64, shape)
+        in_memory = posterior_in_memory or self.n_items == 0
+        posterior = np.zeros(shape) if in_memory else _mapped_posterior(folder / _POSTERIOR, shape)
         return Shard(votes, known, posterior, self.index, self.folder)
+
+
+def _mapped_posterior(path: Path, shape: tuple[int, int]) -> np.ndarray:
+    """The posterior in a file, as the last step left it; zeros where there is none of this shape."""
+    if path.exists():
+        try:
+            kept = np.lib.format.open_memmap(path, "r+")
+        except (ValueError, EOFError):
+            pass  # A run that was killed left a part of it; what is in there follows from the votes anyway.
+        else:
+            if kept.shape == shape and kept.dtype == np.float64:
+                return kept
+    with full_disk_named(path.parent):
+        posterior = np.lib.format.open_memmap(path, "w+", np.float64, shape)
+        try:
+            _take_room(path)
+        except OSError:
+            path.unlink()
+            raise
+    return posterior
+
+
+def _take_room(path: Path) -> None:
+    """Give a file with holes all its room; a disk that is full when a mapped hole is filled would end the process."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def cut(votes: Annotations, n_shards: int) -> list[Source]:

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -23,7 +27,7 @@ from crowdwise.scale.lock import LOCK
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ShardSizes", "Store", "begin", "finish", "reusable"]
+__all__ = ["ShardSizes", "Store", "begin", "check_folder", "finish", "full_disk_named", "reusable"]
 
 _VERSION = 1
 _MARK = "unfinished.json"
@@ -113,10 +117,7 @@ def shard_folder(folder: str | PathLike[str], index: int) -> Path:
 
 def reusable(folder: Path, signature: dict[str, Any], n_shards: int | None) -> Store | None:
     """Return the finished store of the same votes, None if there is nothing yet; refuse a folder in other use."""
-    if not folder.exists():
-        return None
-    if not folder.is_dir():
-        raise SettingError(f"{folder}: a file, but the work folder must be a folder; name another")
+    check_folder(folder)
     facts = _facts(folder)
     if facts is not None:
         other = [name for name, value in signature.items() if facts["signature"].get(name) != value]
@@ -128,9 +129,31 @@ def reusable(folder: Path, signature: dict[str, Any], n_shards: int | None) -> S
                 "name another work folder, or delete this one"
             )
         return Store.open(folder)
-    if not (folder / _MARK).exists() and any(path.name != LOCK for path in folder.iterdir()):
-        raise SettingError(f"{folder}: not empty, and not a work folder of crowdwise; name a new or an empty folder")
     return None
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse, without leaving anything in it, what is no work folder and cannot become one."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise SettingError(f"{folder}: a file, but the work folder must be a folder; name another")
+    ours = _facts(folder) is not None or (folder / _MARK).exists()
+    if not ours and any(path.name != LOCK for path in folder.iterdir()):
+        raise SettingError(f"{folder}: not empty, and not a work folder of crowdwise; name a new or an empty folder")
+
+
+@contextmanager
+def full_disk_named(place: str | PathLike[str]) -> Iterator[None]:
+    """Turn what a full disk does to writers of all kinds into one error that says where."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        # Polars gives the number in its text, and numpy only how much of an array it could write.
+        full = getattr(problem, "errno", None) == errno.ENOSPC
+        if not full and not re.search(rf"os error {errno.ENOSPC}\b|requested and \d+ written", str(problem)):
+            raise
+        raise OSError(f"{place}: the disk is full; make room there, or name a place on a larger disk") from problem
 
 
 def begin(folder: Path) -> None:

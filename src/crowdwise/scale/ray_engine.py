@@ -1,0 +1,124 @@
+"""Run a method on Ray: on the cores of this machine, or on the nodes of a cluster. See `crowdwise.scale.ray_shards` for how."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from crowdwise.errors import SettingError
+from crowdwise.scale.checkpoint import Checkpoints
+from crowdwise.scale.cluster import Connection, connect, import_ray
+from crowdwise.scale.engine import Engine
+from crowdwise.scale.ray_actor import call_alone, raise_own
+from crowdwise.scale.ray_shards import RayShards
+from crowdwise.scale.sources import Source
+
+__all__ = ["Ray", "RayShards"]
+
+T = TypeVar("T")
+
+# Seconds that tasks get to stop when nobody wants their results any more.
+_PATIENCE = 30.0
+
+
+class Ray(Engine):
+    """Run on Ray: `pip install 'crowdwise[scale]'`.
+
+    Results are those of a fit in memory, up to rounding, whatever the number of shards or actors and whichever of them are lost
+    on the way. On several nodes, the work folder (and files of votes) must lie on a file system that all of them see.
+
+    Parameters
+    ----------
+    address : str, optional
+        "auto" for the cluster this machine belongs to, or host:port. By default one is started on this machine, reachable from
+        nowhere else, that ends with the engine.
+    shards : int, optional
+        Parts to cut votes into; by default one per four million votes, and at least one per actor.
+    actors : int, optional
+        Processes that hold shards, one core each; by default as many as the cluster has cores.
+    work_dir : path, optional
+        Folder of the encoded shards and of what an interrupted fit goes on from. Kept; by default a temporary folder that is
+        removed when the engine is closed.
+    checkpoint_every : int
+        Iterations between two checkpoints.
+
+    Examples
+    --------
+    >>> from crowdwise import DawidSkene
+    >>> from crowdwise.scale import Ray
+    >>> with Ray(address="auto", shards=64, work_dir="/shared/work") as engine:  # doctest: +SKIP
+    ...     DawidSkene().fit("votes/*.parquet", engine=engine).result_.write_labels("labels")
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        shards: int | None = None,
+        actors: int | None = None,
+        work_dir: Any = None,
+        checkpoint_every: int = 5,
+    ) -> None:
+        super().__init__(shards=shards, work_dir=work_dir, checkpoint_every=checkpoint_every)
+        if actors is not None and (isinstance(actors, bool) or actors != int(actors) or actors < 1):
+            raise SettingError(f"actors must be a whole number >= 1; got {actors!r}")
+        self.address, self.actors = address, actors
+        self._connection: Connection | None = None
+        self._place = "Ray"
+
+    @property
+    def n_workers(self) -> int:
+        """Actors: those asked for, or one per core of the cluster."""
+        self._connect()
+        cores = max(int(import_ray().cluster_resources().get("CPU", 0)), 1)
+        if self.actors is not None and self.actors > cores:
+            raise SettingError(f"actors: {self.actors} need as many cores, and the cluster has {cores}; ask for fewer")
+        return self.actors or cores
+
+    @property
+    def place(self) -> str:
+        """What runs where, in words; after a fit, what ran where."""
+        if isinstance(self._shards, RayShards):
+            self._place = self._shards.place
+        return self._place
+
+    def map(self, function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+        """Call the function in tasks with each tuple of arguments; results come in order."""
+        ray, most = import_ray(), 2 * self.n_workers
+        # Actors that are still there hold all cores, and tasks that asked for one would wait for ever.
+        task = ray.remote(call_alone).options(num_cpus=0 if self._shards else 1, max_retries=3, scheduling_strategy="SPREAD")
+        waiting, running = deque(arguments), deque[Any]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < most:
+                    running.append(task.remote(function, *waiting.popleft()))
+                try:
+                    result: T = ray.get(running.popleft())
+                except ray.exceptions.RayError as problem:
+                    raise_own(problem)
+                yield result
+        finally:
+            # What follows may delete the files that they work on.
+            for ref in running:
+                ray.cancel(ref)
+            if running:
+                ray.wait(list(running), num_returns=len(running), timeout=_PATIENCE)
+
+    def open(self, sources: Sequence[Source], checkpoints: Checkpoints | None) -> RayShards:
+        """Shards in the memory of actors."""
+        n_actors = min(self.n_workers, len(sources))
+        assert self._connection is not None
+        return RayShards(sources, checkpoints, n_actors, self._connection)
+
+    def close(self) -> None:
+        """End the actors, delete a temporary work folder, and end the cluster or leave it."""
+        self._place = self.place
+        super().close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> None:
+        if self._connection is None:
+            self._connection = connect(self.address, cpus=self.actors)
