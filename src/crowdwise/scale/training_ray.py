@@ -123,6 +123,8 @@ class RayTrain:
         environment = {"RAY_TRAIN_ENABLE_PRINT_PATCH": "0"}
         if self.address is None:
             environment |= worker_environment(self.workers) | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        # Older versions have nothing to say it with.
+        quiet = {"logging_config": train.LoggingConfig(log_level="CRITICAL")} if hasattr(train, "LoggingConfig") else {}
         return import_module("ray.train.torch").TorchTrainer(
             _work,
             train_loop_config={"estimator": unfitted(estimator), "folder": str(folder)},
@@ -132,7 +134,7 @@ class RayTrain:
                 storage_path=str(folder / "ray"),
                 failure_config=train.FailureConfig(max_failures=0, controller_failure_limit=0),
                 worker_runtime_env={"env_vars": environment},
-                logging_config=train.LoggingConfig(log_level="CRITICAL"),
+                **quiet,
             ),
         )
 
