@@ -94,6 +94,7 @@ def run(
     from crowdwise.cli.choice import check_explainable, tell_choice
     from crowdwise.cli.inputs import DEFAULT_METHOD, STEADY_METHOD, build, fit_to, read_votes
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write, wrote
+    from crowdwise.cli.places import check_places
     from crowdwise.cli.spread import aggregate_spread, chosen_engine, gathered, is_one_file
 
     outputs = {"-o": output, "--annotators": annotators, "--confusion": confusion, "--page": page}
@@ -106,6 +107,8 @@ def run(
         raise SettingError("only -o can go to stdout")
     if as_json and to_stdout(output):
         raise SettingError("--json and -o - both ask for stdout; choose one")
+    if engine != "memory" or not is_one_file(votes):
+        check_places(outputs, votes, (method.gold, method.history), scale.work_dir)
     refused: dict[str, Any] = {"--save": save, "--warm-from": warm_from}
     refused |= {"--drop-spammers": drop_spammers, "--explain-choice": explain_choice}
     if engine != "memory":

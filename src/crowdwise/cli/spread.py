@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -132,11 +133,29 @@ def _rows_of(paths: Sequence[str]) -> int:
 
 
 @contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Leave on SIGTERM as on any error, so that temporary folders are removed."""
+
+    def leave(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before = None
+    # Only the main thread may say what a signal does.
+    with suppress(ValueError):
+        before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
     from crowdwise.scale import Local, Ray
 
     options: dict[str, Any] = {"shards": scale.shards, "work_dir": scale.work_dir}
-    with Ray(address=scale.address, **options) if name == "ray" else Local(**options) as engine:
+    with _ending_in_order(), Ray(address=scale.address, **options) if name == "ray" else Local(**options) as engine:
         try:
             yield engine
         except KeyboardInterrupt:
@@ -207,7 +226,7 @@ def aggregate_spread(
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(output)
     estimator = build(method, STEADY_METHOD)
-    check_method(estimator.name)
+    check_method(estimator)
     history = read_history(method.history)
     with _engine(name, scale) as engine:
         store = _encode(engine, paths, read, method.gold, quiet)

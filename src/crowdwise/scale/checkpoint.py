@@ -39,7 +39,7 @@ class Checkpoints:
         self.folder, self.every, self._since = Path(folder), every, 0
         described = json.dumps(run, sort_keys=True, default=str)
         note = self.folder / "run.json"
-        if not note.exists() or note.read_text(encoding="utf-8") != described:
+        if not note.exists() or note.read_bytes() != described.encode():
             self.clear()
             with replacing(note) as partial:
                 partial.write_text(described, encoding="utf-8")

@@ -26,7 +26,7 @@ from crowdwise.io.export import Request
 from crowdwise.io.source import AnyPath, Places
 from crowdwise.scale.text import columns_of_text, start_of
 
-__all__ = ["Column", "Input", "Plan", "check_inputs", "find_inputs"]
+__all__ = ["Column", "Input", "Plan", "check_inputs", "files_at", "find_inputs"]
 
 _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 _IN_MEMORY = "Several files are read only as tables with a row per vote; other formats are read in memory, one file at a time"
@@ -84,6 +84,11 @@ def find_inputs(paths: AnyPath | Sequence[AnyPath]) -> list[Input]:
         examples = ", ".join(f"{path} ({kind})" for kind, path in sorted(kinds.items()))
         raise InputError(f"files of several kinds: {examples}; give files of one kind, or convert them")
     return inputs
+
+
+def files_at(paths: Iterable[AnyPath]) -> list[str]:
+    """Return the names of the files at these paths, which are not opened; see `find_inputs`."""
+    return [file for path in paths for file, _ in _expand(fspath(path))]
 
 
 def check_inputs(
@@ -152,8 +157,13 @@ def _expand(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _walk(folder: str) -> Iterator[str]:
+    seen = {os.path.realpath(folder)}
     for here, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        named = sorted(name for name in folders if not name.startswith((".", "_")))
+        real = [os.path.realpath(os.path.join(here, name)) for name in named]
+        # A link may lead back to a folder above, and so on without end.
+        folders[:] = [name for name, place in zip(named, real, strict=True) if place not in seen]
+        seen.update(real)
         yield from (os.path.join(here, name) for name in sorted(files) if not name.startswith((".", "_")))
 
 

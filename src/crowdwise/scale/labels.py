@@ -46,10 +46,10 @@ def check_target(target: Path) -> None:
 def gather_labels(target: Path, write_parts: Callable[[Path], None]) -> int:
     """Have the parts written into a folder beside the target, then put the whole in its place; return the number of rows."""
     check_target(target)
-    target = target.absolute()
+    target = Path(os.path.realpath(target))
     _clear_left(target)
-    parts = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    held = Lock(parts)
+    parts, before = _beside(target), None
+    held = [Lock(parts)]
     try:
         with full_disk_named(target.parent):
             write_parts(parts)
@@ -60,14 +60,25 @@ def gather_labels(target: Path, write_parts: Callable[[Path], None]) -> int:
                     _SINKS[target.suffix.lower()](scan, partial)
                 return n_rows
         parts.chmod(0o755)
+        # Let go of first: Windows neither deletes an open file nor moves a folder that has one.
+        held.pop().release()
         (parts / LOCK).unlink()
         if target.exists():
-            shutil.rmtree(target)
+            before = _beside(target)
+            held.append(Lock(before))
+            # Moved before it is deleted, so that a run that is killed leaves no part of it.
+            target.rename(before / "labels")
         parts.rename(target)
         return n_rows
     finally:
-        held.release()
-        shutil.rmtree(parts, ignore_errors=True)
+        for lock in held:
+            lock.release()
+        for left in filter(None, (parts, before)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _beside(target: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
 
 
 def _clear_left(target: Path) -> None:

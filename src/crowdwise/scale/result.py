@@ -57,7 +57,7 @@ class SpreadResult(Result):
             A folder gets a Parquet file per shard, as soon as it is made. A file (.parquet, .csv, .tsv, .arrow, .jsonl) is put
             together from these, some rows at a time. Either is there whole or not at all.
         spreadsheet_safe : bool
-            Disarm cells that a spreadsheet would run as formulas.
+            Disarm cells of .csv and .tsv that a spreadsheet would run as formulas.
 
         Returns
         -------
@@ -66,7 +66,8 @@ class SpreadResult(Result):
         """
 
         def write_parts(folder: Path) -> None:
-            told = self.votes.classes, self.prior, self.annotators, spreadsheet_safe
+            safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
+            told = self.votes.classes, self.prior, self.annotators, safe
             self.shards.total(write_part, str(folder), *told)
 
         return gather_labels(Path(path), write_parts)

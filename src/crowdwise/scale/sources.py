@@ -115,7 +115,7 @@ def _mapped_posterior(path: Path, shape: tuple[int, int]) -> np.ndarray:
         else:
             if kept.shape == shape and kept.dtype == np.float64:
                 return kept
-    with full_disk_named(path.parent):
+    with full_disk_named(path.parent.parent):
         posterior = np.lib.format.open_memmap(path, "w+", np.float64, shape)
         try:
             _take_room(path)
