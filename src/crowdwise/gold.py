@@ -12,11 +12,25 @@ from crowdwise.encode import Where, codes_of, find_column, missing_mask, series_
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from crowdwise.annotations import Annotations
 
-__all__ = ["encode_gold"]
+__all__ = ["encode_gold", "gold_columns"]
+
+
+def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series] | None:
+    """Items and labels of a mapping, a frame or a Series; None for anything that does not name its items."""
+    if isinstance(gold, Mapping) and not any(isinstance(v, list | tuple | np.ndarray) for v in gold.values()):
+        return series_of(list(gold)), series_of(list(gold.values()))
+    if hasattr(gold, "columns") or isinstance(gold, Mapping):
+        frame = to_polars(gold)
+        item, label = (frame[find_column(frame, role, None, Where("gold"))] for role in ("item", "truth"))
+        return item, label
+    if hasattr(gold, "index") and hasattr(gold, "to_numpy"):
+        return series_of(gold.index), series_of(gold.to_numpy())
+    return None
 
 
 def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
@@ -36,23 +50,16 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
     >>> encode_gold(votes, {"b": "dog", "c": "cat"}).tolist()
     [-1, 1, 0]
     """
-    where = Where("gold")
     if not hasattr(gold, "__len__"):
         raise InputError(f"gold must be a mapping item -> label, a frame or one label per item, got {type(gold).__name__}")
-    if isinstance(gold, Mapping) and not any(isinstance(v, list | tuple | np.ndarray) for v in gold.values()):
-        item, label = series_of(list(gold)), series_of(list(gold.values()))
-    elif hasattr(gold, "columns") or isinstance(gold, Mapping):
-        frame = to_polars(gold)
-        item, label = (frame[find_column(frame, role, None, where)] for role in ("item", "truth"))
-    elif hasattr(gold, "index") and hasattr(gold, "to_numpy"):
-        item, label = series_of(gold.index), series_of(gold.to_numpy())
-    else:
+    columns = gold_columns(gold)
+    if columns is None:
         if len(gold) != votes.n_items:
             raise InputError(
                 f"gold has {len(gold)} labels for {votes.n_items} items; give one per item, or a mapping item -> label"
             )
-        item, label = series_of(votes.items), series_of(gold)
-    item, label = tidy(item), tidy(label)
+        columns = series_of(votes.items), series_of(gold)
+    item, label = map(tidy, columns)
     known = (~missing_mask(label, ())).to_numpy()
     # A bootstrap sample of items repeats ids: look gold up by distinct id, then spread it.
     everyone = tidy(series_of(votes.items))

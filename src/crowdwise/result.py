@@ -215,6 +215,10 @@ class Result:
 
         return load(folder)
 
+    def all_posteriors(self) -> Floats:
+        """Probability of every class for every item, [N, K]."""
+        return self.posterior
+
     def _agreements(self) -> Floats:
         """Votes of each annotator that equal the label, [A]."""
         votes = self.votes

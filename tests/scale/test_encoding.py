@@ -309,11 +309,15 @@ def test_a_finished_folder_of_the_same_votes_is_used_again(tmp_path: Path) -> No
     again = encode(path, tmp_path / "work", map=watched)
     assert calls == ["spill", "build_shard"]
     assert (again.shards, again.annotators.tolist()) == (first.shards, first.annotators.tolist())
-    for options, different in (({"n_shards": 3}, "n_shards"), ({"missing": "?"}, "missing"), ({"deduplicate": True}, "dedup")):
+    for options, different in (
+        ({"n_shards": 3}, "2 shards instead of 3"),
+        ({"missing": "?"}, "missing"),
+        ({"deduplicate": True}, "dedup"),
+    ):
         with pytest.raises(SettingError, match=f"work: holds an encoding of other votes or with other options.*{different}"):
             encode(path, tmp_path / "work", **options)  # type: ignore[arg-type]
     write(path, VOTES + "c,x,dog\n")
-    with pytest.raises(SettingError, match=r"different: inputs\); name another work folder, or delete this one"):
+    with pytest.raises(SettingError, match=r"different: .*v\.csv is changed\); name another work folder, or delete"):
         encode(path, tmp_path / "work")
 
 

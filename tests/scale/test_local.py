@@ -16,7 +16,7 @@ from tests.strategies import small_votes
 
 from crowdwise import Annotations, DawidSkene, MajorityVote
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.errors import ConvergenceWarning, CrowdwiseWarning, InputError, SettingError
+from crowdwise.errors import ConvergenceWarning, CrowdwiseWarning, DataWarning, InputError, SettingError
 from crowdwise.scale import Local, Store
 from crowdwise.scale.collecting import collected
 from crowdwise.simulate import simulate
@@ -355,3 +355,79 @@ def test_two_runs_do_not_share_a_work_folder(files: Path, tmp_path: Path) -> Non
             second.encode(files)
     with Local(work_dir=tmp_path / "work") as third:
         third.encode(files)
+
+
+# -- what a stranger stumbled over ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["mapping", "frame", "series", "file"])
+def test_gold_of_files_has_every_shape_that_gold_has(kind: str, files: Path, tmp_path: Path) -> None:
+    known = dict(list(CROWD.gold.items())[:80])
+    frame = pl.DataFrame({"item": list(known), "label": list(known.values())})
+    frame.write_csv(tmp_path / "gold.csv")
+    import pandas
+
+    gold: Any = {
+        "mapping": known,
+        "frame": frame,
+        "series": pandas.Series(known),
+        "file": tmp_path / "gold.csv",
+    }[kind]
+    with Local(shards=2) as engine:
+        model = DawidSkene().fit(files, gold, engine=engine)
+    np.testing.assert_allclose(model.confusion_, DawidSkene().fit(CROWD.votes, known).confusion_, atol=1e-8)
+
+
+def test_gold_that_names_no_items_is_refused(files: Path) -> None:
+    with Local(shards=2) as engine, pytest.raises(InputError, match="gold must name its items"):
+        DawidSkene().fit(files, ["class-1"] * 400, engine=engine)
+
+
+@pytest.mark.parametrize("view", ["labels_", "posterior_", "items_"])
+def test_views_of_all_items_say_that_they_are_written_instead(view: str, files: Path) -> None:
+    with Local(shards=2) as engine:
+        model = MajorityVote().fit(files, engine=engine)
+        with pytest.raises(SettingError, match="write_labels"):
+            getattr(model, view)
+
+
+def test_labels_are_written_before_the_engine_is_closed(files: Path, tmp_path: Path) -> None:
+    with Local(shards=2) as engine:
+        result: Any = MajorityVote().fit(files, engine=engine).result_
+    with pytest.raises(SettingError, match="closed with their engine"):
+        result.write_labels(tmp_path / "labels.csv")
+
+
+def test_an_engine_without_a_folder_encodes_one_set_of_votes_after_another(files: Path) -> None:
+    with Local(shards=2) as engine:
+        first, second = engine.encode(files / "0.parquet"), engine.encode(files / "1.parquet")
+        assert first.folder != second.folder
+        for store in (first, second):
+            assert MajorityVote().fit(store, engine=engine).result_.votes.n_votes == store.n_votes
+        assert not list(second.folder.glob("fit-*"))
+
+
+def test_paths_and_stores_need_an_engine(files: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"got a path: .*engine=crowdwise\.scale\.Local"):
+        MajorityVote().fit(str(files))
+    with Local(shards=2, work_dir=tmp_path / "work") as engine:
+        store = engine.encode(files)
+    with pytest.raises(InputError, match="got votes in shards"):
+        MajorityVote().fit(store)
+
+
+def test_the_file_that_changed_is_named(files: Path, tmp_path: Path) -> None:
+    with Local(shards=2, work_dir=tmp_path / "work") as engine:
+        engine.encode(files)
+    pl.read_parquet(files / "0.parquet").write_parquet(files / "3.parquet")
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(SettingError, match=r"3\.parquet is new"):
+        engine.encode(files)
+    (files / "3.parquet").unlink()
+    pl.read_parquet(files / "0.parquet").head(5).write_parquet(files / "1.parquet")
+    with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(SettingError, match=r"1\.parquet is changed"):
+        engine.encode(files)
+
+
+def test_very_small_shards_are_questioned(files: Path) -> None:
+    with Local(shards=150) as engine, pytest.warns(DataWarning, match="150 shards for about 1,"):
+        engine.encode(files)

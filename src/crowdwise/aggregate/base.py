@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -38,8 +39,6 @@ from crowdwise.priors.marginals import given_class_prior
 from crowdwise.result import Result
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from typing_extensions import Self
 
     from crowdwise.annotators.protocol import AnnotatorModel
@@ -283,6 +282,9 @@ def as_annotations(votes: Any) -> Annotations:
         return Annotations.from_frame(votes)
     if getattr(votes, "ndim", None) == 2 or (isinstance(votes, list) and votes and isinstance(votes[0], list)):
         return Annotations.from_matrix(votes)
+    if isinstance(votes, str | PathLike) or hasattr(votes, "shard_folder"):
+        what = "a path" if isinstance(votes, str | PathLike) else "votes in shards"
+        raise InputError(f"got {what}: read votes into memory (Annotations.read), or fit(..., engine=crowdwise.scale.Local())")
     raise InputError(
         f"expected Annotations, a frame with item, annotator and label columns, or a matrix; got {type(votes).__name__}"
     )

@@ -43,7 +43,7 @@ class ResultViews:
     @property
     def posterior_(self) -> Floats:
         """Probability of every class for every item of the fit, [N, K]."""
-        return self._fitted().posterior
+        return self._fitted().all_posteriors()
 
     @property
     def labels_(self) -> NDArray[Any]:

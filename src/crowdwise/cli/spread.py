@@ -112,8 +112,7 @@ def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None,
     if n_votes <= _IN_MEMORY:
         return "memory"
     if not quiet:
-        choice = "" if method else f", with {STEADY_METHOD} (auto needs them in memory)"
-        say(f"about {count(n_votes, 'vote')}: read out of core{choice}; --engine memory does otherwise")
+        say(f"about {count(n_votes, 'vote')}: read out of core; --engine memory does otherwise")
     return "local"
 
 
@@ -160,7 +159,8 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
             yield engine
         except KeyboardInterrupt:
             if scale.work_dir is not None:
-                say(f"{scale.work_dir} keeps what was done; the same command goes on from there")
+                done = "the encoded votes and the last iteration" if (scale.work_dir / "store.json").exists() else "nothing yet"
+                say(f"{one_line(scale.work_dir)} keeps {done}; the same command goes on from there")
             raise
 
 
@@ -228,12 +228,23 @@ def aggregate_spread(
     estimator = build(method, STEADY_METHOD)
     check_method(estimator)
     history = read_history(method.history)
+    if method.method is None and not quiet:
+        say(f"method: {STEADY_METHOD} (auto, the default in memory, needs all votes there)")
     with _engine(name, scale) as engine:
+        encoded_before = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
         store = _encode(engine, paths, read, method.gold, quiet)
         if not quiet:
             by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
-            say(f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}")
-        with iterations(estimator, quiet) as progress:
+            again = f"; encoded before, in {one_line(scale.work_dir)}" if encoded_before else ""
+            say(f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}")
+        with iterations(estimator, quiet) as shown:
+            seen: list[int] = []
+
+            def progress(number: int, bound: float, change: float) -> None:
+                seen.append(number)
+                if shown is not None:
+                    shown(number, bound, change)
+
             estimator.fit(store, annotator_prior=history, progress=progress, engine=engine)
         result: SpreadResult = estimator.result_  # type: ignore[assignment]
         if confusion is not None:
@@ -248,7 +259,7 @@ def aggregate_spread(
         if as_json:
             _print_facts(result, engine)
         if not quiet:
-            _tell(estimator, engine, scale)
+            _tell(estimator, engine, scale, seen[0] if seen else None)
 
 
 def _print_facts(result: SpreadResult, engine: Engine) -> None:
@@ -258,8 +269,8 @@ def _print_facts(result: SpreadResult, engine: Engine) -> None:
     print_json(facts(result) | {"ran_on": engine.place, "annotators": rank_annotators(result).to_dicts()})
 
 
-def _tell(estimator: Aggregator, engine: Engine, scale: ScaleOptions) -> None:
-    """How the fit went, and what ran where."""
+def _tell(estimator: Aggregator, engine: Engine, scale: ScaleOptions, first: int | None) -> None:
+    """How the fit went, and what ran where; `first` is the first iteration of this run."""
     result = estimator.result_
     votes: Any = result.votes
     if votes.n_missing:
@@ -270,6 +281,10 @@ def _tell(estimator: Aggregator, engine: Engine, scale: ScaleOptions) -> None:
         say(f"{count(votes.n_unvoted, 'item')} without votes: labelled by the class shares alone")
     state = "done" if not result.trace else "converged" if result.converged else "NOT converged"
     after = f" after {count(result.n_iter, 'iteration')}" if result.trace and result.n_iter > 1 else ""
+    if after and first is None:
+        after += ", all of them in an earlier run"
+    elif after and first is not None and first > 1:
+        after += f", {first - 1} of them in an earlier run"
     kept = f"; encoded votes are kept in {one_line(scale.work_dir)}" if scale.work_dir else ""
     say(f"{result.method}: {state}{after}")
     say(f"ran on {engine.place}, {count(votes.n_shards, 'shard')}{kept}")

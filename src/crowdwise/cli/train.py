@@ -156,6 +156,8 @@ def run(
     check_explainable(estimator, explain_choice)
     if several:
         _check_trainable(estimator)
+        if method.method is None and not quiet:
+            say(f"method: {CAMPAIGN_CLASSIFIER} (several processes train one, so none is chosen; --method names another)")
     if save is not None:
         _check_save(estimator, save)
     rows = read_features(features, read.item)

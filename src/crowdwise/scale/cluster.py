@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 import weakref
@@ -39,6 +40,9 @@ _ENVIRONMENT = {
 }
 # Where the user's own token would come from; it is not for us to spread.
 _TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+
+# Seconds until the address of a cluster must answer.
+_REACHABLE = 5.0
 
 _lock = threading.RLock()
 # Connections that share what the first of them has opened, and how that is closed.
@@ -107,6 +111,7 @@ def _stay() -> None:
 
 
 def _join(ray: Any, address: str) -> None:
+    _check_reachable(address)
     with ExitStack() as undo:
         undo.enter_context(_own_signals())
         undo.enter_context(_silence())
@@ -123,6 +128,20 @@ def _join(ray: Any, address: str) -> None:
             ) from problem
         undo.callback(ray.shutdown)
         _closing.push(undo.pop_all())
+
+
+def _check_reachable(address: str) -> None:
+    """Refuse an address where nobody listens: Ray itself would try for minutes, and say so line by line."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHABLE).close()
+    except OSError as problem:
+        raise SettingError(
+            f"no Ray cluster at {address} ({problem.strerror or problem}): start one (ray start --head), "
+            "or leave the address out to use this machine"
+        ) from problem
 
 
 def _start(ray: Any, cpus: int | None) -> None:

@@ -7,7 +7,6 @@ are united (`merge`), and every shard is sorted (`build_shard`). Memory is bound
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import shutil
 import warnings
@@ -20,9 +19,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import Where, find_column, missing_mask, series_of, tidy, to_polars
-from crowdwise.errors import DataWarning, SettingError
+from crowdwise.encode import missing_mask, series_of, tidy
+from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.gold import gold_columns
 from crowdwise.io.export import Request
+from crowdwise.io.reader import read_gold
 from crowdwise.io.source import AnyPath
 from crowdwise.kernels.votes import n_threads
 from crowdwise.scale.batches import rows_of
@@ -36,6 +37,8 @@ __all__ = ["build_shard", "encode", "merge"]
 
 # Sorting a shard takes some 60 bytes a vote, and two or more are sorted at a time.
 VOTES_PER_SHARD = 4_000_000
+# More shards than this, of fewer votes than that, are worth a warning.
+_MANY, _FEW = 100, 1000
 
 Map = Callable[[Callable[..., Any], list[tuple[Any, ...]]], Iterable[Any]]
 Progress = Callable[[str, int, int], None]
@@ -73,8 +76,8 @@ def encode(
         As in `crowdwise.io.read`.
     deduplicate : bool
         Keep one of each repeated (item, annotator, label) vote.
-    gold : frame, optional
-        Known classes, columns item and label (few enough for memory); in place of a gold column.
+    gold : mapping, frame, Series or path, optional
+        Known classes of some items (few enough for memory), in place of a gold column.
     n_shards : int, optional
         Default: one per four million votes, at least one per thread.
     map : callable
@@ -100,6 +103,12 @@ def encode(
         return ready
     plan = check_inputs(inputs, request, classes=classes, missing=markers)
     rows = [rows_of(each) for each in inputs]
+    if n_shards is not None and n_shards > max(_MANY, sum(rows) // _FEW):
+        warnings.warn(
+            f"{n_shards:,} shards for about {sum(rows):,} votes: so small ones cost more time than they save memory",
+            DataWarning,
+            stacklevel=2,
+        )
     n_shards = n_shards or max(math.ceil(sum(rows) / VOTES_PER_SHARD), n_threads())
     begin(folder)
 
@@ -135,8 +144,10 @@ def encode(
 
 
 def _known(gold: Any) -> pl.DataFrame:
-    frame = to_polars(gold)
-    item, label = (tidy(frame[find_column(frame, role, None, Where("gold"))]) for role in ("item", "truth"))
+    columns = gold_columns(read_gold(gold) if isinstance(gold, str | PathLike) else gold)
+    if columns is None:
+        raise InputError(f"gold must name its items: a mapping item -> label, a frame or a file; got {type(gold).__name__}")
+    item, label = tidy(columns[0]), tidy(columns[1])
     return pl.DataFrame({"item": item, "label": label}).filter(~missing_mask(label, ()))
 
 
@@ -149,9 +160,8 @@ def _signature(
     gold: pl.DataFrame | None,
 ) -> dict[str, Any]:
     """What must be the same for a finished folder to be used again."""
-    files = json.dumps([(str(Path(each.path).resolve()), each.size, each.modified) for each in inputs])
     return {
-        "inputs": hashlib.sha256(files.encode()).hexdigest(),
+        "files": {str(Path(each.path).resolve()): [each.size, each.modified] for each in inputs},
         "request": asdict(request),
         "classes": None if classes is None else [repr(each) for each in classes],
         "missing": [repr(each) for each in missing],

@@ -67,6 +67,7 @@ class Engine(ABC):
         self.n_shards, self.checkpoint_every = shards, checkpoint_every
         self._given = None if work_dir is None else Path(fspath(work_dir))
         self._temporary: str | None = None
+        self._n_encoded = 0
         self._shards: OpenShards | None = None
         self._lock: Lock | None = None
 
@@ -101,12 +102,14 @@ class Engine(ABC):
             self._temporary = tempfile.mkdtemp(prefix="crowdwise-")
             # Also when the engine is never closed.
             weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
-        return Path(self._temporary) / "votes"
+        return Path(self._temporary) / f"votes-{self._n_encoded}"
 
     def encode(self, paths: Any, **options: Any) -> Store:
         """Encode votes in files into shards in the work folder; see `crowdwise.scale.encode` for the options."""
         from crowdwise.scale.encoding import encode
 
+        # A folder that nobody named holds the votes of one call, and another one those of the next.
+        self._n_encoded += self._given is None
         with full_disk_named(self.work_dir):
             return encode(paths, self.work_dir, n_shards=self.n_shards, map=self.map, hold=self._hold, **options)
 
@@ -188,7 +191,9 @@ class Engine(ABC):
             settings = {name: value for name, value in estimator.get_params().items() if name not in ("max_iter", "tol")}
             known = None if history is None else sha256(history.tobytes()).hexdigest()
             run = {"method": estimator.name, "settings": settings, "history": known}
-            checkpoints = Checkpoints(votes.folder, run, self.checkpoint_every)
+            # Nothing could go on from a folder that goes with this engine.
+            if self._temporary is None or not votes.folder.is_relative_to(self._temporary):
+                checkpoints = Checkpoints(votes.folder, run, self.checkpoint_every)
         else:
             sources = cut(votes, self.n_shards or max(-(-votes.n_votes // VOTES_PER_SHARD), self.n_workers))
         self._shards = self.open(sources, checkpoints)
@@ -229,7 +234,7 @@ def check_method(estimator: Aggregator) -> None:
     """Refuse a method, or a start of one, that needs all votes in one place, before any of them is read."""
     name, able = estimator.name, [method.name for method in METHODS.values() if method.additive]
     if name not in able:
-        raise SettingError(f"{name} needs all votes in memory, so it runs without an engine; these do not: {', '.join(able)}")
+        raise SettingError(f"{name} needs all votes in memory, so no engine can run it; engines run {', '.join(able)}")
     init, restarts = getattr(estimator, "init", "votes"), getattr(estimator, "restarts", 1)
     if restarts > 1 or not isinstance(init, str) or init not in SHARDED_STARTS:
         raise SettingError(

@@ -112,7 +112,7 @@ def check_inputs(
                     continue
                 raise InputError(
                     f"{each.path}: no column {name!r}, which is the {role} in {first.path}; found "
-                    f"{listed(map(repr, types))}{did_you_mean(name, list(types))}. Name it alike in all files"
+                    f"{listed(map(repr, types))}{did_you_mean(name, list(types))}; name it alike in all files"
                 )
             kind, shown = ("number" if role == "weight" and _is_number(types[name][0]) else types[name][0]), types[name][1]
             before = kinds.setdefault(role, (kind, shown, each.path))

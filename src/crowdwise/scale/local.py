@@ -79,7 +79,7 @@ class LocalShards:
     """Shards on this machine. Those in memory stay open, those in files are mapped for as long as a step takes."""
 
     def __init__(self, sources: Sequence[Source], checkpoints: Checkpoints | None, threads: int) -> None:
-        self._sources, self._checkpoints, self._threads = sources, checkpoints, threads
+        self._sources, self._checkpoints, self._threads, self._closed = sources, checkpoints, threads, False
         self._open: list[Shard | None] = [source.open() if source.in_memory else None for source in sources]
 
     @property
@@ -89,6 +89,8 @@ class LocalShards:
 
     def total(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
         """Sum of a step over the shards, in their order."""
+        if self._closed:
+            raise SettingError("these shards were closed with their engine; write labels before that, or fit again")
         parts = in_order((partial(self._run, step, i, arguments) for i in range(len(self._sources))), self._threads)
         first = next(parts)
         return sum(parts, start=first)
@@ -113,7 +115,7 @@ class LocalShards:
 
     def close(self) -> None:
         """Let go of the posteriors."""
-        self._open = [None] * len(self._sources)
+        self._open, self._closed = [None] * len(self._sources), True
 
     def _shard(self, index: int) -> Shard:
         return self._open[index] or self._sources[index].open(posterior_in_memory=False)

@@ -81,6 +81,10 @@ class SpreadResult(Result):
         """Not at hand."""
         raise SettingError("labels of votes in shards are not collected; write them: result.write_labels('labels.parquet')")
 
+    def all_posteriors(self) -> Floats:
+        """Not at hand."""
+        raise SettingError("posteriors stay in their shards; write them with the labels: result.write_labels('labels.parquet')")
+
     def explain(self, item: Any) -> Any:
         """Not at hand."""
         raise SettingError("votes in shards are not explained one by one; read the files of interest without an engine")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Tally
+from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.annotations import Annotations
@@ -45,6 +46,11 @@ class SpreadVotes:
     n_gold: int
     n_unvoted: int
     n_shards: int
+
+    @property
+    def items(self) -> NDArray[Any]:
+        """Not at hand."""
+        raise SettingError("ids of items in shards are not collected; they are written with the labels: write_labels")
 
     @property
     def n_annotators(self) -> int:

@@ -122,14 +122,30 @@ def reusable(folder: Path, signature: dict[str, Any], n_shards: int | None) -> S
     if facts is not None:
         other = [name for name, value in signature.items() if facts["signature"].get(name) != value]
         if n_shards not in (None, len(facts["shards"])):
-            other.append("n_shards")
+            other.append(f"{len(facts['shards'])} shards instead of {n_shards}")
+        if "files" in other:
+            other[other.index("files")] = _changed(facts["signature"].get("files", {}), signature["files"])
         if other:
             raise SettingError(
                 f"{folder}: holds an encoding of other votes or with other options (different: {', '.join(other)}); "
-                "name another work folder, or delete this one"
+                "name another work folder, or delete this one to encode the votes again"
             )
         return Store.open(folder)
     return None
+
+
+def _changed(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Which files are others than before: the first one by name, and how many more."""
+    kinds = {
+        "new": [path for path in now if path not in before],
+        "gone": [path for path in before if path not in now],
+        "changed": [path for path in now if path in before and before[path] != now[path]],
+    }
+    return ", ".join(
+        f"{paths[0]} is {kind}" + (f" and so are {len(paths) - 1} more files" if len(paths) > 1 else "")
+        for kind, paths in kinds.items()
+        if paths
+    )
 
 
 def check_folder(folder: Path) -> None:
