@@ -319,9 +319,9 @@ def cost() -> None:
     off = 100 * np.abs(np.concatenate([modelled / seconds, with_ray / on_ray[:, 4]]) - 1)
     text = [
         provenance("python benchmarks/shards.py cost"),
-        "\nDawid-Skene. The model: seconds = votes (a + b K) / workers + A K² (c shards / workers + d) + e bytes moved. A worker "
-        "is a thread or an actor; each actor gets the tables and sends its counts, 16 A K² bytes. Fitted to relative errors: a = "
-        f"{a:.1f} ns, b = {b:.2f} ns, c = {c:.2f} ns, d = {d:.1f} ns, e = {1e9 * per_byte:.2f} ns. It is off by "
+        "\nDawid-Skene. The model: seconds = votes (a + b K) / workers + A K² (c shards / workers + d) + e bytes moved. A "
+        "worker is a thread or an actor; each actor gets the tables and sends its counts, 16 A K² bytes. Fitted to relative "
+        f"errors: a = {a:.1f} ns, b = {b:.2f} ns, c = {c:.2f} ns, d = {d:.1f} ns, e = {1e9 * per_byte:.2f} ns. It is off by "
         f"{off.max():.0f}% at most, by {np.median(off):.0f}% in the middle.\n",
         table(header, rows),
         "\n**Extrapolated, not measured:** a cluster of 16 machines with 16 such cores each and a network of 10 Gbit/s; K = 5 "
