@@ -91,8 +91,8 @@ def main() -> None:
     told = (
         f"\n{given.items:,} simulated items with 64 features, 5 classes and 20 annotators; {given.epochs} epochs, batches of "
         "512, one thread per process, no dropout. In single precision rounding differs with the number of processes and grows "
-        "from step to step; in double precision it stays rounding. Networks as small as these wait for each other longer than they "
-        "compute. *Other s* has the start of the processes in it.\n"
+        "from step to step; in double precision it stays rounding. Networks as small as these wait for each other longer than "
+        "they compute. *Other s* has the start of the processes in it.\n"
     )
     text = f"{provenance('python benchmarks/scale_training.py')}\n{told}\n{table(header, rows)}"
     if given.dry_run:

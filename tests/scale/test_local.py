@@ -16,8 +16,10 @@ from tests.strategies import small_votes
 
 from crowdwise import Annotations, DawidSkene, MajorityVote
 from crowdwise.aggregate.registry import METHODS, make
+from crowdwise.engines.shards import Kept
 from crowdwise.errors import ConvergenceWarning, CrowdwiseWarning, DataWarning, InputError, SettingError
 from crowdwise.scale import Local, Store
+from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.collecting import collected
 from crowdwise.simulate import simulate
 
@@ -431,3 +433,16 @@ def test_the_file_that_changed_is_named(files: Path, tmp_path: Path) -> None:
 def test_very_small_shards_are_questioned(files: Path) -> None:
     with Local(shards=150) as engine, pytest.warns(DataWarning, match="150 shards for about 1,"):
         engine.encode(files)
+
+
+def test_checkpoints_that_take_long_are_written_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, 2.0, 11.5, 13.0])  # begun and ended, asked, asked, ended
+    monkeypatch.setattr("crowdwise.scale.checkpoint.time.monotonic", lambda: next(clock))
+    model = DawidSkene().fit(CROWD.votes).result_
+    kept = Checkpoints(tmp_path, {"method": "dawid-skene"})
+    for number in (1, 2, 3):
+        kept.keep("Confusion", Kept(model.prior, model.annotators, np.zeros((number, 3)), 0.5))
+        # The first took a second, so that the next one has to wait for ten.
+        found = kept.kept("Confusion")
+        assert found is not None
+        assert len(found.rows) == (1, 1, 3)[number - 1]

@@ -6,6 +6,7 @@ Posteriors are not kept. They follow from the parts, so one pass over the votes 
 from __future__ import annotations
 
 import json
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from crowdwise.storage import npy_bytes, npy_of, part_as_plain, part_from_plain
 __all__ = ["Checkpoints"]
 
 _ROLES = ("prior", "annotators")
+# A file that takes more seconds than this is written only while all of them take less than this share of the time.
+_CHEAP, _SHARE = 0.03, 0.1
 
 
 class Checkpoints:
@@ -32,11 +35,12 @@ class Checkpoints:
     run : mapping
         What makes a run the same: method, settings, votes. JSON can hold it.
     every : int
-        Iterations between two files.
+        Iterations between two files; more where a file would take more than a tenth of the time.
     """
 
     def __init__(self, folder: str | Path, run: dict[str, Any], every: int = 1) -> None:
         self.folder, self.every, self._since = Path(folder), every, 0
+        self._took = self._written = 0.0
         described = json.dumps(run, sort_keys=True, default=str)
         note = self.folder / "run.json"
         if not note.exists() or note.read_bytes() != described.encode():
@@ -52,7 +56,8 @@ class Checkpoints:
     def keep(self, name: str, kept: Kept) -> None:
         """Write a fit, whole or not at all, if it is time for that."""
         self._since += 1
-        if self._since < self.every:
+        started = time.monotonic()
+        if self._since < self.every or (self._took > _CHEAP and started - self._written < self._took / _SHARE):
             return
         self._since = 0
         meta: dict[str, Any] = {"change": kept.change}
@@ -66,6 +71,8 @@ class Checkpoints:
             archive.writestr("meta.json", json.dumps(meta, default=np.ndarray.tolist))
             for field, array in arrays.items():
                 archive.writestr(f"{field}.npy", npy_bytes(array))
+        self._written = time.monotonic()
+        self._took = self._written - started
 
     def kept(self, name: str) -> Kept | None:
         """The fit kept under this name."""
