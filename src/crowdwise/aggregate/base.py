@@ -269,7 +269,7 @@ class IterativeAggregator(Aggregator):
         """Run engine 1 over shards, on from where an earlier run was interrupted."""
         start = None
         if problem.shards.kept(type(annotators).__name__) is None:
-            start = start_of_shards(problem, annotators, self.init, self.restarts, hard)
+            start = start_of_shards(problem, annotators, self.init, hard)
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "hard": hard, "progress": problem.progress}
         return warn_unless_converged(alternate_shards(problem.shards, prior, annotators, start=start, **options))
 

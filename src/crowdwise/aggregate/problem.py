@@ -99,14 +99,9 @@ def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]
     return [first, *(_random_start(problem, shares) for _ in range(restarts - 1))]
 
 
-def start_of_shards(problem: Problem, annotators: Any, init: Any, restarts: int, hard: bool) -> Tally:
-    """Posteriors to start from in every shard; return their counts."""
+def start_of_shards(problem: Problem, annotators: Any, init: str, hard: bool) -> Tally:
+    """Posteriors to start from in every shard, one of `SHARDED_STARTS`; return their counts."""
     shards = problem.shards
-    if restarts > 1 or not isinstance(init, str) or init not in SHARDED_STARTS:
-        raise SettingError(
-            f"votes in shards start from {', '.join(SHARDED_STARTS)}, in one run; "
-            f"init={init!r:.40} with restarts={restarts} needs all votes in memory"
-        )
     if init == "one-coin":
         _one_coin(problem)
         return shards.total(count, annotators, hard)
