@@ -286,7 +286,7 @@ def test_a_note_of_the_run_that_is_no_text_begins_anew(run: Run) -> None:
 # Steps at which a run stops itself, while encoding, fitting and writing.
 STOPS = {
     "encoding": ("crowdwise.scale.encoding", "build_shard", 2),
-    "fitting": ("crowdwise.scale.checkpoint.Checkpoints", "keep", 3),
+    "fitting": ("crowdwise.scale.local.LocalShards", "keep", 3),
     "writing": ("crowdwise.scale.result", "write_part", 2),
 }
 STOPPED = """

@@ -42,11 +42,12 @@ class Local(Engine):
 
     Examples
     --------
-    >>> from crowdwise import DawidSkene, simulate
-    >>> crowd = simulate.crowd(n_items=200, n_annotators=5, n_classes=3, random_state=0)
+    >>> from crowdwise import DawidSkene
+    >>> from crowdwise.simulate import simulate
+    >>> votes = simulate(n_items=200, n_annotators=5, n_classes=3).votes
     >>> with Local(shards=4, threads=2) as engine:
-    ...     model = DawidSkene().fit(crowd.votes, engine=engine)
-    >>> bool((model.labels_ == DawidSkene().fit(crowd.votes).labels_).all())
+    ...     model = DawidSkene().fit(votes, engine=engine)
+    >>> bool((model.labels_ == DawidSkene().fit(votes).labels_).all())
     True
     """
 
