@@ -1,6 +1,7 @@
 """Fits to votes in shards: the same answers, what they cost per iteration, and a hundred million votes out of core.
 
     python benchmarks/shards.py equal
+    python benchmarks/shards.py real
     python benchmarks/shards.py overhead [VOTES]
     python benchmarks/shards.py large [VOTES]
     python benchmarks/shards.py cost
@@ -19,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,11 +29,12 @@ from typing import Any
 
 import numpy as np
 from large_votes import VOTES_PER_ITEM, truth, write
-from page import provenance, put, table
+from page import SHARED, provenance, put, table
 
 RUNS = Path(__file__).parent / ".runs" / "shards.json"
 OVERHEAD, LARGE, CLASSES, ANNOTATORS = 10_000_000, 100_000_000, 15, 10_000
 ITERATIONS = 12
+SETS = ("adult", "bluebird", "cf", "convarg_pairs", "dog", "labelme", "ner_mturk", "product", "rte", "sentence_polarity", "web")
 
 
 # -- the same answers --------------------------------------------------------------------------
@@ -78,6 +81,43 @@ def equal() -> None:
         table(header, [[name, *cells] for name, cells in found.items()]),
     ]
     put("shards equal", "\n".join(text))
+
+
+def real() -> None:
+    """The same from files of real votes, in memory and out of core on 8 shards."""
+    import polars as pl
+
+    import crowdwise
+    from crowdwise.aggregate.registry import METHODS, make
+    from crowdwise.scale import Local
+
+    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
+    # Online methods take votes in the order in which they arrive, and that of shards is another.
+    methods = [method.name for method in METHODS.values() if method.additive and method.package != "crowdwise.online"]
+    rows = []
+    for name in SETS:
+        path = next((SHARED / name).glob("annotations.csv*"))
+        votes, apart, differ = crowdwise.Annotations.read(path), 0.0, 0
+        with tempfile.TemporaryDirectory() as scratch, Local(shards=8, work_dir=Path(scratch) / "work") as engine:
+            store = engine.encode(path)
+            for method in methods:
+                own = make(method).fit(votes).result_.items_frame()
+                result: Any = make(method).fit(store, engine=engine).result_
+                result.write_labels(Path(scratch) / "labels.parquet")
+                found = pl.read_parquet(Path(scratch) / "labels.parquet").sort("item")
+                shares = [column for column in own.columns if column.startswith("p(")]
+                assert found["item"].to_list() == own["item"].to_list()
+                apart = max(apart, float(np.abs(found[shares].to_numpy() - own[shares].to_numpy()).max()))
+                differ += int((found["label"] != own["label"]).sum())
+        rows.append([name, f"{votes.n_votes:,}", f"{votes.n_items:,}", str(votes.n_classes), f"{apart:.0e}", str(differ)])
+        print(rows[-1], flush=True)
+    text = [
+        provenance("python benchmarks/shards.py real"),
+        "\nReal votes from their files: the largest difference of a probability between the fit in memory and out of core "
+        f"on 8 shards, over {', '.join(methods)}, and how many labels differ in all of them together.\n",
+        table(["data", "votes", "items", "classes", "largest difference", "labels that differ"], rows),
+    ]
+    put("shards real", "\n".join(text))
 
 
 # -- what an iteration costs -------------------------------------------------------------------
@@ -349,7 +389,7 @@ def _extrapolated(n_votes: float, annotators: float, rates: np.ndarray) -> list[
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("equal", "overhead", "large", "cost", "child"))
+    parser.add_argument("what", choices=("equal", "real", "overhead", "large", "cost", "child"))
     parser.add_argument("rest", nargs="*")
     given = parser.parse_args()
     if given.what == "child":
@@ -358,4 +398,4 @@ if __name__ == "__main__":
         default = OVERHEAD if given.what == "overhead" else LARGE
         {"overhead": overhead, "large": large}[given.what](int(given.rest[0]) if given.rest else default)
     else:
-        {"equal": equal, "cost": cost}[given.what]()
+        {"equal": equal, "real": real, "cost": cost}[given.what]()

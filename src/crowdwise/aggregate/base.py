@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import LabelPrior
+    from crowdwise.engines.shards import Shards
 
 __all__ = ["Aggregator", "IterativeAggregator"]
 
@@ -122,39 +123,52 @@ class Aggregator(Configured, ResultViews):
         return self._run(votes, history, None if thin else earlier, progress)
 
     def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
+        done = self._solve(votes, history, earlier, progress)
+        self.result_ = Result(votes=votes, posterior=done.posterior, **self._told(done, history))
+        warn_if_switched(self._fitted())
+        return self
+
+    def _solve(
+        self,
+        votes: Annotations,
+        history: Floats | None,
+        earlier: Result | None,
+        progress: Progress | None,
+        spread: Shards | None = None,
+    ) -> Fit:
+        """Check what only votes and settings together can tell, and fit; to votes in shards, where `spread` has them."""
         if votes.n_classes == 1:
             warnings.warn(
                 f"only one class occurs ({votes.classes[0]}); if there are others, name them all with classes=... or --classes",
                 DataWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
-        given = given_class_prior(self.class_prior, votes)
         problem = Problem(
             votes=votes,
-            known=np.empty(0, np.int16) if votes.gold is None else votes.gold,
+            known=np.empty(0, np.int16) if spread is not None or votes.gold is None else votes.gold,
             history=history,
-            class_prior=given,
+            class_prior=given_class_prior(self.class_prior, votes),
             warm=None if earlier is None else carried_posterior(earlier, votes),
             rng=_generator(getattr(self, "random_state", None)),
             progress=progress,
+            spread=spread,
         )
-        done = self._fit(problem)
-        self.result_ = Result(
-            method=self.name,
-            settings=self.get_params(),
-            seed=getattr(self, "random_state", None),
-            votes=votes,
-            posterior=done.posterior,
-            prior=done.prior,
-            annotators=done.annotators,
-            history=history,
-            trace=done.trace,
-            n_iter=done.n_iter,
-            converged=done.converged,
-        )
-        warn_if_switched(self._fitted())
-        return self
+        return self._fit(problem)
+
+    def _told(self, done: Fit, history: Floats | None) -> dict[str, Any]:
+        """What a result says beside votes and posteriors."""
+        return {
+            "method": self.name,
+            "settings": self.get_params(),
+            "seed": getattr(self, "random_state", None),
+            "prior": done.prior,
+            "annotators": done.annotators,
+            "history": history,
+            "trace": done.trace,
+            "n_iter": done.n_iter,
+            "converged": done.converged,
+        }
 
     # -- using a fit ---------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from crowdwise.io.atomic import replacing
 from crowdwise.scale.store import full_disk_named
 from crowdwise.storage import npy_bytes, npy_of, part_as_plain, part_from_plain
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "Resumable"]
 
 _ROLES = ("prior", "annotators")
 # A file that takes more seconds than this is written only while all of them take less than this share of the time.
@@ -95,3 +95,19 @@ class Checkpoints:
 
     def _path(self, name: str) -> Path:
         return self.folder / f"fit-{name}.zip"
+
+
+class Resumable:
+    """Base of shards whose fits are kept, where there is a folder to keep them in."""
+
+    def __init__(self, checkpoints: Checkpoints | None) -> None:
+        self._checkpoints = checkpoints
+
+    def keep(self, name: str, kept: Kept) -> None:
+        """Write a checkpoint where there is a work folder."""
+        if self._checkpoints is not None:
+            self._checkpoints.keep(name, kept)
+
+    def kept(self, name: str) -> Kept | None:
+        """What an interrupted run has kept."""
+        return None if self._checkpoints is None else self._checkpoints.kept(name)

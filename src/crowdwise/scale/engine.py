@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import warnings
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,14 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import as_annotations, warn_if_switched
-from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.problem import SHARDED_STARTS, Problem
+from crowdwise.aggregate.problem import SHARDED_STARTS
 from crowdwise.aggregate.registry import METHODS
 from crowdwise.annotations import Annotations
 from crowdwise.engines.shards import Shards
-from crowdwise.errors import DataWarning, SettingError
-from crowdwise.priors.marginals import given_class_prior
+from crowdwise.errors import SettingError
 from crowdwise.result import Result
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
@@ -137,39 +134,12 @@ class Engine(ABC):
         if not isinstance(votes, Store):
             votes = as_annotations(votes)
             votes = votes if gold is None else votes.with_gold(gold)
-        # Of votes, history takes vocabularies, as a method below takes sizes and `answers` too.
+        # Of votes, history takes vocabularies, as a method takes sizes and `answers` too.
         history = None if annotator_prior is None else encode_history(cast(Annotations, votes), annotator_prior)
         shards, spread = self._spread(estimator, votes, history)
-        if spread.n_classes == 1:
-            warnings.warn(
-                f"only one class occurs ({votes.classes[0]}); if there are others, name them all with classes=... or --classes",
-                DataWarning,
-                stacklevel=3,
-            )
-        check_tables(spread.n_annotators, spread.n_classes, spread.n_votes)
         votes_in_shards = cast(Annotations, spread)
-        problem = Problem(
-            votes=votes_in_shards,
-            known=np.empty(0, np.int16),
-            history=history,
-            class_prior=given_class_prior(estimator.class_prior, votes_in_shards),
-            warm=None,
-            rng=np.random.default_rng(0),
-            progress=progress,
-            spread=shards,
-        )
-        done = estimator._fit(problem)
-        told: dict[str, Any] = {
-            "method": estimator.name,
-            "settings": estimator.get_params(),
-            "seed": getattr(estimator, "random_state", None),
-            "prior": done.prior,
-            "annotators": done.annotators,
-            "history": history,
-            "trace": done.trace,
-            "n_iter": done.n_iter,
-            "converged": done.converged,
-        }
+        done = estimator._solve(votes_in_shards, history, None, progress, shards)
+        told = estimator._told(done, history)
         if isinstance(votes, Store):
             counted = shards.total(account, done.prior.probability)
             told |= {"votes": votes_in_shards, "posterior": shards.posterior}

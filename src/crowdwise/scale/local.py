@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.engines.shards import Kept, Shard, Tally
+from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import SettingError
 from crowdwise.kernels.votes import n_threads, one_thread
-from crowdwise.scale.checkpoint import Checkpoints
+from crowdwise.scale.checkpoint import Checkpoints, Resumable
 from crowdwise.scale.engine import Engine
 from crowdwise.scale.sources import Source
 
@@ -76,11 +76,12 @@ class Local(Engine):
         return LocalShards(sources, checkpoints, self.threads)
 
 
-class LocalShards:
+class LocalShards(Resumable):
     """Shards on this machine. Those in memory stay open, those in files are mapped for as long as a step takes."""
 
     def __init__(self, sources: Sequence[Source], checkpoints: Checkpoints | None, threads: int) -> None:
-        self._sources, self._checkpoints, self._threads, self._closed = sources, checkpoints, threads, False
+        super().__init__(checkpoints)
+        self._sources, self._threads, self._closed = sources, threads, False
         self._open: list[Shard | None] = [source.open() if source.in_memory else None for source in sources]
 
     @property
@@ -104,15 +105,6 @@ class LocalShards:
             shard = self._shard(index)
             state = step(shard, state, *arguments)
         return state
-
-    def keep(self, name: str, kept: Kept) -> None:
-        """Write a checkpoint where there is a work folder."""
-        if self._checkpoints is not None:
-            self._checkpoints.keep(name, kept)
-
-    def kept(self, name: str) -> Kept | None:
-        """What an interrupted run has kept."""
-        return None if self._checkpoints is None else self._checkpoints.kept(name)
 
     def close(self) -> None:
         """Let go of the posteriors."""

@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.engines.shards import Kept, ShardLost, Tally
+from crowdwise.engines.shards import ShardLost, Tally
 from crowdwise.errors import CrowdwiseError, SettingError
-from crowdwise.scale.checkpoint import Checkpoints
+from crowdwise.scale.checkpoint import Checkpoints, Resumable
 from crowdwise.scale.cluster import Connection, import_ray
 from crowdwise.scale.ray_actor import Owner, first_line, is_loss, raise_own
 from crowdwise.scale.sources import MemorySource, Source
@@ -48,14 +48,15 @@ class _Host:
     groups: set[int]
 
 
-class RayShards:
+class RayShards(Resumable):
     """Shards in the memory of actors."""
 
     def __init__(
         self, sources: Sequence[Source], checkpoints: Checkpoints | None, n_actors: int, connection: Connection
     ) -> None:
         # The connection is held for as long as somebody holds the shards.
-        self._ray, self._checkpoints, self._connection = import_ray(), checkpoints, connection
+        super().__init__(checkpoints)
+        self._ray, self._connection = import_ray(), connection
         self._in_memory = all(isinstance(source, MemorySource) for source in sources)
         sent = [self._ray.put(source) if isinstance(source, MemorySource) else source for source in sources]
         parts = np.array_split(np.arange(len(sent)), n_actors)
@@ -113,15 +114,6 @@ class RayShards:
             return copy.deepcopy(last)
 
         return self._attempt(hand_on)
-
-    def keep(self, name: str, kept: Kept) -> None:
-        """Write a checkpoint where there is a work folder."""
-        if self._checkpoints is not None:
-            self._checkpoints.keep(name, kept)
-
-    def kept(self, name: str) -> Kept | None:
-        """What an interrupted run has kept."""
-        return None if self._checkpoints is None else self._checkpoints.kept(name)
 
     def close(self) -> None:
         """End the actors."""
