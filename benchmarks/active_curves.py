@@ -35,7 +35,7 @@ import crowdwise.io
 from crowdwise.active.loop import ActiveLoop
 from crowdwise.active.oracle import RecordedCrowd
 from crowdwise.active.policies import policy_of
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.metrics import accuracy
 
 RUNS = Path(__file__).parent / ".runs" / "active_curves.json"

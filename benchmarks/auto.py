@@ -20,11 +20,11 @@ from page import SHARED, provenance, put, table
 from real_data import SETS
 
 import crowdwise
+import crowdwise.data.simulate
 import crowdwise.errors
 import crowdwise.io
-import crowdwise.simulate
 from crowdwise.choice.candidates import CANDIDATES
-from crowdwise.gold import encode_gold
+from crowdwise.data.gold import encode_gold
 from crowdwise.metrics import accuracy
 
 RUNS = Path(__file__).parent / ".runs" / "auto.json"

@@ -14,7 +14,7 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.aggregate.registry import METHODS
-from crowdwise.gold import encode_gold
+from crowdwise.data.gold import encode_gold
 from crowdwise.metrics import accuracy
 
 SETS = ["bluebird", "possent", "product", "rte", "sentence_polarity", "sp_amt", "temp"]

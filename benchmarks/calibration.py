@@ -26,7 +26,7 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.calibration import ConformalSets, Dirichlet, EffectiveVotes, Isotonic, Temperature, select, temperature_by_votes
 from crowdwise.calibration.effective_votes import groups_in
-from crowdwise.gold import encode_gold
+from crowdwise.data.gold import encode_gold
 from crowdwise.metrics import brier, ece, ece_interval, log_loss
 from crowdwise.result import Result
 

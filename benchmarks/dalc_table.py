@@ -28,7 +28,7 @@ from page import SHARED, interval, provenance, put, table
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.metrics import accuracy
 
 N_ITEMS, N_TRAITS = 50_000, 10

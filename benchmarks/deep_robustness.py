@@ -29,10 +29,10 @@ from scipy.ndimage import gaussian_filter
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.learn.soft_network import SoftNetwork
 from crowdwise.metrics import accuracy, ece
-from crowdwise.simulate import simulate
 
 RUNS = Path(__file__).parent / ".runs" / "deep_robustness.json"
 IMAGES = PAGE.parent / "images"

@@ -14,7 +14,7 @@ from page import SHARED, interval, provenance, put, table
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.fairness import ItemGroupDS, ParityClassifier, audit, disparity, parity_labels
 from crowdwise.fairness.gaps import gap_tables, one_hot
 from crowdwise.fairness.rates import Decisions

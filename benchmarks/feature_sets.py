@@ -13,8 +13,8 @@ import polars as pl
 from page import SHARED
 
 import crowdwise
-from crowdwise.annotations import Annotations
-from crowdwise.gold import encode_gold
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.gold import encode_gold
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from page import SHARED, interval, provenance, put, table
 from torch import Tensor, nn
 from versus_gp import Ours
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError
 from crowdwise.learn.svgpcr import SVGPCR
 

@@ -30,8 +30,8 @@ from page import SHARED, interval, provenance, put, table
 
 import crowdwise
 import crowdwise.errors
+from crowdwise.data.simulate import simulate
 from crowdwise.metrics import ece, log_loss, mean_true_probability
-from crowdwise.simulate import simulate
 
 N_CLASSES = 10
 ANNOTATORS = ("95%", "90%", "80%", "spammer", "adversary")

@@ -30,7 +30,7 @@ from time import perf_counter
 
 import numpy as np
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 # Part of the key of kept runs: raise it whenever the data change.
 EDITION = 1

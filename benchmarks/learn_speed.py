@@ -19,7 +19,7 @@ import torch
 from page import provenance, put, table
 
 import crowdwise
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import rows_of

@@ -11,7 +11,7 @@ import numpy as np
 from page import interval, provenance, put, table
 
 import crowdwise
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.metrics import confusion_error
 
 SEEDS = 3

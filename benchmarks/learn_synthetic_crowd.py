@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def blobs(seed: int, n: int = 20_000, k: int = 10, width: int = 64, annotators: int = 100, per_item: int = 10):

@@ -18,9 +18,9 @@ from page import provenance, put, table
 
 import crowdwise
 from crowdwise.aggregate.registry import METHODS
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.metrics import accuracy, confusion_error
-from crowdwise.simulate import simulate
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "recovery.svg"
 HONEST = [{"one-coin": 1.0}, {"dirichlet": 1.0}, {"one-coin": 0.5, "dirichlet": 0.5}]

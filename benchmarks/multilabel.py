@@ -14,7 +14,7 @@ from page import SHARED, interval, provenance, put, table
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.label_sets import LabelSets
+from crowdwise.data.label_sets import LabelSets
 
 EMOTIONS = ["anger", "disgust", "fear", "joy", "sadness", "surprise"]
 SEEDS = range(5)

@@ -27,7 +27,7 @@ def run(method: str, n_votes: int) -> dict[str, float]:
 
     import psutil
 
-    from crowdwise.simulate import simulate
+    from crowdwise.data.simulate import simulate
 
     module, name = METHODS[method].split(":")
     model = getattr(import_module(f"crowdwise.online.{module}"), name)()

@@ -29,8 +29,8 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.active.campaign import race
 from crowdwise.active.oracle import RecordedCrowd
-from crowdwise.annotations import Annotations
-from crowdwise.gold import encode_gold
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.gold import encode_gold
 from crowdwise.metrics import accuracy
 from crowdwise.online.online_em import OnlineEM
 from crowdwise.online.streaming import StreamingDawidSkene

@@ -15,7 +15,7 @@ from page import SHARED, interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.gold import encode_gold
+from crowdwise.data.gold import encode_gold
 from crowdwise.kernels.posterior import median_class
 from crowdwise.metrics import accuracy, bootstrap_interval, mean_absolute_error, quadratic_kappa
 

@@ -12,8 +12,8 @@ from page import SHARED, provenance, put, table
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.datasets import dawid_skene_1979
-from crowdwise.gold import encode_gold
+from crowdwise.data.datasets import dawid_skene_1979
+from crowdwise.data.gold import encode_gold
 from crowdwise.metrics import accuracy
 
 IBCC = ("bayes-gc", {"diagonal": 4.0, "off_diagonal": 1.0, "alpha0": 1.0})

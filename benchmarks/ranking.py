@@ -19,9 +19,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.pair_votes import Comparisons
+from crowdwise.data.pairs import Comparisons
+from crowdwise.data.simulate.comparisons import simulate_comparisons
 from crowdwise.ranking.preferences import EVIDENCE, pair_spread, preferences
-from crowdwise.ranking.simulated import simulate_comparisons
 
 # The default priors of crowd-bt and noisy-bt were set on seeds 0 to 5 of crowds like these; none of them is measured here.
 SEEDS = range(100, 110)

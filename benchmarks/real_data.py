@@ -16,7 +16,7 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.aggregate.registry import METHODS
-from crowdwise.gold import encode_gold
+from crowdwise.data.gold import encode_gold
 from crowdwise.metrics import accuracy, ece, log_loss
 
 SETS = [

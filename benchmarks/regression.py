@@ -16,9 +16,9 @@ from page import SHARED, interval, provenance, put, table
 
 import crowdwise
 import crowdwise.errors
+from crowdwise.data.ratings import Values
+from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.learn.tasks import TASKS
-from crowdwise.regression.simulated import simulate_values
-from crowdwise.values import Values
 
 METHODS = [name for name, method in TASKS.items() if method.family == "numbers" and "features" not in method.needs]
 EMOTIONS = ["anger", "disgust", "fear", "joy", "sadness", "surprise"]

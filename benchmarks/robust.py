@@ -13,8 +13,8 @@ from page import SHARED, provenance, put, table
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
+from crowdwise.data.gold import encode_gold
 from crowdwise.engines.dependence import residual_agreement
-from crowdwise.gold import encode_gold
 from crowdwise.metrics import accuracy, ece
 from crowdwise.robust import covariance, groups
 

@@ -24,8 +24,8 @@ LIMIT = 600
 
 def run(method: str, n_votes: int) -> dict:
     import crowdwise
+    from crowdwise.data.simulate import simulate
     from crowdwise.errors import CostWarning
-    from crowdwise.simulate import simulate
 
     n_classes = 2 if METHODS[method].needs != "votes" else 5
     made = simulate(n_items=n_votes // 10, n_annotators=1000, n_classes=n_classes, votes_per_item=10, random_state=0)

@@ -34,11 +34,11 @@ import polars as pl
 from page import provenance, put, table
 
 from crowdwise import DawidSkene
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.engines.alternate import Progress
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.ray_engine import Ray, RayShards
-from crowdwise.simulate import simulate
 
 SECTION = "scale faults"
 SHARDS = 8

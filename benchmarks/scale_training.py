@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from page import provenance, put, table
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.learn.registry import make_classifier
 from crowdwise.scale.training import Torchrun

@@ -45,8 +45,8 @@ def equal() -> None:
     from ray.cluster_utils import Cluster
 
     from crowdwise.aggregate.registry import METHODS, make
+    from crowdwise.data.simulate import simulate
     from crowdwise.scale import Local, Ray
-    from crowdwise.simulate import simulate
 
     votes = simulate(n_items=40_000, n_annotators=300, n_classes=5, votes_per_item=(2, 8), random_state=0).votes
     methods = [method.name for method in METHODS.values() if method.additive]

@@ -25,7 +25,7 @@ ITEMS, ANNOTATORS, VOTES = 1_000_000, 3500, 10
 
 
 def simulate_votes(n_classes: int):
-    from crowdwise.simulate import simulate
+    from crowdwise.data.simulate import simulate
 
     return simulate(n_items=ITEMS, n_annotators=ANNOTATORS, n_classes=n_classes, votes_per_item=VOTES, random_state=0)
 
@@ -104,7 +104,7 @@ def small() -> dict:
     """`crowdwise aggregate` on a small file, from a cold process, start-up included; and --help."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "votes.csv"
-        from crowdwise.simulate import simulate
+        from crowdwise.data.simulate import simulate
 
         made = simulate(n_items=108, n_annotators=39, n_classes=2, votes_per_item=39, random_state=0)
         made.votes.to_frame().write_csv(path)

@@ -42,7 +42,7 @@ COMMANDS = ("dawid-skene", "streaming-ds")
 
 def crowd(n_items: int, n_annotators: int) -> tuple[Any, np.ndarray]:
     """Simulated votes, and the true class of every item."""
-    from crowdwise.simulate import simulate
+    from crowdwise.data.simulate import simulate
 
     made = simulate(
         n_items=n_items, n_annotators=n_annotators, n_classes=CLASSES, votes_per_item=VOTES_PER_ITEM, random_state=0

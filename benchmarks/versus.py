@@ -155,7 +155,7 @@ def child(library: str, method: str, iterations: int, path: Path) -> dict:
 
 
 def main(n_votes: int) -> None:
-    from crowdwise.simulate import simulate
+    from crowdwise.data.simulate import simulate
 
     made = simulate(n_items=n_votes // 10, n_annotators=1000, n_classes=10, votes_per_item=10, random_state=0)
     votes, rows = made.votes, []

@@ -37,7 +37,7 @@ import crowdwise.errors
 from crowdwise.active.assign import suggest
 from crowdwise.active.policies import State
 from crowdwise.active.pool import Pool, extended
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.metrics import accuracy
 
 RUNS = Path(__file__).parent / ".runs" / "versus_active.json"

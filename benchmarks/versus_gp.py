@@ -30,7 +30,7 @@ import torch
 from page import provenance, put, table
 
 import crowdwise.learn.trained
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.trainer import Trainer, seeded
 from crowdwise.learn.svgpcr import SVGP, SVGPCR
 from crowdwise.priors.logistic_gp import median_distance

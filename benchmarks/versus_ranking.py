@@ -20,7 +20,7 @@ from scipy.stats import kendalltau
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.ranking.simulated import Simulated, simulate_comparisons
+from crowdwise.data.simulate.comparisons import Simulated, simulate_comparisons
 
 SIZES = [(100, 4_000, 40), (1_000, 50_000, 200)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 @st.composite

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import crowdwise
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import DirichletConfusion
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
 from crowdwise.priors.marginals import Marginals
 from crowdwise.result import Result

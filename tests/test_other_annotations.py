@@ -16,15 +16,15 @@ from sklearn.base import clone
 from typer.testing import CliRunner
 
 from crowdwise.aggregate.registry import METHODS
-from crowdwise.annotations import Annotations
 from crowdwise.cli import app
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.label_sets import LabelSets
+from crowdwise.data.pairs import Comparisons, Similarities
+from crowdwise.data.ratings import Values
+from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.label_sets import LabelSets
 from crowdwise.learn.registry import make
 from crowdwise.learn.tasks import TASKS
-from crowdwise.pair_votes import Comparisons, Similarities
-from crowdwise.token_votes import TokenVotes
-from crowdwise.values import Values
 
 Floats = NDArray[np.float64]
 ORDINAL = ("cumulative-link", "ordinal-binary")

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdwise import datasets
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data import datasets
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.metrics import accuracy
 from crowdwise.plot import (

@@ -19,7 +19,7 @@ import pytest
 
 import crowdwise
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning, InputError
 from crowdwise.result import Result
 from crowdwise.storage import FILE_NAME, load, save

@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 # Public name -> module. Loaded on first use, so that `import crowdwise` and the CLI's --help stay fast.
 _LAZY = {
-    "Annotations": "crowdwise.annotations",
+    "Annotations": "crowdwise.data.annotations",
     "Auto": "crowdwise.choice.auto",
     "AutoClassifier": "crowdwise.choice.auto_classifier",
     "BayesGC": "crowdwise.aggregate.bayes_gc",
@@ -31,7 +31,7 @@ _LAZY = {
     "GroupDawidSkene": "crowdwise.aggregate.group_dawid_skene",
     "GroupVote": "crowdwise.aggregate.group_vote",
     "KOS": "crowdwise.aggregate.kos",
-    "LabelSets": "crowdwise.label_sets",
+    "LabelSets": "crowdwise.data.label_sets",
     "LabelWise": "crowdwise.multilabel.label_wise",
     "PartialDawidSkene": "crowdwise.multilabel.partial",
     "MACE": "crowdwise.aggregate.mace",
@@ -82,12 +82,12 @@ _LAZY = {
     "Yan": "crowdwise.learn.yan",
     "ItemGroupDS": "crowdwise.fairness.item_group_ds",
     "ParityClassifier": "crowdwise.fairness.parity_classifier",
-    "TokenVotes": "crowdwise.token_votes",
+    "TokenVotes": "crowdwise.data.token_votes",
     "HMMCrowd": "crowdwise.sequences.hmm_crowd",
     "BSC": "crowdwise.sequences.bsc",
     "TokenMajority": "crowdwise.sequences.baselines",
     "TokenDawidSkene": "crowdwise.sequences.baselines",
-    "Values": "crowdwise.values",
+    "Values": "crowdwise.data.ratings",
     "MeanValue": "crowdwise.regression.averages",
     "MedianValue": "crowdwise.regression.averages",
     "WeightedMeanValue": "crowdwise.regression.averages",
@@ -101,8 +101,8 @@ _LAZY = {
     "CrowdBT": "crowdwise.ranking.crowd_bt",
     "NoisyBT": "crowdwise.ranking.crowd_bt",
     "RankNetwork": "crowdwise.ranking.rank_network",
-    "Comparisons": "crowdwise.pair_votes",
-    "Similarities": "crowdwise.pair_votes",
+    "Comparisons": "crowdwise.data.pairs",
+    "Similarities": "crowdwise.data.pairs",
     "CrowdClustering": "crowdwise.similarity.crowd_clustering",
     "SimilarityNMF": "crowdwise.similarity.similarity_nmf",
     "load": "crowdwise.learn.loading",
@@ -111,26 +111,27 @@ _LAZY = {
 }
 
 # Modules that work as attributes without an import of their own: `crowdwise.datasets.demo()`.
-_MODULES = (
-    "active",
-    "calibration",
-    "compare",
-    "datasets",
-    "errors",
-    "fairness",
-    "io",
-    "metrics",
-    "multilabel",
-    "plot",
-    "ranking",
-    "regression",
-    "report",
-    "robust",
-    "scale",
-    "sequences",
-    "similarity",
-    "simulate",
-)
+_MODULES = {
+    "active": "active",
+    "calibration": "calibration",
+    "compare": "compare",
+    "data": "data",
+    "datasets": "data.datasets",
+    "errors": "errors",
+    "fairness": "fairness",
+    "io": "io",
+    "metrics": "metrics",
+    "multilabel": "multilabel",
+    "plot": "plot",
+    "ranking": "ranking",
+    "regression": "regression",
+    "report": "report",
+    "robust": "robust",
+    "scale": "scale",
+    "sequences": "sequences",
+    "similarity": "similarity",
+    "simulate": "data.simulate",
+}
 
 __all__ = ["__version__", *sorted(_LAZY)]
 
@@ -164,13 +165,17 @@ if TYPE_CHECKING:
     from crowdwise.aggregate.wawa import Wawa as Wawa
     from crowdwise.aggregate.worker_cluster import WorkerCluster as WorkerCluster
     from crowdwise.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
-    from crowdwise.annotations import Annotations as Annotations
     from crowdwise.choice.auto import Auto as Auto
     from crowdwise.choice.auto_classifier import AutoClassifier as AutoClassifier
+    from crowdwise.data.annotations import Annotations as Annotations
+    from crowdwise.data.label_sets import LabelSets as LabelSets
+    from crowdwise.data.pairs import Comparisons as Comparisons
+    from crowdwise.data.pairs import Similarities as Similarities
+    from crowdwise.data.ratings import Values as Values
+    from crowdwise.data.token_votes import TokenVotes as TokenVotes
     from crowdwise.fairness.item_group_ds import ItemGroupDS as ItemGroupDS
     from crowdwise.fairness.parity_classifier import ParityClassifier as ParityClassifier
     from crowdwise.io import read as read
-    from crowdwise.label_sets import LabelSets as LabelSets
     from crowdwise.learn.aggnet import AggNet as AggNet
     from crowdwise.learn.bayes_dgc import BayesDGC as BayesDGC
     from crowdwise.learn.ccem import CCEM as CCEM
@@ -203,8 +208,6 @@ if TYPE_CHECKING:
     from crowdwise.multilabel.partial import PartialDawidSkene as PartialDawidSkene
     from crowdwise.online.online_em import OnlineEM as OnlineEM
     from crowdwise.online.streaming import StreamingDawidSkene as StreamingDawidSkene
-    from crowdwise.pair_votes import Comparisons as Comparisons
-    from crowdwise.pair_votes import Similarities as Similarities
     from crowdwise.ranking.bradley_terry import BradleyTerry as BradleyTerry
     from crowdwise.ranking.crowd_bt import CrowdBT as CrowdBT
     from crowdwise.ranking.crowd_bt import NoisyBT as NoisyBT
@@ -225,13 +228,11 @@ if TYPE_CHECKING:
     from crowdwise.sequences.hmm_crowd import HMMCrowd as HMMCrowd
     from crowdwise.similarity.crowd_clustering import CrowdClustering as CrowdClustering
     from crowdwise.similarity.similarity_nmf import SimilarityNMF as SimilarityNMF
-    from crowdwise.token_votes import TokenVotes as TokenVotes
-    from crowdwise.values import Values as Values
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"crowdwise.{name}")
+        return import_module(f"crowdwise.{_MODULES[name]}")
     if name not in _LAZY:
         raise AttributeError(f"module 'crowdwise' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

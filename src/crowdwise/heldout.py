@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["deal", "foretold", "foretold_by", "held_out"]

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import counts_of
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
 from crowdwise.explain import Explanation, explain
 from crowdwise.kernels.numerics import best_class, segment_sum
@@ -22,7 +22,7 @@ from crowdwise.kernels.numerics import best_class, segment_sum
 if TYPE_CHECKING:
     from os import PathLike
 
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Result"]
 
@@ -66,7 +66,7 @@ class Result:
         return f"Result({self.method}: {self.votes.n_items} items, {self.votes.n_annotators} annotators, {state})"
 
     def _repr_html_(self) -> str:
-        from crowdwise.io.notebook import result_html
+        from crowdwise.data.notebook import result_html
 
         return result_html(self, settings=True)
 

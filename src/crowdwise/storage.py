@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.accuracy import ClassAccuracy, OneAccuracy
 from crowdwise.annotators.atoms import AtomMixture
 from crowdwise.annotators.beta import BetaAccuracy
@@ -42,7 +41,8 @@ from crowdwise.annotators.spammer import Spammer
 from crowdwise.annotators.subtypes import SubtypeConfusion
 from crowdwise.annotators.targets import BinaryTargets
 from crowdwise.annotators.weights import VoteWeights
-from crowdwise.encode import series_of, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
 from crowdwise.priors.group_marginals import GroupMarginals

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdwise.active.policies import State
 from crowdwise.active.pool import Pool
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def names(prefix: str, size: int) -> list[str]:

@@ -16,7 +16,7 @@ from crowdwise.active.assign import suggest
 from crowdwise.active.diversity import spread_out
 from crowdwise.active.policies import State, policy_of
 from crowdwise.active.pool import Pool
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 
 POLICIES = ["information", "error-reduction", "random+random", "entropy+ucb", "margin+thompson", "disagreement+epsilon-greedy"]

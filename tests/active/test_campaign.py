@@ -14,10 +14,10 @@ from crowdwise.active.oracle import RecordedCrowd, SimulatedCrowd
 from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.aggregate.majority import MajorityVote
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io import read_gold
-from crowdwise.simulate import simulate
 
 
 def perfect(n_items: int = 10) -> SimulatedCrowd:

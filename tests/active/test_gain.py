@@ -15,7 +15,7 @@ from crowdwise.active import remaining
 from crowdwise.active.gain import best_gain
 from crowdwise.active.policies import State, policy_of
 from crowdwise.active.pool import Pool
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 @given(campaigns(), st.sampled_from(["information", "error-reduction"]))

@@ -16,7 +16,7 @@ from tests.strategies import edges
 from crowdwise.active.loop import ActiveLoop
 from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.aggregate.majority import MajorityVote
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.online.streaming import StreamingDawidSkene
 

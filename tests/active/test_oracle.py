@@ -11,9 +11,9 @@ from crowdwise.active.oracle import RecordedCrowd, SimulatedCrowd
 from crowdwise.active.policies import State
 from crowdwise.active.pool import Pool, extended
 from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError
-from crowdwise.simulate import simulate
 
 
 def recorded() -> Annotations:

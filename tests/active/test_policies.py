@@ -12,7 +12,7 @@ from tests.active.conftest import fake_result, names, no_votes, state_of
 
 from crowdwise.active.policies import ANNOTATOR_POLICIES, ITEM_POLICIES, State, policy_of, stage_of
 from crowdwise.active.pool import Pool
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 
 ALL = np.arange(3)

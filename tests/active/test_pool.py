@@ -9,7 +9,7 @@ import pytest
 from tests.active.conftest import no_votes
 
 from crowdwise.active.pool import Pool, extended
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
 
 

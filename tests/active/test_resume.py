@@ -19,7 +19,7 @@ from crowdwise.active.journal import JOURNAL, SNAPSHOT
 from crowdwise.active.loop import ActiveLoop
 from crowdwise.active.policies import policy_of
 from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, SettingError
 
 ITEMS, PEOPLE, CLASSES = [f"i{n}" for n in range(8)], ["x", "y", "z"], ["cat", "dog"]

@@ -15,9 +15,9 @@ from tests.active.conftest import fake_result, no_votes
 from crowdwise.active import planning
 from crowdwise.active.stopping import chance_of, expected_accuracy, plan, reached
 from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import Simulation, simulate
 from crowdwise.errors import SettingError
-from crowdwise.simulate import Simulation, simulate
 
 
 def result_with(right: Any) -> Any:

@@ -14,7 +14,7 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.moment import MomentAggregator
 from crowdwise.aggregate.registry import METHODS
 from crowdwise.aggregate.registry import ORDERED as ORDERED_CLASSES
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 
 # Methods that need more than votes (two classes, say) have tests of their own.

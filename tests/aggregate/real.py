@@ -10,7 +10,7 @@ import polars as pl
 from tests.aggregate.helpers import quiet
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.metrics import accuracy
 
 

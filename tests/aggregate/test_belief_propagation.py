@@ -16,7 +16,7 @@ from tests.aggregate.regular import accuracy_with_ties, regular_crowd
 import crowdwise
 from crowdwise.aggregate.belief_propagation import BeliefPropagation
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.priors.abilities import ability_prior, node_rules
 

@@ -31,7 +31,7 @@ from tests.strategies import small_votes
 import crowdwise
 from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.aggregate.settings import describe_settings
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.metrics import accuracy
 

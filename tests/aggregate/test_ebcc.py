@@ -13,7 +13,7 @@ from tests.aggregate.real import accuracy_on
 from tests.aggregate.test_oracle import SITUATIONS, dirichlet_terms, fitted, history_counts
 
 from crowdwise.aggregate.ebcc import EBCC
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

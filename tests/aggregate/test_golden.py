@@ -12,8 +12,8 @@ import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd, quiet
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
-from crowdwise.datasets import dawid_skene_1979
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.datasets import dawid_skene_1979
 from crowdwise.metrics import accuracy
 
 

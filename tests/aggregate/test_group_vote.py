@@ -7,7 +7,7 @@ import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd, quiet, random_votes
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def fit(votes: Any, **settings: Any) -> Any:

@@ -9,7 +9,7 @@ from tests.aggregate.regular import accuracy_with_ties, regular_crowd
 
 from crowdwise.aggregate.kos import KOS
 from crowdwise.aggregate.majority import MajorityVote
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def direct_scores(votes: Annotations, rounds: int, seed: int) -> np.ndarray:

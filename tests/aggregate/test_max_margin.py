@@ -12,7 +12,7 @@ from tests.aggregate.real import accuracy_on
 
 from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.aggregate.max_margin import MaxMarginVote
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def hinge_objective(votes: Annotations, z: np.ndarray, eta: np.ndarray, cost: float, temperature: float) -> float:

@@ -14,7 +14,7 @@ from tests.aggregate.real import accuracy_on
 from tests.aggregate.test_oracle import SITUATIONS, LogVote, agrees, enumerate_labelings, fitted, history_counts
 
 from crowdwise.aggregate.minimax_entropy import MinimaxEntropy
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def log_vote_of(votes: Annotations, sigma_akl: np.ndarray, tau_nkl: np.ndarray) -> LogVote:

@@ -14,12 +14,12 @@ import crowdwise
 import crowdwise.io
 from crowdwise.aggregate.problem import MOMENT_STARTS
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.gold import encode_gold
 from crowdwise.engines.composite import composite_em
 from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
-from crowdwise.gold import encode_gold
 from crowdwise.metrics import accuracy, confusion_error
 
 FULL = ["spectral-ds", "tensor-admm", "multi-spa", "cnmf", "sym-nmf"]
@@ -201,7 +201,7 @@ def test_trim_is_below_one_half() -> None:
 
 
 def test_a_colluding_minority_does_not_mislead_m_msr() -> None:
-    from crowdwise.simulate import simulate
+    from crowdwise.data.simulate import simulate
 
     options = {"colluder": {"accuracy": 0.1}, "one-coin": {"a": 6, "b": 4}}
     for share, gain in ((0.2, 0.01), (0.3, 0.5)):

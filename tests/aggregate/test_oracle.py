@@ -19,10 +19,10 @@ from scipy.special import betaln, digamma, gammaln, logsumexp
 from tests.aggregate.helpers import quiet
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.accuracy import ClassAccuracy, OneAccuracy
 from crowdwise.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.annotators.spammer import Spammer
+from crowdwise.data.annotations import Annotations
 from crowdwise.priors.marginals import DirichletMarginals, Marginals
 
 LogVote = Callable[[int, int], float]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crowdwise.annotations import Annotations
 from crowdwise.annotators import messages
 from crowdwise.annotators.messages import BeliefMessages
+from crowdwise.data.annotations import Annotations
 from crowdwise.priors.abilities import ability_prior, node_rules
 
 

@@ -9,10 +9,10 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from tests.aggregate.helpers import random_votes
 
-from crowdwise.annotations import Annotations
 from crowdwise.annotators import factors as m_step
 from crowdwise.annotators.expertise import Expertise, Factors
 from crowdwise.annotators.factors import SoftVotes, fit_embedding, fit_projection, item_traits, projection_terms
+from crowdwise.data.annotations import Annotations
 
 NOBODY = np.empty(0, np.int16)
 

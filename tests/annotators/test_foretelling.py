@@ -8,8 +8,8 @@ import pytest
 from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.aggregate.mean_field import MeanField
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import foretelling
+from crowdwise.data.annotations import Annotations
 
 VOTES = Annotations.from_arrays(
     np.repeat(np.arange(8), 3), np.tile([0, 1, 2], 8), [0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1]

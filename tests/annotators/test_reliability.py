@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from tests.aggregate.helpers import random_votes
 
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.reliability import ItemReliability
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.kernels.posterior import harden
 from crowdwise.priors.marginals import Marginals

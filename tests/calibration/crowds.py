@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def teams(n: int, sizes: list[int], sees: float, repeats: float, seed: int, k: int = 2) -> tuple[Annotations, np.ndarray]:

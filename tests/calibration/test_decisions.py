@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
 from crowdwise.calibration.decisions import decide
-from crowdwise.simulate import simulate
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 
 
 def crowd(seed: int = 0, n: int = 400):

@@ -12,11 +12,11 @@ from tests.aggregate.helpers import crowd, diagonal_crowd, quiet
 
 import crowdwise
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotations import Annotations
 from crowdwise.choice.auto import Auto
 from crowdwise.choice.candidates import CANDIDATES
 from crowdwise.choice.decision import decide
 from crowdwise.choice.selection import Row
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
 
 

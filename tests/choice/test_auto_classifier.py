@@ -12,9 +12,9 @@ from sklearn.base import clone
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 
 import crowdwise
-from crowdwise.annotations import Annotations
 from crowdwise.choice.auto_classifier import AutoClassifier
 from crowdwise.choice.classifiers import CANDIDATES, check_methods
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
 from crowdwise.learn.raykar import Raykar
 from crowdwise.learn.registry import make_classifier

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from tests.aggregate.helpers import crowd, diagonal_crowd
 
-from crowdwise.annotations import Annotations
 from crowdwise.choice.guards import components, standing
+from crowdwise.data.annotations import Annotations
 
 
 def test_a_full_table_of_votes_carries_everything() -> None:

@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 from tests.aggregate.helpers import crowd, diagonal_crowd
 
-from crowdwise.annotations import Annotations
 from crowdwise.choice.scoring import HeldOut, Terms, by_accuracy, cross_fitted
+from crowdwise.data.annotations import Annotations
 from crowdwise.heldout import deal
 
 

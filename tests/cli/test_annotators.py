@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.simulate import simulate
+from crowdwise.data.simulate import simulate
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_wrong_rate_is_refused(run: Run, fdr: str) -> None:
 def test_a_terminal_gets_what_fits_and_the_reasons(campaign: pl.DataFrame) -> None:
     from tests.robust.crowds import fit
 
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.robust.table import examine, for_terminal
 
     table = for_terminal(examine(fit(Annotations.from_frame(campaign))).table)

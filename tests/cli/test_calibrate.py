@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.simulate import simulate
+from crowdwise.data.simulate import simulate
 
 
 @pytest.fixture

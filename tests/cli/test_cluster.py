@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.similarity.simulated import simulate_pairs
+from crowdwise.data.simulate.similarities import simulate_pairs
 
 TRUTH = np.arange(40) % 2
 

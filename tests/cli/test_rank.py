@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.ranking.simulated import simulate_comparisons
+from crowdwise.data.simulate.comparisons import simulate_comparisons
 
 GAMES = "item_a,item_b,annotator,winner\nx,y,ann,x\ny,z,ann,y\nx,z,bob,a\nz,y,bob,tie\nx,y,bob,\n"
 

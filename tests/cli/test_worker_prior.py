@@ -13,8 +13,8 @@ import pytest
 from tests.cli.conftest import ROWS, Run
 
 import crowdwise
-from crowdwise.annotations import Annotations
 from crowdwise.cli.inputs import _WITH_WORKER_PRIOR
+from crowdwise.data.annotations import Annotations
 from crowdwise.learn.registry import ALL_METHODS
 
 pytest.importorskip("torch")

@@ -8,16 +8,16 @@ import polars as pl
 import pytest
 
 from crowdwise import DawidSkene, Raykar
-from crowdwise.annotations import Annotations
 from crowdwise.compare import DEFAULT_CLASSIFIERS, DEFAULT_METHODS, compare, comparison
 from crowdwise.compare.choose import chosen
-from crowdwise.datasets import demo
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.datasets import demo
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.heldout import deal, held_out
 from crowdwise.kernels.votes import COMPILED_FROM
 from crowdwise.learn.registry import ALL_METHODS, CLASSIFIERS
 from crowdwise.metrics import accuracy, log_loss
-from crowdwise.simulate import simulate
 
 COLUMNS = ["method", "accuracy", "macro_f1", "log_loss", "ece", "held_out", "agreement", "seconds", "memory_mb"]
 COLUMNS += ["n_iter", "converged", "error"]

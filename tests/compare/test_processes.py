@@ -17,13 +17,13 @@ import pytest
 import scipy.sparse
 from tests.compare.stand_ins import Dies, DiesLater, Fails, Leaves, Sleeps, SleepsLater
 
-from crowdwise.annotations import Annotations
 from crowdwise.compare import compare, comparison, processes
 from crowdwise.compare.exchange import read_task, write_task
 from crowdwise.compare.fitting import Outcome, Task
 from crowdwise.compare.processes import run_all
 from crowdwise.compare.worker import peak_memory
-from crowdwise.datasets import demo
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.datasets import demo
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.heldout import deal
 
@@ -159,7 +159,7 @@ def _alive(process: int) -> bool:
 def test_a_script_needs_no_guard(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from crowdwise.compare import compare\nfrom crowdwise.datasets import demo\n"
+        "from crowdwise.compare import compare\nfrom crowdwise.data.datasets import demo\n"
         "print(compare(demo().votes, methods=['majority'], jobs=2, folds=0)['error'].to_list())\n"
     )
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdwise.annotations import Annotations
 from crowdwise.compare.collect import Collector
 from crowdwise.compare.fitting import Outcome, Task
 from crowdwise.compare.table import Comparison
+from crowdwise.data.annotations import Annotations
 
 # Three votes on each of four items.
 VOTES = Annotations.from_arrays(np.repeat(range(4), 3), ["x", "y", "z"] * 4, [0, 0, 1] * 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.moments import Cooccurrence
 from crowdwise.engines.permutation import align_rows, best_names, name_classes
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from tests.fairness.crowds import Crowd, biased_crowd
 
 from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
 from crowdwise.fairness import ItemGroupDS, annotator_scores, audit, groups_of, matrices_given
 from crowdwise.fairness.audit import CIRCULAR, UNSEEN, Audit

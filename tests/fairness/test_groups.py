@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
 from crowdwise.fairness import Groups, groups_of, read_groups
 

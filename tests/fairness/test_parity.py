@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.fairness.crowds import biased_crowd
 
 from crowdwise.aggregate.majority import MajorityVote
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
 from crowdwise.fairness import ItemGroupDS, parity_labels, parity_weights
 from crowdwise.fairness.parity import _best_between

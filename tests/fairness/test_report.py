@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.fairness.crowds import biased_crowd
 
 from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.report.full import report_page
 
 

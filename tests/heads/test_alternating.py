@@ -9,8 +9,8 @@ import pytest
 import torch
 from tests.engines.gradient.helpers import batch_of, random_logits, some_votes
 
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import Confusion
+from crowdwise.data.annotations import Annotations
 from crowdwise.heads.alternating import AlternatingHead
 from crowdwise.heads.targets import soft_cross_entropy
 

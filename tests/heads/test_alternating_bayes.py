@@ -14,7 +14,7 @@ from tests.learn.loop_oracle import loop_round
 
 from crowdwise.aggregate.belief_propagation import BeliefPropagation
 from crowdwise.aggregate.mean_field import MeanField
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.heads.alternating import AlternatingHead
 
 TIGHT: dict[str, Any] = {"tol": 1e-13, "max_iter": 5000}

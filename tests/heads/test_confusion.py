@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.engines.gradient.helpers import batch_of, random_logits, some_votes
 from tests.strategies import small_votes
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.heads.confusion import ConfusionHead, identity_confusion
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engines.gradient.helpers import batch_of, random_logits, some_votes
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.heads.crowd_layer import CrowdLayerHead
 
 KINDS = ("mw", "vw", "vwb")

@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln, polygamma
 from tests.engines.gradient.helpers import CPU, batch_of, even, random_logits, some_votes, votes_on
 
 from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.heads.dirichlet import DirichletHead
 from crowdwise.heads.targets import soft_cross_entropy

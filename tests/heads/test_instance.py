@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, random_logits, small_crowd, some_votes, votes_on
 from torch import nn
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import Batch
 from crowdwise.errors import InputError, SettingError
 from crowdwise.heads.confusion import ConfusionHead

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, random_logits, small_crowd, some_votes, votes_on
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
 from crowdwise.heads import outliers
 from crowdwise.heads.confusion import ConfusionHead

@@ -7,7 +7,7 @@ import torch
 from scipy.special import digamma, gammaln
 from tests.engines.gradient.helpers import CPU, even, votes_on
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import Batch, VoteList
 from crowdwise.heads.process import ProcessHead
 from crowdwise.priors.covariance import covariance

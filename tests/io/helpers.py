@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 
 def triples(votes: Annotations) -> list[tuple[Any, Any, Any]]:

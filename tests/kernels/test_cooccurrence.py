@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import small_votes
 
 import crowdwise.kernels.cooccurrence as kernels
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.moments import Cooccurrence
 from crowdwise.engines.triples import sample_triples
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tests.aggregate.helpers import diagonal_crowd
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 __all__ = ["clouds", "diagonal_crowd", "vote"]
 

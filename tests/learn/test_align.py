@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import edges, small_votes
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of
 

@@ -19,8 +19,8 @@ from tests.learn.loop_oracle import loop_round  # noqa: E402
 
 import crowdwise  # noqa: E402
 from crowdwise.aggregate.belief_propagation import BeliefPropagation  # noqa: E402
-from crowdwise.annotations import Annotations  # noqa: E402
 from crowdwise.annotators.confusion import DirichletConfusion  # noqa: E402
+from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.errors import SettingError  # noqa: E402
 from crowdwise.heads.confusion import ConfusionHead  # noqa: E402
 from crowdwise.heads.penalties import Trace  # noqa: E402

@@ -17,8 +17,8 @@ from tests.aggregate.helpers import quiet, random_votes
 from tests.learn.crowds import vote
 
 from crowdwise.aggregate import cost
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import DirichletConfusion
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import CostWarning, InputError, SettingError
 from crowdwise.learn.fourier_gp import RFF, VFF, FourierModel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.learn.registry import CLASSIFIERS, make_classifier
 
 

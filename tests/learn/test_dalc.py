@@ -18,8 +18,8 @@ from torch import nn  # noqa: E402
 
 from crowdwise.aggregate.majority import MajorityVote  # noqa: E402
 from crowdwise.aggregate.one_coin import OneCoin  # noqa: E402
-from crowdwise.annotations import Annotations  # noqa: E402
 from crowdwise.annotators.expertise import Factors  # noqa: E402
+from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.errors import InputError, NotFittedError, SettingError  # noqa: E402
 from crowdwise.heads.expertise import ExpertiseHead, HiddenRows, dropout_on, mean_log_prob  # noqa: E402
 from crowdwise.learn.dalc import DALC  # noqa: E402

@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 
 from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, votes_on  # noqa: E402
 
-from crowdwise.annotations import Annotations  # noqa: E402
-from crowdwise.datasets import crowd_digits  # noqa: E402
+from crowdwise.data.annotations import Annotations  # noqa: E402
+from crowdwise.data.datasets import crowd_digits  # noqa: E402
 from crowdwise.errors import SettingError  # noqa: E402
 from crowdwise.heads.flow_process import FlowProcessHead  # noqa: E402
 from crowdwise.learn.gpnetcr import GPNETCR, build_inference_network  # noqa: E402

@@ -21,8 +21,8 @@ from scipy.special import log_softmax
 import crowdwise
 from crowdwise.aggregate.registry import Method
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import Confusion, row_smoothing
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.loading import _MODELS, check_save

@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
 import crowdwise
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError, InputError, NotFittedError, SettingError
 from crowdwise.learn.aggnet import AggNet
 from crowdwise.learn.ccem import CCEM

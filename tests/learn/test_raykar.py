@@ -15,7 +15,7 @@ from tests.aggregate.helpers import quiet, random_votes
 from tests.learn.crowds import clouds, diagonal_crowd, vote
 
 from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.learn.logistic_model import LogisticModel
 from crowdwise.learn.raykar import Raykar

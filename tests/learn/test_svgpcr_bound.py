@@ -24,7 +24,7 @@ from scipy.special import digamma, gammaln  # noqa: E402
 from scipy.stats import multivariate_normal  # noqa: E402
 from tests.engines.gradient.helpers import batch_of, quiet  # noqa: E402
 
-from crowdwise.annotations import Annotations  # noqa: E402
+from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.engines.gradient.batch import Batch  # noqa: E402
 from crowdwise.errors import DivergedError, SettingError  # noqa: E402
 from crowdwise.heads.process import ProcessHead  # noqa: E402

@@ -16,7 +16,7 @@ from tests.learn.crowds import clouds, diagonal_crowd, vote
 
 from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.learn.raykar import Raykar
 from crowdwise.learn.two_stage import TwoStage

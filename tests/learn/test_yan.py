@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from tests.aggregate.helpers import quiet, random_votes
 from tests.learn.crowds import clouds, diagonal_crowd, vote
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError
 from crowdwise.learn.yan import Yan, YanModel
 

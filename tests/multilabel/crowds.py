@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.label_sets import LabelSets
+from crowdwise.data.label_sets import LabelSets
 
 
 def sigmoid(x: Any) -> Any:

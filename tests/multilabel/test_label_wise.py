@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import minimize
 from tests.multilabel.crowds import set_crowd, sigmoid
 
+from crowdwise.data.label_sets import LabelSets
 from crowdwise.errors import ConvergenceWarning, InputError, NotFittedError, SettingError
-from crowdwise.label_sets import LabelSets
 from crowdwise.learn.registry import make
 from crowdwise.multilabel.evidence import Evidence
 from crowdwise.multilabel.label_wise import LabelWise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
 from crowdwise.learn.registry import make
 from crowdwise.multilabel.partial import PartialDawidSkene, Symbols

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.storage import load_with_extra
 
 

@@ -14,7 +14,7 @@ from tests.aggregate import test_contract as contract
 from tests.aggregate.helpers import crowd, diagonal_crowd
 
 from crowdwise.aggregate.registry import METHODS
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 NAMES = ("online-em", "streaming-ds")
 

@@ -14,7 +14,7 @@ import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd, random_votes
 from tests.online.helpers import nothing, reopened
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.online.online_em import OnlineEM
 from crowdwise.online.state import State

@@ -12,8 +12,8 @@ from tests.online.helpers import nothing, replay
 
 from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.annotations import Annotations
-from crowdwise.gold import encode_gold
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.gold import encode_gold
 from crowdwise.io import read_gold
 from crowdwise.metrics import accuracy
 from crowdwise.online.online_em import OnlineEM

@@ -8,15 +8,15 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 import crowdwise
+from crowdwise.data.pairs import Comparisons
+from crowdwise.data.simulate.comparisons import Simulated, simulate_comparisons
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.pair_votes import Comparisons
 from crowdwise.ranking.annotators import Looking, People, Reliability
 from crowdwise.ranking.bradley_terry import BradleyTerry
 from crowdwise.ranking.crowd_bt import CrowdBT, NoisyBT, actions
 from crowdwise.ranking.engine import ballots_of, fit_crowd
 from crowdwise.ranking.games import Games
 from crowdwise.ranking.preferences import pair_spread, preferences
-from crowdwise.ranking.simulated import Simulated, simulate_comparisons
 
 PEOPLE: dict[str, People] = {
     "reliability": Reliability(np.array([[0.9, 0.3, 0.6]]), np.array([[10.0, 2.0]])),

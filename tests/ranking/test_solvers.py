@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
+from crowdwise.data.pairs import Comparisons
+from crowdwise.data.simulate.comparisons import simulate_comparisons
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.pair_votes import Comparisons
+from crowdwise.kernels.ties import TIES, outcome_probabilities, start_of, terms
 from crowdwise.ranking import laplacian
 from crowdwise.ranking.bradley_terry import BradleyTerry
 from crowdwise.ranking.games import Games
 from crowdwise.ranking.laplacian import Laplacian, ranks_within, spread_of
-from crowdwise.ranking.simulated import simulate_comparisons
-from crowdwise.ranking.ties import TIES, outcome_probabilities, start_of, terms
 
 
 def by_hand(votes: Comparisons, score: np.ndarray, ties: str, tie: float, prior: float) -> float:

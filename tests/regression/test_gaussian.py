@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, multivariate_normal, norm
 
+from crowdwise.data.ratings import Values
+from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.errors import ConvergenceWarning, DataWarning
 from crowdwise.regression import variational
 from crowdwise.regression.gaussian import Items, infer_items
@@ -13,9 +15,7 @@ from crowdwise.regression.gaussian_crowd import GaussianCrowd
 from crowdwise.regression.gaussian_crowd_bayes import GaussianCrowdBayes
 from crowdwise.regression.intervals import uncertainty
 from crowdwise.regression.problem import Problem
-from crowdwise.regression.simulated import simulate_values
 from crowdwise.regression.student_crowd import StudentCrowd
-from crowdwise.values import Values
 
 MODELS = [GaussianCrowd, GaussianCrowdBayes, StudentCrowd]
 

@@ -8,13 +8,13 @@ import pytest
 import scipy.sparse
 
 import crowdwise
+from crowdwise.data.ratings import Values
+from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.errors import CrowdwiseWarning, InputError, NotFittedError, SettingError
 from crowdwise.learn.tasks import TASKS
 from crowdwise.regression.covariance_crowd import CovarianceCrowd
 from crowdwise.regression.gp_crowd_regression import GPCrowdRegression
-from crowdwise.regression.simulated import simulate_values
 from crowdwise.regression.sparse_process import Kernel, Process
-from crowdwise.values import Values
 
 NAMES = [name for name, method in TASKS.items() if method.family == "numbers"]
 PLAIN = [name for name in NAMES if "features" not in TASKS[name].needs]

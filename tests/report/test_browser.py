@@ -11,8 +11,8 @@ import pytest
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.test_page import fitted
 
-from crowdwise import datasets
-from crowdwise.annotations import Annotations
+from crowdwise.data import datasets
+from crowdwise.data.annotations import Annotations
 from crowdwise.report import write_report
 
 pytestmark = [

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from tests.report.test_page import HOSTILE, Reader, fitted, three_items
 from tests.strategies import small_votes
 
-from crowdwise import datasets
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotations import Annotations
+from crowdwise.data import datasets
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.report import write_report
 from crowdwise.report.counts import counts_of
@@ -26,7 +27,6 @@ from crowdwise.report.full import report_page
 from crowdwise.report.people import People, matrices
 from crowdwise.report.review import why_of
 from crowdwise.robust.standing import crowd_of
-from crowdwise.simulate import simulate
 
 SECTIONS = ["short", "data", "choice", "labels", "review", "annotators", "alike", "trust", "budget", "computed"]
 

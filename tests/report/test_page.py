@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from tests.strategies import small_votes
 
-from crowdwise import datasets
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotations import Annotations
+from crowdwise.data import datasets
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError
 from crowdwise.report import write_page
 from crowdwise.report.page import page

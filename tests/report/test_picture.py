@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdwise import datasets
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data import datasets
+from crowdwise.data.annotations import Annotations
 from crowdwise.report import annotators_picture
 from crowdwise.report.__main__ import main
 

@@ -1,4 +1,4 @@
-"""Crowds with known faults that `crowdwise.simulate` does not draw."""
+"""Crowds with known faults that `crowdwise.data.simulate` does not draw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.result import Result
 

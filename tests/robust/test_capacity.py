@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.robust.crowds import fit, symmetric
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.robust import capacity
 from crowdwise.robust.capacity import channel_capacity
-from crowdwise.simulate import simulate
 
 
 def entropy(p: float) -> float:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.robust.crowds import fit
 
+from crowdwise.data.simulate import simulate
 from crowdwise.robust import colluders
-from crowdwise.simulate import simulate
 
 # The tutorial: N = 5,000, A = 60, K = 3, colluders give a common wrong label with probability 0.9.
 OPTIONS = {"dirichlet": {"diagonal": 5.0, "off_diagonal": 1.0}, "colluder": {"accuracy": 0.1}}

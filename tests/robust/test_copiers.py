@@ -5,11 +5,11 @@ import pytest
 from tests.aggregate.helpers import random_votes
 from tests.robust.crowds import fit
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.engines.dependence import residual_agreement
 from crowdwise.engines.meetings import answers_of, pair_sums
 from crowdwise.robust import copiers
-from crowdwise.simulate import simulate
 
 
 def test_residual_agreement_by_hand() -> None:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from tests.robust.crowds import fit
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import SettingError
 from crowdwise.robust import covariance, spammers
 from crowdwise.robust.raykar_yu import spammer_score
-from crowdwise.simulate import simulate
 
 HONEST = {"dirichlet": {"diagonal": 4.0, "off_diagonal": 1.0}}
 

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from tests.robust.crowds import fit
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError
 from crowdwise.result import Result
 from crowdwise.robust import drift
 from crowdwise.robust.times import time_of_votes
-from crowdwise.simulate import simulate
 
 
 def tired_crowd(seed: int) -> tuple[Result, np.ndarray]:

@@ -5,8 +5,8 @@ import pytest
 from tests.robust.crowds import fit, grouped_crowd
 
 from crowdwise.aggregate.registry import make
+from crowdwise.data.simulate import simulate
 from crowdwise.robust import groups
-from crowdwise.simulate import simulate
 
 
 def partition(codes: np.ndarray) -> set[frozenset[int]]:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.robust.crowds import fit
 
+from crowdwise.data.simulate import simulate
 from crowdwise.robust import raykar_yu
 from crowdwise.robust.raykar_yu import spammer_score
-from crowdwise.simulate import simulate
 
 share = st.floats(0, 1)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.robust.crowds import fit
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
 from crowdwise.robust import capacity, covariance
 from crowdwise.robust.report import benjamini_hochberg

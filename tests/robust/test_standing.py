@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdwise import datasets
 from crowdwise.aggregate.registry import make
-from crowdwise.annotations import Annotations
+from crowdwise.data import datasets
+from crowdwise.data.annotations import Annotations
 from crowdwise.robust.standing import STANDINGS, crowd_of
 
 

@@ -7,12 +7,12 @@ import pytest
 from tests.robust.crowds import fit
 
 from crowdwise.aggregate.registry import make
-from crowdwise.datasets import demo
+from crowdwise.data.datasets import demo
+from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, MissingExtraError
 from crowdwise.robust.plot import plot_confusions
 from crowdwise.robust.pruning import refit_without
 from crowdwise.robust.table import examine, with_dropped
-from crowdwise.simulate import simulate
 
 
 def test_one_row_per_annotator_with_words() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io import read
 from crowdwise.io.export import Request

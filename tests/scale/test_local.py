@@ -16,12 +16,12 @@ from tests.strategies import small_votes
 
 from crowdwise import Annotations, DawidSkene, MajorityVote
 from crowdwise.aggregate.registry import METHODS, make
+from crowdwise.data.simulate import simulate
 from crowdwise.engines.shards import Kept
 from crowdwise.errors import ConvergenceWarning, CrowdwiseWarning, DataWarning, InputError, SettingError
 from crowdwise.scale import Local, Store
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.collecting import collected
-from crowdwise.simulate import simulate
 
 ADDITIVE = [method.name for method in METHODS.values() if method.additive]
 OTHERS = [name for name in METHODS if name not in ADDITIVE]

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from crowdwise.cli import app
-from crowdwise.simulate import simulate
+from crowdwise.data.simulate import simulate
 
 Run = Callable[..., Result]
 

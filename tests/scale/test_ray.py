@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.engines.shards import Shard, ShardLost, Tally
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
 from crowdwise.io import read
@@ -24,7 +25,6 @@ from crowdwise.scale.cluster import connect
 from crowdwise.scale.local import Local
 from crowdwise.scale.ray_engine import Ray, RayShards
 from crowdwise.scale.sources import cut
-from crowdwise.simulate import simulate
 
 ray = pytest.importorskip("ray")
 # Ray leaves files and sockets of its own to the garbage collector.
@@ -308,7 +308,7 @@ import json, os, subprocess, sys, threading
 import psutil
 from crowdwise import DawidSkene
 from crowdwise.scale import Ray
-from crowdwise.simulate import simulate
+from crowdwise.data.simulate import simulate
 
 before = dict(os.environ)
 votes = simulate(n_items=60, n_annotators=5, random_state=0).votes

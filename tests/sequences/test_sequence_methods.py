@@ -8,6 +8,8 @@ import pytest
 from scipy.special import digamma, gammaln
 from tests.sequences.oracle import enumerate_chain, span_weight, spans_by_hand
 
+from crowdwise.data.simulate.tokens import simulate_tags
+from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import ConvergenceWarning, InputError, NotFittedError
 from crowdwise.learn.registry import make
 from crowdwise.sequences.baselines import TokenDawidSkene, TokenMajority
@@ -15,8 +17,6 @@ from crowdwise.sequences.bsc import BSC, previous_tags
 from crowdwise.sequences.hmm_crowd import HMMCrowd
 from crowdwise.sequences.scheme import Tags
 from crowdwise.sequences.scoring import first_tokens, span_scores
-from crowdwise.sequences.simulated import simulate_tags
-from crowdwise.token_votes import TokenVotes
 
 EVERY = [TokenMajority, TokenDawidSkene, HMMCrowd, BSC]
 

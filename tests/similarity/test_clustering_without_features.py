@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crowdwise.data.pairs import Similarities
+from crowdwise.data.simulate.similarities import simulate_pairs
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.pair_votes import Similarities
 from crowdwise.similarity.agreement import hungarian_accuracy, normalised_mutual_information
 from crowdwise.similarity.block import fit_blocks, log_likelihood, one_cluster_each
 from crowdwise.similarity.pairs import Pairs, Rates
 from crowdwise.similarity.similarity_nmf import SimilarityNMF
-from crowdwise.similarity.simulated import simulate_pairs
 from crowdwise.similarity.start import k_means
 
 ANSWERS = [(0, 1, 0, 1), (1, 0, 1, 1), (0, 2, 0, 0), (2, 1, 1, 1), (2, 3, 0, 1), (3, 0, 1, 0), (0, 1, 1, 0)]

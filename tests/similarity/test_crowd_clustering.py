@@ -7,10 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from crowdwise.data.simulate.similarities import simulate_pairs  # noqa: E402
 from crowdwise.errors import DataWarning, InputError  # noqa: E402
 from crowdwise.similarity.agreement import hungarian_accuracy  # noqa: E402
 from crowdwise.similarity.crowd_clustering import CrowdClustering, pair_loss  # noqa: E402
-from crowdwise.similarity.simulated import simulate_pairs  # noqa: E402
 
 
 def batch(seed=0):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from crowdwise.active.diversity import spread_out
 from crowdwise.active.policies import Policy, State, policy_of, stage_of
 from crowdwise.active.remaining import Remaining
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import polars as pl
 from crowdwise.active.loop import ActiveLoop
 from crowdwise.active.policies import policy_of
 from crowdwise.active.stopping import expected_accuracy
-from crowdwise.encode import translate
+from crowdwise.data.encode import translate
 from crowdwise.errors import CrowdwiseWarning, InputError, MissingExtraError, SettingError
 from crowdwise.io.atomic import replacing
 

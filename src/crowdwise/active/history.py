@@ -9,10 +9,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.active.names import ids_of
-from crowdwise.encode import series_of, translate
+from crowdwise.data.encode import series_of, translate
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["history_of", "prior_of"]

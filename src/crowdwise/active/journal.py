@@ -18,8 +18,8 @@ from zlib import crc32
 
 import polars as pl
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import series_of
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from crowdwise.active.history import prior_of
 from crowdwise.active.names import ids_of, sliceable
 from crowdwise.active.policies import State
-from crowdwise.encode import translate
+from crowdwise.data.encode import translate
 from crowdwise.errors import InputError, SettingError
 from crowdwise.learn.align import n_rows_of
 
 if TYPE_CHECKING:
     from crowdwise.active.ledger import Ledger
     from crowdwise.active.pool import Pool
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["Learner"]

@@ -11,8 +11,8 @@ import polars as pl
 
 from crowdwise.active.names import as_known, ids_of, mapping_of, names_only
 from crowdwise.active.pool import Limits, Pool
-from crowdwise.annotations import Annotations
-from crowdwise.encode import series_of, tidy, translate
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, tidy, translate
 from crowdwise.errors import InputError, listed
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from crowdwise.active.pool import extended
 from crowdwise.active.standing import Standing
 from crowdwise.active.stopping import Plan, chance_of, plan, reached
 from crowdwise.aggregate.base import as_annotations
-from crowdwise.encode import Where, find_column, to_polars, translate
+from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import DataWarning, SettingError
 
 __all__ = ["ActiveLoop"]

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import series_of, tidy, to_polars, translate, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, tidy, to_polars, translate, vocabulary_array
 from crowdwise.errors import InputError
 
 __all__ = ["as_known", "ids_of", "is_empty", "mapping_of", "names_only", "pairs_of", "sliceable"]

@@ -13,7 +13,7 @@ from crowdwise.active.journal import Start
 from crowdwise.active.names import ids_of, pairs_of
 from crowdwise.active.pool import Pool, extended
 from crowdwise.aggregate.base import as_annotations
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:

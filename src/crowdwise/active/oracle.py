@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from crowdwise.encode import series_of, tidy, translate, vocabulary_array
+from crowdwise.data.encode import series_of, tidy, translate, vocabulary_array
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
-    from crowdwise.simulate import Simulation
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.data.simulate import Simulation
 
 __all__ = ["Oracle", "RecordedCrowd", "SimulatedCrowd"]
 
@@ -120,7 +120,7 @@ class SimulatedCrowd:
 
     @classmethod
     def of(cls, simulation: Simulation, random_state: int = 0) -> SimulatedCrowd:
-        """The crowd of `crowdwise.simulate`, without the votes drawn there."""
+        """The crowd of `crowdwise.data.simulate`, without the votes drawn there."""
         votes = simulation.votes
         return cls(
             simulation.confusion,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of, tidy, translate, vocabulary_array
+from crowdwise.data.encode import series_of, tidy, translate, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Limits", "Pool", "extended"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from crowdwise.active.pool import Limits
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["Standing"]

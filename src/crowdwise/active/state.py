@@ -13,7 +13,7 @@ from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.active.pool import Pool
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["State"]

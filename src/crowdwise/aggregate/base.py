@@ -27,9 +27,9 @@ from crowdwise.aggregate.problem import (
 )
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.aggregate.views import ResultViews
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import foretelling
-from crowdwise.encode import translate
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import translate
 from crowdwise.engines.alternate import Fit, Progress, alternate, best_of, warn_unless_converged
 from crowdwise.engines.sharded import alternate_shards
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
@@ -199,7 +199,7 @@ class Aggregator(Configured, ResultViews):
         Methods that only count votes have no likelihood and need `y`.
         """
         if y is not None:
-            from crowdwise.gold import encode_gold
+            from crowdwise.data.gold import encode_gold
 
             aligned = as_annotations(votes).with_classes(self._fitted().votes.classes.tolist())
             return accuracy(self.predict_proba(aligned), encode_gold(aligned, y))

@@ -47,9 +47,9 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.messages import BeliefMessages
 from crowdwise.annotators.protocol import sum_by_annotator
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules

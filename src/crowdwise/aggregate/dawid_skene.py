@@ -41,7 +41,7 @@ class DawidSkene(IterativeAggregator):
 
     Examples
     --------
-    >>> from crowdwise.datasets import dawid_skene_1979
+    >>> from crowdwise.data.datasets import dawid_skene_1979
     >>> model = DawidSkene(smoothing=0, tol=1e-8).fit(dawid_skene_1979())
     >>> model.prior_.round(3).tolist()
     [0.4, 0.422, 0.112, 0.067]

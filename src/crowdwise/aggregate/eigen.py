@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.moment import ConfusionMoments
 from crowdwise.aggregate.problem import Problem
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import least_squares, orient

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.annotators.protocol import counts_of
-from crowdwise.encode import Where, find_column, to_polars, translate
+from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
 from crowdwise.result import Result
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["encode_history", "right_and_wrong"]
 

@@ -32,11 +32,11 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.atoms import AtomMixture
 from crowdwise.annotators.beta import BetaAccuracy
 from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.annotators.protocol import AnnotatorModel
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.priors.abilities import FAMILIES, ability_prior, expand_accuracy, node_rules
 

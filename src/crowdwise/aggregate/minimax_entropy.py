@@ -39,8 +39,8 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.maxent import MaxEntConfusion
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import log_floored, segment_sum

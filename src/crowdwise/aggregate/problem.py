@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.protocol import weight_of
-from crowdwise.encode import codes_of, series_of, tidy, translate
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import codes_of, series_of, tidy, translate
 from crowdwise.engines.alternate import Progress
 from crowdwise.engines.sharded import count, start_from_votes
 from crowdwise.engines.shards import Shards, Tally, Whole

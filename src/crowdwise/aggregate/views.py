@@ -25,7 +25,7 @@ class ResultViews:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        from crowdwise.io.markup import plain
+        from crowdwise.data.markup import plain
 
         try:
             return self._fitted()._repr_html_()

@@ -29,7 +29,7 @@ from crowdwise.annotators.protocol import (
 from crowdwise.kernels.numerics import log_floored
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ClassAccuracy", "OneAccuracy"]
 

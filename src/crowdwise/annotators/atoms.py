@@ -23,7 +23,7 @@ from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.pairs import row_softmax
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AtomMixture", "matched_concentration"]
 

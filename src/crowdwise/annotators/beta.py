@@ -31,7 +31,7 @@ from crowdwise.annotators.protocol import (
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["BetaAccuracy"]
 

@@ -26,7 +26,7 @@ from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import expected_log, log_floored
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["CommunityConfusion"]
 

@@ -18,8 +18,8 @@ from crowdwise.annotators.protocol import counts_of, infer_by_table, table_log_l
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
     from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Confusion", "DirichletConfusion", "foretelling", "row_smoothing"]
 

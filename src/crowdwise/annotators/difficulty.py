@@ -21,7 +21,7 @@ from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_t
 from crowdwise.kernels.numerics import log_sigmoid
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AbilityDifficulty"]
 

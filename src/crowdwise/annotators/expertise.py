@@ -29,7 +29,7 @@ from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik
 from crowdwise.kernels.numerics import log_sigmoid
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Expertise", "Factors", "infer_labels"]
 

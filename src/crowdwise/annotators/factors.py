@@ -19,7 +19,7 @@ from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["SoftVotes", "fit_embedding", "fit_projection", "item_traits", "projection_terms", "vote_logits"]
 

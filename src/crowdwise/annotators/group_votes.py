@@ -17,7 +17,7 @@ from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.posterior import clamp
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["GroupVotes"]
 

@@ -29,7 +29,7 @@ from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["GroupConfusion"]
 

@@ -24,7 +24,7 @@ from crowdwise.annotators.protocol import counts_of, infer_by_table, table_log_l
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ItemGroupConfusion"]
 

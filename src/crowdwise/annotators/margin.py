@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["MarginWeights"]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["MaxEntConfusion"]
 

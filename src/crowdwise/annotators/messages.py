@@ -40,7 +40,7 @@ from crowdwise.kernels.pairs import Pairs, find_pairs, pairs_of, row_softmax, sc
 from crowdwise.priors.abilities import NodeRule, expand_accuracy
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["BeliefMessages"]
 

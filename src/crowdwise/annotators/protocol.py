@@ -15,7 +15,7 @@ from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AnnotatorModel", "counts_of", "infer_by_table", "infer_by_votes", "voted_mass"]
 

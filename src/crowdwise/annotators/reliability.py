@@ -27,7 +27,7 @@ from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ItemReliability"]
 

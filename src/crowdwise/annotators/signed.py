@@ -27,7 +27,7 @@ from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.pairs import find_pairs
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["SignedVotes"]
 

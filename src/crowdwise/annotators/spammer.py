@@ -22,7 +22,7 @@ from crowdwise.annotators.protocol import infer_by_votes, voted_log_lik, voted_m
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Spammer"]
 

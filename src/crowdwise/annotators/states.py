@@ -11,7 +11,7 @@ from crowdwise.annotators.protocol import table_log_lik
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["shared_log_lik", "states_log_lik", "weight_per_item"]
 

@@ -25,7 +25,7 @@ from crowdwise.kernels.posterior import clamp
 from crowdwise.priors.subtypes import states_log_prior
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["SubtypeConfusion"]
 

@@ -26,7 +26,7 @@ from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["BinaryTargets", "above_each", "falling", "of_classes", "question"]
 

@@ -16,7 +16,7 @@ from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["VoteWeights"]
 

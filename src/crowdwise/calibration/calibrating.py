@@ -19,11 +19,11 @@ from crowdwise.calibration.effective_votes import EffectiveVotes, groups_in
 from crowdwise.calibration.foretold_votes import temperature_by_votes
 from crowdwise.calibration.isotonic import Isotonic
 from crowdwise.calibration.temperature import Temperature
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.gold import encode_gold
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["HOWS", "NEED_TRUTH", "Calibrated", "calibrate", "truth_of"]
@@ -95,7 +95,7 @@ def calibrate(
     Examples
     --------
     >>> from crowdwise.aggregate.registry import make
-    >>> from crowdwise.datasets import demo
+    >>> from crowdwise.data.datasets import demo
     >>> campaign = demo()
     >>> result = make("dawid-skene").fit(campaign.votes).result_
     >>> calibrate(result, truth=campaign.gold, n_resamples=50).how

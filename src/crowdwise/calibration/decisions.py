@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crowdwise.calibration.calibrating import calibrate, truth_of
 from crowdwise.calibration.conformal import ConformalSets
 from crowdwise.calibration.selection import Selection, select
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 
 if TYPE_CHECKING:
     from crowdwise.result import Result
@@ -124,7 +124,7 @@ def decide(
     Examples
     --------
     >>> from crowdwise.aggregate.registry import make
-    >>> from crowdwise.datasets import demo
+    >>> from crowdwise.data.datasets import demo
     >>> decisions = decide(make("dawid-skene").fit(demo().votes).result_, 0.05)
     >>> decisions.frame()["decision"].unique().sort().to_list()
     ['accept', 'review']

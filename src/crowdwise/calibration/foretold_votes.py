@@ -42,7 +42,7 @@ from crowdwise.heldout import deal
 from crowdwise.kernels.numerics import log_floored, segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["VotesTemperature", "deal_by_group", "temperature_by_votes"]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.aggregate.problem import Problem
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.engines.alternate import Progress
     from crowdwise.result import Result
 
@@ -69,7 +69,7 @@ class Auto(Chooses, Aggregator):
 
     Examples
     --------
-    >>> from crowdwise.datasets import demo
+    >>> from crowdwise.data.datasets import demo
     >>> model = Auto(methods=["majority", "one-coin"]).fit(demo().votes)
     >>> model.choice_.columns
     ['method', 'score', 'difference', 'se', 'seconds', 'note']

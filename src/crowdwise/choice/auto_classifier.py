@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.base import _generator
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.settings import check_settings, setting
-from crowdwise.annotations import Annotations
 from crowdwise.choice.classifiers import Candidate, check_methods
 from crowdwise.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.choice.guards import standing
 from crowdwise.choice.scoring import HeldOut, by_accuracy
 from crowdwise.choice.selection import Row
 from crowdwise.choice.trial import Budget, try_all
+from crowdwise.data.annotations import Annotations
 from crowdwise.learn.align import aligned_votes
 from crowdwise.learn.base import CrowdClassifier
 from crowdwise.learn.features import checked_features
@@ -60,7 +60,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
 
     Examples
     --------
-    >>> from crowdwise.datasets import crowd_digits
+    >>> from crowdwise.data.datasets import crowd_digits
     >>> X, votes, truth = crowd_digits()
     >>> model = AutoClassifier(methods="two-stage,raykar").fit(X[:300], votes[:300])
     >>> bool(model.score(X[300:], truth[300:]) > 0.8)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from crowdwise.heldout import deal
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["HeldOut", "Terms", "by_accuracy", "cross_fitted"]
 

@@ -57,7 +57,7 @@ def training(estimator: CrowdClassifier) -> dict[str, Any]:
 
 def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
     """Print the account on stderr; of a classifier with how its training went."""
-    from crowdwise.agreement import pairwise_agreement
+    from crowdwise.data.agreement import pairwise_agreement
 
     votes = result.votes
     sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))

@@ -16,8 +16,8 @@ from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.annotations import Annotations
     from crowdwise.cli.options import MethodOptions, ReadOptions
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["ORDINAL", "ORDINAL_METHOD", "AnswerKind", "Separator", "Threshold"]
@@ -92,7 +92,7 @@ def ranked(result: Result) -> pl.DataFrame:
     """The table of items, with the median class and the expected rank from 1."""
     import polars as pl
 
-    from crowdwise.encode import series_of
+    from crowdwise.data.encode import series_of
     from crowdwise.kernels.posterior import expected_rank, median_class
 
     frame = result.items_frame()
@@ -167,7 +167,7 @@ def aggregate_others(
 def _answers(kind: str, path: str, read: ReadOptions, separator: str | None) -> Any:
     """Sets of labels, or votes whose classes are symbols."""
     from crowdwise.cli.inputs import from_path, parse_list, read_votes
-    from crowdwise.label_sets import ABSTAIN, LabelSets
+    from crowdwise.data.label_sets import ABSTAIN, LabelSets
 
     if kind == PARTIAL:
         return read_votes(path, read)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from crowdwise.errors import InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
     from crowdwise.learn.base import CrowdClassifier
 
@@ -72,7 +72,7 @@ def taken_by(estimator: CrowdClassifier, rows: Features) -> Any:
 def check_all_rows(rows: Features, votes: Annotations, quiet: bool) -> None:
     """Refuse features without a row for every item, with votes or not: anything may be asked about."""
     from crowdwise.cli.inputs import check_rows
-    from crowdwise.encode import translate
+    from crowdwise.data.encode import translate
 
     check_rows(rows, votes, quiet)
     if rows.items is not None:

@@ -11,8 +11,8 @@ from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, Ta
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
+    from crowdwise.data.pairs import Similarities
     from crowdwise.io.features import Features
-    from crowdwise.pair_votes import Similarities
     from crowdwise.similarity.result import ClusterResult
 
 EXAMPLES = (
@@ -66,7 +66,7 @@ def run(
     from crowdwise.cli.inputs import build_task, from_path
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
     from crowdwise.cli.pages import write_answers_page
-    from crowdwise.pair_votes import Similarities
+    from crowdwise.data.pairs import Similarities
 
     if to_stdout(annotators):
         raise SettingError("only -o can go to stdout")
@@ -117,7 +117,7 @@ def _matched(features: Features, votes: Similarities, quiet: bool) -> Any:
     import numpy as np
 
     from crowdwise.cli.text import say
-    from crowdwise.encode import translate
+    from crowdwise.data.encode import translate
 
     if features.items is None:
         if len(features) != votes.n_items:

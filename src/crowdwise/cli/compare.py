@@ -13,7 +13,7 @@ from crowdwise.cli.options import Json, Quiet, ReadOptions, VotesPath
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 EXAMPLES = (
     "Example: crowdwise compare votes.csv --truth truth.csv --methods majority,dawid-skene\n\n"

@@ -26,7 +26,7 @@ def parse_mix(text: str) -> Any:
 
 
 def parse_classes(text: str) -> dict[str, Any]:
-    """A number of classes or their names, as `crowdwise.simulate.simulate` takes them."""
+    """A number of classes or their names, as `crowdwise.data.simulate.simulate` takes them."""
     from crowdwise.cli.inputs import parse_list
 
     if text.strip().isdigit():
@@ -49,7 +49,7 @@ def recorded_crowd(path: str, truth: Path | None, read: ReadOptions) -> Recorded
 def simulated_crowd(items: int, annotators: int, kind: str, classes: str | None, seed: int) -> SimulatedCrowd:
     """Annotators of a family or mix, who answer every question."""
     from crowdwise.active.oracle import SimulatedCrowd
-    from crowdwise.simulate import simulate
+    from crowdwise.data.simulate import simulate
 
     drawn = simulate(
         n_items=items,

@@ -23,7 +23,7 @@ def run(
     from crowdwise.aggregate.registry import make
     from crowdwise.cli.account import rank_annotators
     from crowdwise.cli.text import one_line
-    from crowdwise.datasets import demo
+    from crowdwise.data.datasets import demo
     from crowdwise.io import write_table
     from crowdwise.metrics import accuracy
     from crowdwise.report import write_page

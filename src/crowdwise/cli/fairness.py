@@ -25,7 +25,7 @@ from crowdwise.errors import SettingError, did_you_mean
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.fairness import Audit, Groups, ParityLabels
 
 EXAMPLES = (
@@ -181,7 +181,7 @@ def _predictions(data: Annotations, predicted: Path | None, model: Path | None, 
     from crowdwise.cli.inputs import read_features
     from crowdwise.cli.options import FeatureOptions
     from crowdwise.cli.predict import _fitting, _probabilities, _table
-    from crowdwise.encode import codes_of, series_of, tidy
+    from crowdwise.data.encode import codes_of, series_of, tidy
     from crowdwise.io.roles import read_roles
     from crowdwise.learn.loading import load
 
@@ -201,7 +201,7 @@ def _predictions(data: Annotations, predicted: Path | None, model: Path | None, 
 
 
 def _labels(items: pl.DataFrame, groups: Groups) -> pl.DataFrame:
-    from crowdwise.encode import series_of
+    from crowdwise.data.encode import series_of
 
     return items.insert_column(1, series_of(groups.names)[groups.codes].alias("group"))
 

@@ -17,7 +17,7 @@ from crowdwise.errors import CrowdwiseError, DataWarning, InputError, SettingErr
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import Aggregator
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
     from crowdwise.result import Result
 
@@ -275,7 +275,7 @@ def check_rows(features: Features, votes: Annotations, quiet: bool) -> None:
     import numpy as np
 
     from crowdwise.cli.text import one_line, say
-    from crowdwise.encode import codes_of, series_of, tidy
+    from crowdwise.data.encode import codes_of, series_of, tidy
     from crowdwise.errors import DataWarning
 
     name, n_rows = features.source, len(features)
@@ -352,7 +352,7 @@ def read_times(path: str, options: ReadOptions, column: str) -> Any:
     """Read when each vote was given: item, annotator, label and time, from the table of votes."""
     import polars as pl
 
-    from crowdwise.encode import Where, find_column
+    from crowdwise.data.encode import Where, find_column
     from crowdwise.io.source import open_source
     from crowdwise.io.tables import read_columns
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.active.pool import Pool
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["beside_asked", "read_capacity", "read_ids"]
 
@@ -54,7 +54,7 @@ def beside_asked(pool: Pool, votes: Annotations, path: Path) -> Pool:
     import numpy as np
 
     from crowdwise.active.names import ids_of
-    from crowdwise.encode import translate
+    from crowdwise.data.encode import translate
 
     columns, where = _table(path, {"item": None, "annotator": None})
     item, annotator = (
@@ -71,7 +71,7 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
     """Columns of a table by role (alias or given name), and others by their own name where they exist; and its rows' places."""
     import polars as pl
 
-    from crowdwise.encode import Where, find_column
+    from crowdwise.data.encode import Where, find_column
     from crowdwise.io.source import open_source
     from crowdwise.io.tables import read_columns
 
@@ -88,7 +88,7 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
 
 def _id_column(column: pl.Series, known: Any, what: str, where: Any) -> list[Any]:
     """Ids as the votes have them: whole numbers only where theirs are."""
-    from crowdwise.encode import missing_mask, tidy
+    from crowdwise.data.encode import missing_mask, tidy
     from crowdwise.io.delimited import integers
 
     column = tidy(column if len(known) and known.dtype == object else integers(column))

@@ -15,7 +15,7 @@ from crowdwise.errors import InputError, SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
 EXAMPLES = (
@@ -151,10 +151,10 @@ def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) ->
     import numpy as np
     import polars as pl
 
-    from crowdwise.annotations import Annotations
     from crowdwise.cli.inputs import read_gold
-    from crowdwise.encode import codes_of, series_of, tidy
-    from crowdwise.gold import encode_gold
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.data.encode import codes_of, series_of, tidy
+    from crowdwise.data.gold import encode_gold
     from crowdwise.metrics import score
 
     items = np.arange(len(rows)) if rows.items is None else rows.items
@@ -170,7 +170,7 @@ def _table(estimator: Any, rows: Features, probabilities: Any, votes: Annotation
     import numpy as np
     import polars as pl
 
-    from crowdwise.encode import series_of
+    from crowdwise.data.encode import series_of
     from crowdwise.kernels.numerics import best_class
 
     codes = best_class(probabilities, estimator.prior_)

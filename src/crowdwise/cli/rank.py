@@ -13,7 +13,7 @@ from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, Ta
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.pair_votes import Comparisons
+    from crowdwise.data.pairs import Comparisons
     from crowdwise.ranking.result import Ranking
 
 EXAMPLES = (
@@ -69,7 +69,7 @@ def run(
     from crowdwise.cli.inputs import build_task, from_path
     from crowdwise.cli.outputs import emit, to_stdout, write, wrote
     from crowdwise.cli.pages import interval_rows, write_answers_page
-    from crowdwise.pair_votes import Comparisons
+    from crowdwise.data.pairs import Comparisons
     from crowdwise.ranking.preferences import preferences as preferences_of
 
     name = method.method or (_DEFAULT if features is None else _NETWORK)

@@ -15,8 +15,8 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.data.ratings import Values
     from crowdwise.regression.base import NumberMethod
-    from crowdwise.values import Values
 
 EXAMPLES = (
     "Example: crowdwise regress values.csv -o estimates.csv --annotators annotators.csv\n\n"
@@ -70,7 +70,7 @@ def run(
     from crowdwise.cli.calibrate import check_plot
     from crowdwise.cli.inputs import build_task, from_path, parse_list
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write, wrote
-    from crowdwise.values import Values, read_known
+    from crowdwise.data.ratings import Values, read_known
 
     check_outputs({"-o": output, "--annotators": annotators, "--page": page}, (values, gold, features))
     check_plot(plot, (values, gold, features, output, annotators, page))

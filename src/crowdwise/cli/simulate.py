@@ -44,7 +44,7 @@ def run(
 
     from crowdwise.cli.crowd import parse_classes, parse_mix
     from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write
-    from crowdwise.simulate import simulate
+    from crowdwise.data.simulate import simulate
 
     check_outputs({"-o": output, "--truth": truth})
     if to_stdout(truth):

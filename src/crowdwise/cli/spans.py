@@ -61,8 +61,8 @@ def run(
     from crowdwise.cli.inputs import build_task, from_path
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
     from crowdwise.cli.pages import write_answers_page
+    from crowdwise.data.token_votes import TokenVotes
     from crowdwise.errors import SettingError
-    from crowdwise.token_votes import TokenVotes
 
     if format not in (None, "conll", "table"):
         raise SettingError(f"--format must be conll or table; got {format!r}")

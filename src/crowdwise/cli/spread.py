@@ -19,7 +19,7 @@ from crowdwise.errors import InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import Aggregator
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.result import SpreadResult
     from crowdwise.scale.store import Store

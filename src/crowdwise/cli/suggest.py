@@ -13,7 +13,7 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     from crowdwise.active.assign import Assignments
     from crowdwise.active.policies import State
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 EXAMPLES = (
     "Example: crowdwise suggest votes.csv --budget 100 -o assignments.csv\n\n"
@@ -89,7 +89,7 @@ def _state(
     from crowdwise.cli.inputs import read_features as read_rows
     from crowdwise.cli.pool import beside_asked, read_capacity, read_ids
     from crowdwise.cli.progress import iterations
-    from crowdwise.encode import translate
+    from crowdwise.data.encode import translate
 
     trains = learns(method, features)
     data = _no_votes(read) if path is None else read_votes(path, read)
@@ -146,8 +146,8 @@ def _trained(method: MethodOptions, votes: Annotations, rows: Any, quiet: bool) 
 
 
 def _no_votes(read: ReadOptions) -> Annotations:
-    from crowdwise.annotations import Annotations
     from crowdwise.cli.inputs import parse_list
+    from crowdwise.data.annotations import Annotations
 
     if read.classes is None:
         raise SettingError("without VOTES, say what there is: --pool FILE, --capacity FILE and --classes A,B,C")

@@ -28,7 +28,7 @@ from crowdwise.cli.options import (
 from crowdwise.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
     from crowdwise.learn.base import CrowdClassifier
 
@@ -261,7 +261,7 @@ def _joined(n_launched: int) -> Iterator[int]:
 def _matched(votes: Annotations, rows: Features) -> Annotations:
     """The votes on items that have a row; says how many were left out, quiet or not."""
     from crowdwise.cli.text import count, say
-    from crowdwise.encode import codes_of, series_of, tidy
+    from crowdwise.data.encode import codes_of, series_of, tidy
 
     if rows.items is None:
         raise SettingError(f"--drop-unmatched needs the ids of the rows, and {rows.source} has none")

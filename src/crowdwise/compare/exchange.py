@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
 from crowdwise.compare.fitting import Outcome, Task
-from crowdwise.encode import series_of, to_polars, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, to_polars, vocabulary_array
 from crowdwise.errors import SettingError
 
 __all__ = ["read_estimator", "read_outcome", "read_task", "write_arrays", "write_estimator", "write_outcome", "write_task"]

@@ -18,7 +18,7 @@ from crowdwise.kernels.votes import COMPILED_FROM
 from crowdwise.learn.registry import CLASSIFIERS
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["Outcome", "Task", "run_method"]

@@ -13,7 +13,7 @@ from crowdwise.aggregate.problem import positions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["check_options", "rows_of", "warning_of"]
 

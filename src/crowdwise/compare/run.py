@@ -17,8 +17,8 @@ from crowdwise.compare.fitting import Outcome, Task, run_method
 from crowdwise.compare.prepare import check_options, rows_of, warning_of
 from crowdwise.compare.processes import run_all
 from crowdwise.compare.table import Comparison
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError
-from crowdwise.gold import encode_gold
 from crowdwise.heldout import deal
 
 __all__ = ["compare", "comparison"]
@@ -81,7 +81,7 @@ def compare(
 
     Examples
     --------
-    >>> from crowdwise.datasets import demo
+    >>> from crowdwise.data.datasets import demo
     >>> campaign = demo()
     >>> table = compare(campaign.votes, campaign.gold, ["dawid-skene", "majority"])
     >>> table["method"].to_list()
@@ -136,7 +136,7 @@ def comparison(
 
     Examples
     --------
-    >>> from crowdwise.datasets import demo
+    >>> from crowdwise.data.datasets import demo
     >>> found = comparison(demo().votes, demo().gold, ["majority", "one-coin"])
     >>> found.reference
     'one-coin'

@@ -25,8 +25,8 @@ from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
     from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Fit", "LabelPrior", "alternate", "best_of", "bound_trace", "has_settled", "warn_unless_converged"]
 

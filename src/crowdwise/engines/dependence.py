@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from crowdwise.engines.meetings import answers_of, pair_sums
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Residuals", "group_codes", "residual_agreement"]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Answers", "Pairs", "answers_of", "pair_sums"]
 

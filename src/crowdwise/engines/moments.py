@@ -32,7 +32,7 @@ from crowdwise.kernels.cooccurrence import distributions, pair_cells
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Cooccurrence", "Estimate", "class_shares", "others_table"]
 

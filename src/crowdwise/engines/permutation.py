@@ -25,7 +25,7 @@ from crowdwise.annotators.protocol import infer_by_table
 from crowdwise.kernels.numerics import log_floored, segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.engines.moments import Cooccurrence
 
 __all__ = ["align_rows", "best_names", "head_count", "name_classes"]

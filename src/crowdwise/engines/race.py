@@ -18,8 +18,8 @@ from crowdwise.engines.alternate import Fit, LabelPrior, Progress, alternate
 from crowdwise.errors import ConvergenceWarning
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
     from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["race"]
 

@@ -19,7 +19,7 @@ from crowdwise.kernels.posterior import clamp, harden
 from crowdwise.kernels.votes import vote_shares
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AdditiveModel", "AdditivePrior", "alternate_shards", "count", "infer_and_count", "start_from_votes"]
 

@@ -23,7 +23,7 @@ from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["joint_diagonaliser", "spectral_estimate", "third_moment"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Triples", "sample_triples"]
 

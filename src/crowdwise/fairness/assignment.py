@@ -19,15 +19,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import as_annotations
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError
 from crowdwise.fairness.gaps import classes_of, one_hot
 from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.fairness.scores import matrices_given
-from crowdwise.gold import encode_gold
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["FairAssignment", "fair_assignment", "solve_assignment"]
 

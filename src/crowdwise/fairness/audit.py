@@ -10,16 +10,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.annotators.item_groups import ItemGroupConfusion
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
 from crowdwise.fairness.gaps import FEW, MEASURES, RATE_NAMES, check_bootstrap, classes_of, gap_tables, one_hot
 from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.fairness.rates import Decisions
 from crowdwise.fairness.scores import annotator_scores, matrices_given
-from crowdwise.gold import encode_gold
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["CIRCULAR", "UNSEEN", "Audit", "audit"]

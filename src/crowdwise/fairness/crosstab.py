@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import codes_of, encode, series_of, tidy
+from crowdwise.data.encode import codes_of, encode, series_of, tidy
 from crowdwise.errors import InputError
 
 __all__ = ["flagged_by_group"]

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.fairness.rates import Decisions, Rates, rates_of
 
@@ -63,9 +63,9 @@ def disparity(
     >>> disparity([1, 1, 0, 0], ["x", "x", "y", "y"], positive=1)["gap"].to_list()
     [1.0]
     """
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.data.gold import encode_gold
     from crowdwise.fairness.groups import groups_of
-    from crowdwise.gold import encode_gold
 
     check_bootstrap(level, n_resamples)
     seen = series_of(labels)

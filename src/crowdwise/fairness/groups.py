@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import Where, codes_of, encode, find_column, missing_mask, series_of, tidy, to_polars
+from crowdwise.data.encode import Where, codes_of, encode, find_column, missing_mask, series_of, tidy, to_polars
+from crowdwise.data.frozen import ReadOnly
 from crowdwise.errors import InputError
-from crowdwise.frozen import ReadOnly
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Groups", "groups_of", "read_groups"]
 
@@ -63,7 +63,7 @@ def groups_of(votes: Annotations, groups: Any) -> Groups:
 
     Examples
     --------
-    >>> from crowdwise.annotations import Annotations
+    >>> from crowdwise.data.annotations import Annotations
     >>> votes = Annotations.from_arrays(["a", "b", "c"], ["x", "x", "y"], ["no", "yes", "no"])
     >>> groups_of(votes, {"a": "old", "b": "young", "c": "old"})
     Groups(old: 2, young: 1)

@@ -42,7 +42,7 @@ from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.aggregate.views import ResultViews
 from crowdwise.annotators.item_groups import ItemGroupConfusion
 from crowdwise.annotators.protocol import counts_of
-from crowdwise.encode import series_of, translate
+from crowdwise.data.encode import series_of, translate
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.fairness.groups import Groups, groups_of

@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
 from crowdwise.fairness.gaps import classes_of, one_hot
 from crowdwise.fairness.groups import Groups, groups_of
-from crowdwise.gold import encode_gold
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["CONSTRAINTS", "ParityLabels", "parity_labels"]

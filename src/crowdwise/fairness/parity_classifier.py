@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.fairness.gaps import classes_of
 from crowdwise.fairness.groups import groups_of

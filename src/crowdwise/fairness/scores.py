@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.annotators.item_groups import ItemGroupConfusion
 from crowdwise.annotators.protocol import counts_of
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.fairness.groups import Groups
 
 __all__ = ["annotator_scores", "matrices_given"]

@@ -29,8 +29,8 @@ from crowdwise.kernels.posterior import below_ceiling
 from crowdwise.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
     from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AlternatingHead"]
 

@@ -36,7 +36,7 @@ from crowdwise.engines.gradient.parallel import Group
 from crowdwise.heads.targets import soft_cross_entropy
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["DirichletHead", "LatentHead"]
 

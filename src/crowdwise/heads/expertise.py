@@ -30,7 +30,7 @@ from crowdwise.heads.targets import soft_cross_entropy
 from crowdwise.priors.scaling import Scaling
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ExpertiseHead", "HiddenRows", "dropout_on", "has_dropout", "mean_log_prob"]
 

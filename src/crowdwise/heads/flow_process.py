@@ -19,7 +19,7 @@ from crowdwise.heads.process import ProcessHead
 from crowdwise.priors.flow_gp import FlowGP
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["FlowProcessHead"]
 

@@ -26,7 +26,7 @@ from crowdwise.heads.dirichlet import LatentHead
 from crowdwise.priors.inference_network import InferenceNetwork, RandomFeatures
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["InferenceNetworkHead"]
 

@@ -23,7 +23,7 @@ from crowdwise.priors.robust_max import Softmax
 from crowdwise.priors.sparse_gp import SparseGP
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ProcessHead"]
 

@@ -8,7 +8,7 @@ from os import fspath
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import ALIASES
+from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError
 from crowdwise.io.roles import read_roles
 from crowdwise.io.source import AnyPath, Places, Table, open_source

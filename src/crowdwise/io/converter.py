@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from os import fspath
 from typing import Any
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, did_you_mean
 from crowdwise.io.destinations import DESTINATIONS
 from crowdwise.io.reader import read

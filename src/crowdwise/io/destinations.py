@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import series_of
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.io.lines import by_item, write_doccano, write_labelbox, write_sagemaker
 from crowdwise.io.source import AnyPath

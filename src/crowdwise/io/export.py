@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import missing_mask, tidy
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import missing_mask, tidy
 from crowdwise.errors import DataWarning, InputError, did_you_mean
 from crowdwise.io.delimited import integers
 from crowdwise.io.source import Places, Source, Table

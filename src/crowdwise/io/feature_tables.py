@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import ALIASES, tidy, vocabulary_array
+from crowdwise.data.encode import ALIASES, tidy, vocabulary_array
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.delimited import integers
 from crowdwise.io.source import Places, Source, Table

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of, tidy
+from crowdwise.data.encode import series_of, tidy
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.feature_tables import checked_ids, not_finite, read_feature_table
 from crowdwise.io.source import Places, open_source

@@ -10,7 +10,7 @@ from os import fspath
 from pathlib import Path
 from typing import Any
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
 from crowdwise.io.source import AnyPath
 from crowdwise.io.writer import write_json

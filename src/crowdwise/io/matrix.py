@@ -7,7 +7,7 @@ import re
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import ALIASES
+from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError
 from crowdwise.io.delimited import INTEGER, integers
 from crowdwise.io.export import Export

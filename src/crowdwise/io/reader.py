@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import ALIASES, codes_of, missing_mask, series_of, tidy
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import ALIASES, codes_of, missing_mask, series_of, tidy
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.delimited import integers
 from crowdwise.io.export import Export, Request, assemble

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from crowdwise.encode import Where, find_column
+from crowdwise.data.encode import Where, find_column
 from crowdwise.errors import InputError
 from crowdwise.io.delimited import integers
 from crowdwise.io.source import AnyPath, Table, open_source
@@ -23,7 +23,7 @@ def read_roles(path: AnyPath, roles: Mapping[str, str | None], optional: Mapping
     path : path
         A table: CSV, TSV, JSONL, JSON, Parquet or Arrow; text also with .gz after it.
     roles : mapping
-        Role -> the user's name of its column, or None to find it among `crowdwise.encode.ALIASES`.
+        Role -> the user's name of its column, or None to find it among `crowdwise.data.encode.ALIASES`.
     optional : mapping
         The same, of columns that are read only where the user names them.
 

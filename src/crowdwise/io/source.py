@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import Where
+from crowdwise.data.encode import Where
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.content import read_text_bytes, refuse_known_binary, sniff_kind
 from crowdwise.io.delimited import parse_delimited, read_header, sniff_separator

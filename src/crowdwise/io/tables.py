@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import find_column, missing_mask
+from crowdwise.data.encode import find_column, missing_mask
 from crowdwise.errors import InputError
 from crowdwise.io.delimited import integers
 from crowdwise.io.export import Export, Request, column, single

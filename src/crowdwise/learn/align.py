@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import as_annotations
 from crowdwise.aggregate.problem import positions
-from crowdwise.annotations import Annotations
-from crowdwise.encode import series_of, tidy, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError
 
 __all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]

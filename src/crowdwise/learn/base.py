@@ -20,8 +20,8 @@ from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import check_settings
 from crowdwise.aggregate.views import ResultViews
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import foretelling
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.kernels.numerics import best_class
 from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.heads.dirichlet import DirichletHead
 from crowdwise.learn.neural import NeuralClassifier, Start

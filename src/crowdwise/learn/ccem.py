@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.heads.confusion import ConfusionHead
 from crowdwise.learn.neural import NeuralClassifier, Start
 

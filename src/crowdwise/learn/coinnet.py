@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.errors import DataWarning
 from crowdwise.heads.outliers import OutlierHead

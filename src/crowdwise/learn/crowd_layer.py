@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.heads.crowd_layer import CrowdLayerHead
 from crowdwise.learn.neural import NeuralClassifier, Start
 

@@ -35,9 +35,9 @@ from torch import nn
 
 from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.expertise import Expertise, Factors, infer_labels
-from crowdwise.encode import series_of, tidy, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.heads.expertise import ExpertiseHead, HiddenRows, has_dropout

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.belief_propagation import BeliefPropagation
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.messages import BeliefMessages
+from crowdwise.data.annotations import Annotations
 from crowdwise.learn.variational import VariationalClassifier
 from crowdwise.priors.abilities import INTEGRALS
 

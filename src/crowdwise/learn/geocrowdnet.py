@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
 from crowdwise.heads.confusion import ConfusionHead
 from crowdwise.heads.penalties import ConfusionVolume, PredictionVolume

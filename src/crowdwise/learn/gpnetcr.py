@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
-from crowdwise.encode import series_of, tidy, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import InputError, SettingError

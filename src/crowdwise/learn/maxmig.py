@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.heads.mutual_information import MutualInformationHead
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.start import start_confusion

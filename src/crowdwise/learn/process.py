@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import SettingError

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import _generator
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import Confusion, row_smoothing
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.logistic_model import LogisticModel
@@ -55,7 +55,7 @@ class Raykar(CrowdClassifier):
 
     Examples
     --------
-    >>> from crowdwise.datasets import crowd_digits
+    >>> from crowdwise.data.datasets import crowd_digits
     >>> X, votes, truth = crowd_digits()
     >>> model = Raykar().fit(X[:300], votes[:300])
     >>> bool(model.score(X[300:], truth[300:]) > 0.8)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.protocol import counts_of, weight_of
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_you_mean
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows

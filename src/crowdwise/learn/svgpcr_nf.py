@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import nn
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError

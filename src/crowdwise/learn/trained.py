@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import Confusion
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.head import Head
 from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS

@@ -22,8 +22,8 @@ from sklearn.utils.validation import has_fit_parameter
 from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.aggregate.settings import check_settings, setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import Confusion
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError, did_you_mean
 from crowdwise.kernels.posterior import harden
 from crowdwise.learn.base import CrowdClassifier, Learned, Model
@@ -53,7 +53,7 @@ class TwoStage(CrowdClassifier):
 
     Examples
     --------
-    >>> from crowdwise.datasets import crowd_digits
+    >>> from crowdwise.data.datasets import crowd_digits
     >>> X, votes, truth = crowd_digits()
     >>> model = TwoStage(aggregator="one-coin").fit(X[:300], votes[:300])
     >>> bool(model.score(X[300:], truth[300:]) > 0.8)

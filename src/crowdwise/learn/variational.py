@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import CostWarning, SettingError
 from crowdwise.heads.alternating import AlternatingHead

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.confusion import DirichletConfusion
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
 from crowdwise.errors import InputError
 from crowdwise.learn.base import CrowdClassifier, Learned, Model

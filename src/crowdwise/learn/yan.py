@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotations import Annotations
 from crowdwise.annotators.reliability import ItemReliability
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.features import checked_features
@@ -133,7 +133,7 @@ class Yan(CrowdClassifier):
             One never seen is like the crowd.
         """
         from crowdwise.aggregate.problem import positions
-        from crowdwise.encode import series_of, tidy, vocabulary_array
+        from crowdwise.data.encode import series_of, tidy, vocabulary_array
 
         result = self._fitted()
         rows = self._projected(checked_features(self, X, fitting=False, images=False))

@@ -1,1 +1,1 @@
-"""Several labels per item, and votes that say less than a class; the data are `crowdwise.label_sets.LabelSets`."""
+"""Several labels per item, and votes that say less than a class; the data are `crowdwise.data.label_sets.LabelSets`."""

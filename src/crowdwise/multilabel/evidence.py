@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from crowdwise.data.label_sets import LabelSets
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.label_sets import LabelSets
 
 __all__ = ["Evidence"]
 

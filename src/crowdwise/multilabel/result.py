@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of
-from crowdwise.frozen import ReadOnly
-from crowdwise.label_sets import NONE
+from crowdwise.data.encode import series_of
+from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.label_sets import NONE
 
 if TYPE_CHECKING:
-    from crowdwise.label_sets import LabelSets
+    from crowdwise.data.label_sets import LabelSets
 
 __all__ = ["InferredSets"]
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import as_annotations
 from crowdwise.aggregate.problem import positions
-from crowdwise.annotations import Annotations
-from crowdwise.encode import Where, find_column, series_of, tidy, to_polars, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import Where, find_column, series_of, tidy, to_polars, vocabulary_array
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
-from crowdwise.gold import encode_gold
 
 if TYPE_CHECKING:
     from crowdwise.online.state import State

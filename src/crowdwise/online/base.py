@@ -20,9 +20,9 @@ from crowdwise.aggregate.base import Aggregator, as_annotations, warn_if_switche
 from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.history import encode_history
 from crowdwise.aggregate.settings import check_settings, setting
-from crowdwise.annotations import Annotations
-from crowdwise.coding import union
-from crowdwise.encode import series_of, tidy, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.coding import union
+from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.online.arriving import arriving_votes, known_classes, without_votes

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotations import Annotations
-from crowdwise.coding import union
-from crowdwise.encode import translate
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.coding import union
+from crowdwise.data.encode import translate
 from crowdwise.online.loops import append, recount
 from crowdwise.online.records import Arrays, Memory
 from crowdwise.online.vocabulary import Vocabulary

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.data.markup import clean
 from crowdwise.errors import InputError, MissingExtraError
-from crowdwise.io.markup import clean
 
 __all__ = ["GOOD", "INK", "RULE", "WEAK", "WRONG", "axes_of", "grid_of", "label_of"]
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import to_polars
+from crowdwise.data.encode import to_polars
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
-from crowdwise.gold import encode_gold
 from crowdwise.learn.registry import make
 from crowdwise.metrics import accuracy
 from crowdwise.plot.axes import axes_of, label_of
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["accuracy_by_votes", "learning_curve"]
 

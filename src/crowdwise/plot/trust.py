@@ -8,8 +8,8 @@ import numpy as np
 
 from crowdwise.calibration import curves
 from crowdwise.calibration.plot import draw_reliability
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
-from crowdwise.gold import encode_gold
 from crowdwise.plot.axes import GOOD, INK, axes_of
 
 if TYPE_CHECKING:

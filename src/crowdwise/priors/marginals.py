@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.encode import codes_of, series_of, tidy
+from crowdwise.data.encode import codes_of, series_of, tidy
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["DirichletMarginals", "Marginals", "given_class_prior"]
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.aggregate.settings import setting
+from crowdwise.data.pairs import Comparisons
 from crowdwise.errors import SettingError
-from crowdwise.pair_votes import Comparisons
+from crowdwise.kernels.ties import TIES
 from crowdwise.ranking.base import ScoreRanker, centred
 from crowdwise.ranking.games import Games
 from crowdwise.ranking.result import Ranking
 from crowdwise.ranking.solvers import Problem, by_mm, by_newton
-from crowdwise.ranking.ties import TIES
 
 __all__ = ["BradleyTerry"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from crowdwise.pair_votes import Comparisons
+from crowdwise.data.pairs import Comparisons
 from crowdwise.ranking.annotators import Ballots, Expectation, People
 from crowdwise.ranking.games import Floats, Games, sums
 from crowdwise.ranking.solvers import Problem, by_newton

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.pairs import Comparisons
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.pair_votes import Comparisons
 
 __all__ = ["Floats", "Games", "as_comparisons", "check_connected", "sums"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.data.markup import clean
 from crowdwise.errors import InputError, MissingExtraError
 from crowdwise.io.atomic import replacing
-from crowdwise.io.markup import clean
 from crowdwise.ranking.result import Ranking
 
 __all__ = ["SUFFIXES", "save_plot"]

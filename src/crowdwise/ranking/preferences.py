@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
 from crowdwise.ranking.games import Floats, Games, sums
 from crowdwise.ranking.result import Ranking

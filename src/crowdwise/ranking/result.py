@@ -11,13 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from crowdwise.encode import codes_of, series_of, tidy
+from crowdwise.data.encode import codes_of, series_of, tidy
+from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.pairs import Comparisons
 from crowdwise.errors import InputError
-from crowdwise.frozen import ReadOnly
-from crowdwise.pair_votes import Comparisons
+from crowdwise.kernels.ties import outcome_probabilities
 from crowdwise.ranking.games import Floats
 from crowdwise.ranking.laplacian import ranks_within
-from crowdwise.ranking.ties import outcome_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

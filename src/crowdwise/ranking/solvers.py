@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit
 
+from crowdwise.kernels.ties import Terms, start_of, terms
 from crowdwise.ranking.games import Floats, Games
 from crowdwise.ranking.laplacian import Laplacian
-from crowdwise.ranking.ties import Terms, start_of, terms
 
 __all__ = ["Problem", "Solution", "by_mm", "by_newton"]
 
@@ -26,7 +26,7 @@ class Problem:
     games : Games
         Counts of pairs.
     ties : str
-        How ties are modelled, see `crowdwise.ranking.ties`.
+        How ties are modelled, see `crowdwise.kernels.ties`.
     prior : float
         Weight of a virtual tie of every item with an item of score 0; with `gaussian`, the precision of a normal prior.
     gaussian : bool

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
+from crowdwise.data.ratings import Values
 from crowdwise.regression.base import NumberMethod
 from crowdwise.regression.problem import Problem
 from crowdwise.regression.result import Estimates
-from crowdwise.values import Values
 
 __all__ = ["MeanValue", "MedianValue", "WeightedMeanValue"]
 

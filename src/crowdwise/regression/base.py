@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.configured import Configured
 from crowdwise.aggregate.settings import check_settings
+from crowdwise.data.ratings import Values
 from crowdwise.errors import ConvergenceWarning, InputError
-from crowdwise.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

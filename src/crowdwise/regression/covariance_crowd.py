@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
+from crowdwise.data.ratings import Values
 from crowdwise.regression.base import NumberMethod
 from crowdwise.regression.finish import warn_of_single_answers
 from crowdwise.regression.pair_moments import Moments, Parts, decompose, dependence, moments
 from crowdwise.regression.problem import Problem
 from crowdwise.regression.result import Estimates
-from crowdwise.values import Values
 
 __all__ = ["CovarianceCrowd"]
 

@@ -21,7 +21,7 @@ from crowdwise.regression.problem import Problem
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.values import Values
+    from crowdwise.data.ratings import Values
 
 __all__ = ["CrowdLayerRegression"]
 

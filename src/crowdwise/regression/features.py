@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.encode import codes_of, series_of, tidy, vocabulary_array
+from crowdwise.data.encode import codes_of, series_of, tidy, vocabulary_array
+from crowdwise.data.ratings import Values
 from crowdwise.errors import InputError
-from crowdwise.values import Values
 
 __all__ = ["aligned", "checked_features"]
 

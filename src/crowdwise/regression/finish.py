@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.ratings import Values
 from crowdwise.errors import DataWarning
 from crowdwise.regression.gaussian import Items
 from crowdwise.regression.intervals import uncertainty
 from crowdwise.regression.problem import Problem
 from crowdwise.regression.result import Estimates
-from crowdwise.values import Values
 
 __all__ = ["crowd_estimates", "doubt_of", "point_estimates", "warn_of_single_answers"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
+from crowdwise.data.ratings import Values
 from crowdwise.regression.base import NumberMethod, iterate
 from crowdwise.regression.finish import point_estimates, warn_of_single_answers
 from crowdwise.regression.gaussian import (
@@ -22,7 +23,6 @@ from crowdwise.regression.gaussian import (
 )
 from crowdwise.regression.problem import Problem
 from crowdwise.regression.result import Estimates
-from crowdwise.values import Values
 
 __all__ = ["GaussianCrowd"]
 

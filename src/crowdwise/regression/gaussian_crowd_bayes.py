@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
+from crowdwise.data.ratings import Values
 from crowdwise.regression.base import NumberMethod, iterate
 from crowdwise.regression.finish import crowd_estimates, doubt_of, warn_of_single_answers
 from crowdwise.regression.problem import Problem
 from crowdwise.regression.result import Estimates
 from crowdwise.regression.variational import Crowd, bound, start, step
-from crowdwise.values import Values
 
 __all__ = ["GaussianCrowdBayes"]
 

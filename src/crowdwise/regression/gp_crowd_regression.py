@@ -19,7 +19,7 @@ from crowdwise.regression.sparse_process import Kernel, Process, inducing_rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.values import Values
+    from crowdwise.data.ratings import Values
 
 __all__ = ["GPCrowdRegression"]
 

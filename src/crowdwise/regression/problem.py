@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.values import Values
+from crowdwise.data.ratings import Values
 
 __all__ = ["Problem"]
 

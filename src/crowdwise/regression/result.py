@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
+from crowdwise.data.frozen import ReadOnly
 from crowdwise.errors import SettingError
-from crowdwise.frozen import ReadOnly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from crowdwise.values import Values
+    from crowdwise.data.ratings import Values
 
 __all__ = ["Estimates"]
 

@@ -11,7 +11,7 @@ from crowdwise.report.markup import caption, fill, percent, plain, rect, short, 
 from crowdwise.robust.standing import STANDINGS, Crowd
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["MOST_CLASSES", "confidence_picture", "confusion_picture", "scatter_picture", "shares_picture"]
 

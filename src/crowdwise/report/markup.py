@@ -1,11 +1,11 @@
-"""The few elements that pages and pictures are made of; text is made safe by `crowdwise.io.markup`."""
+"""The few elements that pages and pictures are made of; text is made safe by `crowdwise.data.markup`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from crowdwise.io.markup import clean, counted, percent, plain, table, text, whole
+from crowdwise.data.markup import clean, counted, percent, plain, table, text, whole
 
 __all__ = [
     "PAINT",

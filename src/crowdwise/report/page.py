@@ -9,7 +9,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.agreement import summary
+from crowdwise.data.agreement import summary
 from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import annotators_figures, annotators_table, document, item_figures, lead, settings_table, tiles
 from crowdwise.report.doubt import doubt_of, least_certain_table
@@ -34,7 +34,7 @@ def write_page(result: Result, path: str | PathLike[str], *, truth: Any = None, 
         The file to create or replace.
     truth : [N], optional
         Class codes of the items, -1 where unknown, as in `crowdwise.metrics`; adds a comparison
-        with majority vote. `crowdwise.gold.encode_gold` makes them from labels.
+        with majority vote. `crowdwise.data.gold.encode_gold` makes them from labels.
     title : str, optional
         Heading of the page.
     """

@@ -16,7 +16,7 @@ from crowdwise.robust.standing import STANDINGS, Crowd
 from crowdwise.robust.table import annotator_table
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
     from crowdwise.robust.report import Report
 

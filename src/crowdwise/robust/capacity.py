@@ -28,7 +28,7 @@ from crowdwise.robust.draws import score_of_draws
 from crowdwise.robust.report import Report
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["channel_capacity", "score"]

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 from crowdwise.engines.dependence import residual_agreement
 from crowdwise.robust.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["score"]

@@ -45,7 +45,7 @@ from crowdwise.kernels.numerics import segment_sum
 from crowdwise.robust.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["score"]

@@ -27,7 +27,7 @@ from crowdwise.robust.report import Report, benjamini_hochberg, check_level, rep
 from crowdwise.robust.times import time_of_votes
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["score"]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdwise.data.gold import encode_gold
 from crowdwise.engines.dependence import group_codes, residual_agreement
-from crowdwise.gold import encode_gold
 from crowdwise.metrics import accuracy, ece
 from crowdwise.robust.report import Report, check_level, report, votes_of
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["groups", "overconfidence", "score"]

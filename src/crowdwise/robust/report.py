@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of
+from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["Report", "benjamini_hochberg", "check_level", "report", "votes_of"]

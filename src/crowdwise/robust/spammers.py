@@ -15,7 +15,7 @@ from crowdwise.robust import covariance, raykar_yu
 from crowdwise.robust.report import Report, report, votes_of
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.result import Result
 
 __all__ = ["score"]

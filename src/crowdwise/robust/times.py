@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import Where, as_text, find_column, series_of, tidy, to_polars
+from crowdwise.data.encode import Where, as_text, find_column, series_of, tidy, to_polars
 from crowdwise.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["as_numbers", "time_of_votes"]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import codes_of, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import codes_of, vocabulary_array
 from crowdwise.scale.store import Store
 
 __all__ = ["collected"]

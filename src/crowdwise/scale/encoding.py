@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import missing_mask, series_of, tidy
+from crowdwise.data.encode import missing_mask, series_of, tidy
+from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.gold import gold_columns
 from crowdwise.io.export import Request
 from crowdwise.io.reader import read_gold
 from crowdwise.io.source import AnyPath

@@ -22,7 +22,7 @@ from crowdwise.aggregate.base import as_annotations, warn_if_switched
 from crowdwise.aggregate.history import encode_history
 from crowdwise.aggregate.problem import SHARDED_STARTS
 from crowdwise.aggregate.registry import METHODS
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shards
 from crowdwise.errors import SettingError
 from crowdwise.result import Result

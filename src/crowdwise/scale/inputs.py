@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from crowdwise.encode import find_column, vocabulary_series
+from crowdwise.data.encode import find_column, vocabulary_series
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.content import KINDS, refuse_known_binary, sniff_kind
 from crowdwise.io.delimited import integers

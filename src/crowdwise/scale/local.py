@@ -43,7 +43,7 @@ class Local(Engine):
     Examples
     --------
     >>> from crowdwise import DawidSkene
-    >>> from crowdwise.simulate import simulate
+    >>> from crowdwise.data.simulate import simulate
     >>> votes = simulate(n_items=200, n_annotators=5, n_classes=3).votes
     >>> with Local(shards=4, threads=2) as engine:
     ...     model = DawidSkene().fit(votes, engine=engine)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import codes_of, missing_mask, series_of
+from crowdwise.data.encode import codes_of, missing_mask, series_of
 from crowdwise.errors import InputError
 from crowdwise.io.delimited import integers
 from crowdwise.io.export import Export, assemble

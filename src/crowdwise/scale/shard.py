@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
-from crowdwise.coding import sorted_votes
-from crowdwise.encode import codes_of, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.coding import sorted_votes
+from crowdwise.data.encode import codes_of, vocabulary_array
+from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
-from crowdwise.gold import encode_gold
 from crowdwise.scale.spilling import partition_folder
 from crowdwise.scale.store import shard_folder
 

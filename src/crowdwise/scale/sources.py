@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shard
 from crowdwise.errors import InputError
 from crowdwise.scale.store import full_disk_named

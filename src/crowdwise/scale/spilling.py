@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from crowdwise.coding import checked_weights, label_codes
-from crowdwise.encode import codes_of, missing_mask, tidy
+from crowdwise.data.coding import checked_weights, label_codes
+from crowdwise.data.encode import codes_of, missing_mask, tidy
 from crowdwise.errors import InputError
 from crowdwise.io.delimited import integers
 from crowdwise.io.source import Places, Table

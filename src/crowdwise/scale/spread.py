@@ -12,7 +12,7 @@ from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.scale.store import Store
 
 __all__ = ["SpreadVotes", "answers"]

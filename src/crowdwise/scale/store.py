@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.encode import vocabulary_array
+from crowdwise.data.encode import vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
 from crowdwise.scale.lock import LOCK

@@ -28,7 +28,7 @@ from crowdwise.scale.training_outcome import Listener, raise_problem, take_over
 from crowdwise.scale.training_worker import start_group
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.engines.alternate import Progress
     from crowdwise.learn.base import CrowdClassifier
 

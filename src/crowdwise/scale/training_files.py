@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import series_of, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:

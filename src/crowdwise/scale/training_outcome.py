@@ -18,7 +18,7 @@ from crowdwise import errors
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
     from crowdwise.engines.alternate import Progress
     from crowdwise.learn.base import CrowdClassifier
 

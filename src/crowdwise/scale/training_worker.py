@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.scale.training_files import read_task
 from crowdwise.scale.training_outcome import MODEL, reporter, write_problem, write_warnings
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.configured import FitAccount
 from crowdwise.aggregate.settings import check_settings, setting
+from crowdwise.data.token_votes import TokenVotes
 from crowdwise.kernels.chains import Steps, best_path
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.sequences.confidence import span_probability
@@ -18,7 +19,6 @@ from crowdwise.sequences.engine import ChainFit
 from crowdwise.sequences.result import SequenceResult
 from crowdwise.sequences.scheme import Tags
 from crowdwise.sequences.scoring import first_tokens
-from crowdwise.token_votes import TokenVotes
 
 if TYPE_CHECKING:
     from typing_extensions import Self

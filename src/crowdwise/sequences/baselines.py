@@ -22,9 +22,9 @@ from crowdwise.sequences.transitions import Transitions
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import Aggregator
+    from crowdwise.data.token_votes import TokenVotes
     from crowdwise.kernels.chains import Steps
     from crowdwise.sequences.scheme import Tags
-    from crowdwise.token_votes import TokenVotes
 
 __all__ = ["TokenDawidSkene", "TokenMajority"]
 

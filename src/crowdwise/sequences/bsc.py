@@ -32,10 +32,10 @@ from crowdwise.sequences.scoring import first_tokens
 from crowdwise.sequences.transitions import DirichletTransitions
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.data.token_votes import TokenVotes
     from crowdwise.kernels.chains import Steps
     from crowdwise.sequences.scheme import Tags
-    from crowdwise.token_votes import TokenVotes
 
 __all__ = ["BSC", "by_previous_tag", "previous_tags"]
 
@@ -48,7 +48,7 @@ class BSC(SequenceMethod):
 
     Examples
     --------
-    >>> from crowdwise.token_votes import TokenVotes
+    >>> from crowdwise.data.token_votes import TokenVotes
     >>> tags = TokenVotes.from_arrays([1] * 6, [1, 2] * 3, ["x", "x", "y", "y", "z", "z"],
     ...     ["B-PER", "I-PER", "B-PER", "I-PER", "B-PER", "O"])
     >>> BSC().fit(tags).labels_.tolist()

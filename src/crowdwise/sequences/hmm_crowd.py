@@ -33,9 +33,9 @@ from crowdwise.sequences.transitions import Transitions
 
 if TYPE_CHECKING:
     from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.data.token_votes import TokenVotes
     from crowdwise.kernels.chains import Steps
     from crowdwise.sequences.scheme import Tags
-    from crowdwise.token_votes import TokenVotes
 
 __all__ = ["HMMCrowd"]
 
@@ -46,7 +46,7 @@ class HMMCrowd(SequenceMethod):
 
     Examples
     --------
-    >>> from crowdwise.token_votes import TokenVotes
+    >>> from crowdwise.data.token_votes import TokenVotes
     >>> tags = TokenVotes.from_arrays([1] * 6, [1, 2] * 3, ["x", "x", "y", "y", "z", "z"],
     ...     ["B-PER", "I-PER", "B-PER", "I-PER", "B-PER", "O"])
     >>> HMMCrowd().fit(tags).labels_.tolist()

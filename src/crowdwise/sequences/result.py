@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of
-from crowdwise.frozen import ReadOnly
+from crowdwise.data.encode import series_of
+from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.token_votes import TokenVotes
 from crowdwise.sequences.scheme import Spans, Tags
 from crowdwise.sequences.scoring import spans_of_annotators, strict_scores
-from crowdwise.token_votes import TokenVotes
 
 __all__ = ["SequenceResult"]
 

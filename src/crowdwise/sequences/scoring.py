@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from crowdwise.data.token_votes import TokenVotes
     from crowdwise.sequences.scheme import Spans, Tags
-    from crowdwise.token_votes import TokenVotes
 
 __all__ = ["first_tokens", "span_scores", "spans_of_annotators", "strict_scores"]
 

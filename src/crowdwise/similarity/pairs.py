@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.pair_votes import Similarities
+    from crowdwise.data.pairs import Similarities
 
 __all__ = ["Pairs", "Rates"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import series_of
-from crowdwise.frozen import ReadOnly
-from crowdwise.pair_votes import Similarities
+from crowdwise.data.encode import series_of
+from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.pairs import Similarities
 
 __all__ = ["ClusterResult"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import Batch, VoteList
 from crowdwise.errors import CrowdwiseWarning
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.engines.gradient.helpers import CPU, batch_of, random_logits, some_votes
 from tests.strategies import small_votes
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.batch import Batch, VoteList
 
 

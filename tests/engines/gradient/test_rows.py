@@ -193,7 +193,7 @@ import os, resource, sys
 import numpy as np, torch
 torch.set_num_threads(1)
 import crowdwise.learn.ccem
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 rows, width = 1000, 1_000_000 // 4
 shape = (rows, 3, 250, 333) if sys.argv[2] == "images" else (rows, width)

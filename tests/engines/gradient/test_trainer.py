@@ -15,7 +15,7 @@ import torch
 from tests.engines.gradient.helpers import blobs, even, quiet, small_crowd, votes_on
 from torch import nn
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError, InputError, SettingError
 from crowdwise.learn.aggnet import AggNet
 from crowdwise.learn.ccem import CCEM

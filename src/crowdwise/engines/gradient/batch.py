@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Batch", "VoteList", "n_batches"]
 

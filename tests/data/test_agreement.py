@@ -7,12 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given
-
-from crowdwise.agreement import fleiss_kappa, krippendorff_alpha, pairwise_agreement, summary
-from crowdwise.annotations import Annotations
-from crowdwise.errors import InputError, SettingError
-from crowdwise.simulate import simulate
 from tests.strategies import small_votes
+
+from crowdwise.data.agreement import fleiss_kappa, krippendorff_alpha, pairwise_agreement, summary
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
+from crowdwise.errors import InputError, SettingError
 
 NAN = float("nan")
 

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
+from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import InputError
-from crowdwise.token_votes import TokenVotes
 
 CONLL = "token\tann\tbob\nAda\tB-PER\tB-PER\nLovelace\tI-PER\tO\n\nHi\tO\t?\nBonn\tB-LOC\t\n"
 HEADER = "sequence,position,annotator,label"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.coding import (
+from crowdwise.data.coding import (
     as_integers,
     checked_weights,
     id_codes,
@@ -25,7 +25,7 @@ from crowdwise.coding import (
     union,
     warn_of_missing_words,
 )
-from crowdwise.encode import (
+from crowdwise.data.encode import (
     Where,
     codes_of,
     find_column,
@@ -37,8 +37,8 @@ from crowdwise.encode import (
     vocabulary_array,
     vocabulary_series,
 )
+from crowdwise.data.frozen import Answers
 from crowdwise.errors import InputError, did_you_mean
-from crowdwise.frozen import Answers
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -125,7 +125,7 @@ class Annotations(Answers):
         return f"Annotations({sizes}{f'; {self.n_missing} missing labels dropped' if self.n_missing else ''})"
 
     def _repr_html_(self) -> str:
-        from crowdwise.io.notebook import votes_html
+        from crowdwise.data.notebook import votes_html
 
         return votes_html(self)
 
@@ -389,7 +389,7 @@ class Annotations(Answers):
 
     def with_gold(self, gold: Any) -> Annotations:
         """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""
-        from crowdwise.gold import encode_gold
+        from crowdwise.data.gold import encode_gold
 
         return replace(self, gold=encode_gold(self, gold))
 
@@ -422,7 +422,7 @@ class Annotations(Answers):
 
     def summary(self) -> dict[str, Any]:
         """Return counts and agreement: pairwise, Fleiss' kappa and Krippendorff's alpha."""
-        from crowdwise.agreement import summary
+        from crowdwise.data.agreement import summary
 
         return summary(self)
 

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crowdwise.data.ratings import Values, read_known
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.values import Values, read_known
 
 
 def test_rows_are_sorted_by_item_and_names_are_kept() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from crowdwise.data.pairs import Comparisons
 from crowdwise.errors import SettingError
-from crowdwise.pair_votes import Comparisons
-from crowdwise.ranking.games import Floats
-from crowdwise.ranking.ties import outcome_probabilities
+from crowdwise.kernels.ties import outcome_probabilities
 
 __all__ = ["Simulated", "simulate_comparisons"]
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

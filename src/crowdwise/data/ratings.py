@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.coding import checked_weights, id_codes
-from crowdwise.encode import Where, as_text, codes_of, find_column, series_of, tidy, to_polars
+from crowdwise.data.coding import checked_weights, id_codes
+from crowdwise.data.encode import Where, as_text, codes_of, find_column, series_of, tidy, to_polars
+from crowdwise.data.frozen import Answers
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.frozen import Answers
 
 if TYPE_CHECKING:
     from os import PathLike

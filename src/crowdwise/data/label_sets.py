@@ -16,10 +16,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.coding import id_codes
-from crowdwise.encode import Where, as_text, encode, find_column, missing_mask, series_of, tidy, to_polars, vocabulary_series
+from crowdwise.data.coding import id_codes
+from crowdwise.data.encode import (
+    Where,
+    as_text,
+    encode,
+    find_column,
+    missing_mask,
+    series_of,
+    tidy,
+    to_polars,
+    vocabulary_series,
+)
+from crowdwise.data.frozen import Answers
 from crowdwise.errors import InputError, SettingError
-from crowdwise.frozen import Answers
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -262,7 +272,7 @@ class LabelSets(Answers):
 
     def binary(self, label: int) -> Any:
         """What is said of one label, as `Annotations` of the classes 0 and 1 with all items and annotators."""
-        from crowdwise.annotations import Annotations
+        from crowdwise.data.annotations import Annotations
 
         value = np.where(self.complete, 0, -1)
         here = self.label == label

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.annotations import Annotations
-from crowdwise.encode import vocabulary_array, vocabulary_series
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import vocabulary_array, vocabulary_series
+from crowdwise.data.simulate.design import ACTIVITIES, draw_design
+from crowdwise.data.simulate.families import draw_annotators
 from crowdwise.errors import SettingError
-from crowdwise.simulate.design import ACTIVITIES, draw_design
-from crowdwise.simulate.families import draw_annotators
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -35,7 +35,7 @@ from crowdwise.errors import InputError, SettingError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["fleiss_kappa", "krippendorff_alpha", "pairwise_agreement", "summary"]
 
@@ -50,7 +50,7 @@ def pairwise_agreement(votes: Annotations) -> float:
 
     Examples
     --------
-    >>> from crowdwise.annotations import Annotations
+    >>> from crowdwise.data.annotations import Annotations
     >>> votes = Annotations.from_matrix([["cat", "cat", "dog"], ["dog", "dog", None]])
     >>> pairwise_agreement(votes)
     0.5
@@ -71,7 +71,7 @@ def fleiss_kappa(votes: Annotations) -> float:
 
     Examples
     --------
-    >>> from crowdwise.annotations import Annotations
+    >>> from crowdwise.data.annotations import Annotations
     >>> fleiss_kappa(Annotations.from_matrix([["cat", "cat"], ["dog", "dog"]]))
     1.0
     >>> fleiss_kappa(Annotations.from_matrix([["cat", "dog"], ["dog", "cat"]]))
@@ -105,7 +105,7 @@ def krippendorff_alpha(votes: Annotations, level: Level = "nominal") -> float:
 
     Examples
     --------
-    >>> from crowdwise.annotations import Annotations
+    >>> from crowdwise.data.annotations import Annotations
     >>> votes = Annotations.from_matrix([[1, 1], [2, 2], [3, 2], [1, 1]])
     >>> round(krippendorff_alpha(votes), 3), round(krippendorff_alpha(votes, level="ordinal"), 3)
     (0.632, 0.9)
@@ -140,7 +140,7 @@ def summary(votes: Annotations) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from crowdwise.annotations import Annotations
+    >>> from crowdwise.data.annotations import Annotations
     >>> result = summary(Annotations.from_matrix([["cat", "cat", "dog"], ["dog", "dog", None]]))
     >>> result["votes_per_item"], result["class_shares"], result["pairwise_agreement"]
     ({'min': 2, 'mean': 2.5, 'max': 3}, {'cat': 0.4, 'dog': 0.6}, 0.5)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.ratings import Values
 from crowdwise.errors import SettingError
-from crowdwise.values import Values
 
 __all__ = ["SimulatedValues", "simulate_values"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import FAMILIES, Simulation, simulate
 from crowdwise.errors import InputError, did_you_mean
-from crowdwise.simulate import FAMILIES, Simulation, simulate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -61,7 +61,7 @@ def crowd_digits(
     Parameters
     ----------
     annotators, n_annotators, votes_per_item, random_state
-        As in `crowdwise.simulate.simulate`. By default the five annotators of the MNIST experiment
+        As in `crowdwise.data.simulate.simulate`. By default the five annotators of the MNIST experiment
         of the SVGPCR paper: right with probability 0.95, 0.9 and 0.8, a uniform spammer, and
         one who answers the next digit with probability 0.9, errors being spread at random.
 

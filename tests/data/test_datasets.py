@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from crowdwise.annotations import Annotations
-from crowdwise.datasets import DATASETS, crowd_digits, dawid_skene_1979, demo, load
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.datasets import DATASETS, crowd_digits, dawid_skene_1979, demo, load
 from crowdwise.errors import InputError
 
 

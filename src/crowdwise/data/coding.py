@@ -1,6 +1,6 @@
 """Parts of building `Annotations`: columns to checked codes, matrices to columns, votes to sorted order.
 
-Errors name the row and the fix; see `crowdwise.encode` for the vocabularies underneath.
+Errors name the row and the fix; see `crowdwise.data.encode` for the vocabularies underneath.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.encode import (
+from crowdwise.data.encode import (
     Where,
     as_text,
     codes_of,

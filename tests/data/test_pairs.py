@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crowdwise.data.pairs import Comparisons, PairVotes, Similarities
 from crowdwise.errors import InputError
-from crowdwise.pair_votes import Comparisons, PairVotes, Similarities
 
 KINDS = (Comparisons, Similarities)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdwise.pair_votes import Similarities
+from crowdwise.data.pairs import Similarities
 
 __all__ = ["simulate_pairs"]
 

@@ -11,8 +11,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from crowdwise.data.label_sets import LabelSets
 from crowdwise.errors import InputError, SettingError
-from crowdwise.label_sets import LabelSets
 
 
 def texts(answers: LabelSets) -> list[tuple[Any, ...]]:

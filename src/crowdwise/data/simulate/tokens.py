@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.token_votes import TokenVotes
+from crowdwise.data.token_votes import TokenVotes
 
 __all__ = ["simulate_tags"]
 

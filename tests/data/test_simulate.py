@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crowdwise.data.simulate import FAMILIES, simulate
+from crowdwise.data.simulate.design import _distinct, _regular
 from crowdwise.errors import SettingError
-from crowdwise.simulate import FAMILIES, simulate
-from crowdwise.simulate.design import _distinct, _regular
 
 
 def observed_confusion(simulation, annotator: int) -> np.ndarray:

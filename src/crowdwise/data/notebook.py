@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.io.markup import counted, percent, plain, text, whole
+from crowdwise.data.markup import counted, percent, plain, text, whole
 
 __all__ = ["result_html", "votes_html"]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.encode import Where, codes_of, find_column, missing_mask, series_of, tidy, to_polars
+from crowdwise.data.encode import Where, codes_of, find_column, missing_mask, series_of, tidy, to_polars
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from crowdwise.annotations import Annotations
+    from crowdwise.data.annotations import Annotations
 
 __all__ = ["encode_gold", "gold_columns"]
 
@@ -45,7 +45,7 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
 
     Examples
     --------
-    >>> from crowdwise.annotations import Annotations
+    >>> from crowdwise.data.annotations import Annotations
     >>> votes = Annotations.from_arrays(["a", "b", "c"], ["x", "x", "y"], ["cat", "dog", "cat"])
     >>> encode_gold(votes, {"b": "dog", "c": "cat"}).tolist()
     [-1, 1, 0]

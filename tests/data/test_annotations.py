@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from crowdwise.annotations import Annotations
-from crowdwise.encode import Where
-from crowdwise.errors import DataWarning, InputError
 from tests.strategies import edges, small_votes
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import Where
+from crowdwise.errors import DataWarning, InputError
 
 COLUMNS = {"item": ["q", "p", "q", "r"], "annotator": ["b", "a", "a", "b"], "label": ["yes", "no", "no", "yes"]}
 EXPECTED = [("p", "a", "no"), ("q", "a", "no"), ("q", "b", "yes"), ("r", "b", "yes")]
@@ -532,7 +532,8 @@ def test_deduplicate_is_the_set_of_votes(votes):
 
 def test_importing_annotations_is_light():
     heavy = "{'sklearn', 'numba', 'torch', 'scipy', 'pandas'}"
-    modules = "crowdwise, crowdwise.annotations, crowdwise.agreement, crowdwise.metrics, crowdwise.simulate, crowdwise.datasets"
+    modules = "crowdwise, crowdwise.data.annotations, crowdwise.data.agreement, crowdwise.metrics"
+    modules += ", crowdwise.data.simulate, crowdwise.data.datasets"
     code = f"import sys, {modules}; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 

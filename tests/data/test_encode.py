@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdwise.encode import (
+from crowdwise.data.encode import (
     Where,
     as_text,
     codes_of,

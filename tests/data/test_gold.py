@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from crowdwise.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError
 
 VOTES = Annotations.from_arrays(["p", "q", "r"], ["a", "a", "b"], ["no", "yes", "no"])

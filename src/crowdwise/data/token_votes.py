@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.annotations import Annotations
-from crowdwise.coding import id_codes, label_codes
-from crowdwise.encode import Where, as_text, find_column, missing_mask, series_of, tidy, to_polars, vocabulary_array
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.coding import id_codes, label_codes
+from crowdwise.data.encode import Where, as_text, find_column, missing_mask, series_of, tidy, to_polars, vocabulary_array
+from crowdwise.data.frozen import ReadOnly
 from crowdwise.errors import InputError
-from crowdwise.frozen import ReadOnly
 
 if TYPE_CHECKING:
     from os import PathLike
