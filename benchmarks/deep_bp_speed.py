@@ -21,8 +21,8 @@ import numpy as np
 from page import provenance, put, table
 
 from crowdwise.aggregate.belief_propagation import BeliefPropagation
-from crowdwise.annotators.messages import BeliefMessages
 from crowdwise.data.annotations import Annotations
+from crowdwise.parts.annotators.messages import BeliefMessages
 
 ROOT = Path(__file__).parent.parent
 NO_ONE = np.empty(0, np.int16)

@@ -20,7 +20,6 @@ from page import provenance, put, table
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer
@@ -28,6 +27,7 @@ from crowdwise.learn.dalc import DALC
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.registry import CLASSIFIERS
 from crowdwise.learn.variational import VariationalClassifier
+from crowdwise.parts.heads.batch import VoteList
 
 ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 3
 CPU = torch.device("cpu")

@@ -33,7 +33,7 @@ import crowdwise.learn.trained
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.trainer import Trainer, seeded
 from crowdwise.learn.svgpcr import SVGP, SVGPCR
-from crowdwise.priors.logistic_gp import median_distance
+from crowdwise.parts.priors.logistic_gp import median_distance
 
 K, BATCH, ANNOTATORS, VOTES, TESTED = 15, 500, 50, 3, 4000
 # Each library's rate for Adam: theirs from their documentation, ours (kernel and inducing points alone) our default.

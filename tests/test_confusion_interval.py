@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 import crowdwise
-from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
-from crowdwise.priors.marginals import Marginals
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.priors.marginals import Marginals
 from crowdwise.result import Result
 
 # [annotator, true, observed], uneven throughout.

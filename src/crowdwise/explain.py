@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
-from crowdwise.priors.rows import RowPrior
+from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from crowdwise.result import Result

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import counts_of
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
 from crowdwise.explain import Explanation, explain
 from crowdwise.kernels.numerics import best_class, segment_sum
+from crowdwise.parts.annotators.protocol import counts_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -42,7 +42,7 @@ class Result:
     posterior : [N, K]
         Probability of every class for every item.
     prior, annotators
-        The fitted parts (see `crowdwise.priors` and `crowdwise.annotators`).
+        The fitted parts (see `crowdwise.parts.priors` and `crowdwise.parts.annotators`).
     history : [A, L, K] or None
         Counts from before these votes, given by the user.
     trace

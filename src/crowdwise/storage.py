@@ -20,34 +20,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.annotators.atoms import AtomMixture
-from crowdwise.annotators.beta import BetaAccuracy
-from crowdwise.annotators.clusters import ClusterConfusion
-from crowdwise.annotators.communities import CommunityConfusion
-from crowdwise.annotators.confusion import Confusion, DirichletConfusion
-from crowdwise.annotators.cumulative import CumulativeLink
-from crowdwise.annotators.difficulty import AbilityDifficulty
-from crowdwise.annotators.expertise import Expertise
-from crowdwise.annotators.group_votes import GroupVotes
-from crowdwise.annotators.groups import GroupConfusion
-from crowdwise.annotators.item_groups import ItemGroupConfusion
-from crowdwise.annotators.margin import MarginWeights
-from crowdwise.annotators.maxent import MaxEntConfusion
-from crowdwise.annotators.messages import BeliefMessages
-from crowdwise.annotators.reliability import ItemReliability
-from crowdwise.annotators.signed import SignedVotes
-from crowdwise.annotators.spammer import Spammer
-from crowdwise.annotators.subtypes import SubtypeConfusion
-from crowdwise.annotators.targets import BinaryTargets
-from crowdwise.annotators.weights import VoteWeights
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
-from crowdwise.priors.group_marginals import GroupMarginals
-from crowdwise.priors.marginals import DirichletMarginals, Marginals
-from crowdwise.priors.rows import RowPrior
+from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
+from crowdwise.parts.annotators.atoms import AtomMixture
+from crowdwise.parts.annotators.beta import BetaAccuracy
+from crowdwise.parts.annotators.clusters import ClusterConfusion
+from crowdwise.parts.annotators.communities import CommunityConfusion
+from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.parts.annotators.cumulative import CumulativeLink
+from crowdwise.parts.annotators.difficulty import AbilityDifficulty
+from crowdwise.parts.annotators.expertise import Expertise
+from crowdwise.parts.annotators.group_votes import GroupVotes
+from crowdwise.parts.annotators.groups import GroupConfusion
+from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
+from crowdwise.parts.annotators.margin import MarginWeights
+from crowdwise.parts.annotators.maxent import MaxEntConfusion
+from crowdwise.parts.annotators.messages import BeliefMessages
+from crowdwise.parts.annotators.reliability import ItemReliability
+from crowdwise.parts.annotators.signed import SignedVotes
+from crowdwise.parts.annotators.spammer import Spammer
+from crowdwise.parts.annotators.subtypes import SubtypeConfusion
+from crowdwise.parts.annotators.targets import BinaryTargets
+from crowdwise.parts.annotators.weights import VoteWeights
+from crowdwise.parts.priors.group_marginals import GroupMarginals
+from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
+from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.result import Result
 
 if TYPE_CHECKING:

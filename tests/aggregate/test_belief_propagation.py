@@ -18,7 +18,7 @@ from crowdwise.aggregate.belief_propagation import BeliefPropagation
 from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.priors.abilities import ability_prior, node_rules
+from crowdwise.parts.priors.abilities import ability_prior, node_rules
 
 RIGHT, WRONG = 2.3, 0.8
 # Items and annotators without a loop: a chain with a branch, one annotator with two votes on one item.

@@ -19,11 +19,11 @@ from scipy.special import betaln, digamma, gammaln, logsumexp
 from tests.aggregate.helpers import quiet
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.annotators.confusion import Confusion, DirichletConfusion
-from crowdwise.annotators.spammer import Spammer
 from crowdwise.data.annotations import Annotations
-from crowdwise.priors.marginals import DirichletMarginals, Marginals
+from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
+from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.parts.annotators.spammer import Spammer
+from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 
 LogVote = Callable[[int, int], float]
 SITUATIONS = ["plain", "weights", "gold", "history", "fixed prior", "all"]

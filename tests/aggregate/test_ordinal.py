@@ -12,7 +12,6 @@ from tests.aggregate.helpers import crowd, diagonal_crowd, quiet, random_votes
 
 from crowdwise.aggregate import cost
 from crowdwise.aggregate.registry import make
-from crowdwise.annotators.targets import falling, of_classes
 from crowdwise.choice.candidates import CANDIDATES
 from crowdwise.compare.choose import chosen
 from crowdwise.data.annotations import Annotations
@@ -20,6 +19,7 @@ from crowdwise.errors import CostWarning
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.posterior import expected_rank, median_class
 from crowdwise.metrics import accuracy, mean_absolute_error
+from crowdwise.parts.annotators.targets import falling, of_classes
 
 
 def sigmoid(x: Any) -> Any:

@@ -12,11 +12,11 @@ from tests.aggregate.helpers import ALL, ITERATIVE, ORDERED, crowd, diagonal_cro
 from tests.strategies import small_votes
 
 from crowdwise.aggregate.registry import make
-from crowdwise.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.annotators.confusion import Confusion, DirichletConfusion
-from crowdwise.annotators.difficulty import AbilityDifficulty
-from crowdwise.annotators.spammer import Spammer
 from crowdwise.data.annotations import Annotations
+from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
+from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.parts.annotators.difficulty import AbilityDifficulty
+from crowdwise.parts.annotators.spammer import Spammer
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))
 

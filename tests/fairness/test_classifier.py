@@ -8,9 +8,9 @@ from crowdwise.errors import SettingError
 
 torch = pytest.importorskip("torch")
 
-from crowdwise.engines.gradient.batch import Batch  # noqa: E402
 from crowdwise.fairness import ParityClassifier  # noqa: E402
 from crowdwise.fairness.penalty import ParityPenalty  # noqa: E402
+from crowdwise.parts.heads.batch import Batch  # noqa: E402
 
 
 def batch_of(rows: object) -> Batch:

@@ -8,11 +8,11 @@ import pytest
 from tests.fairness.crowds import biased_crowd
 
 from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.annotators.item_groups import ItemGroupConfusion
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, NotFittedError, SettingError
 from crowdwise.fairness import ItemGroupDS
 from crowdwise.learn.registry import make
+from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 
 
 def error_of(model: ItemGroupDS, confusion: Any, group: int) -> float:

@@ -19,15 +19,15 @@ from tests.learn.loop_oracle import loop_round  # noqa: E402
 
 import crowdwise  # noqa: E402
 from crowdwise.aggregate.belief_propagation import BeliefPropagation  # noqa: E402
-from crowdwise.annotators.confusion import DirichletConfusion  # noqa: E402
 from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.errors import SettingError  # noqa: E402
-from crowdwise.heads.confusion import ConfusionHead  # noqa: E402
-from crowdwise.heads.penalties import Trace  # noqa: E402
 from crowdwise.learn.bayes_dgc import BayesDGC  # noqa: E402
 from crowdwise.learn.deep_bp import DeepBP  # noqa: E402
 from crowdwise.learn.deep_mf import DeepMF  # noqa: E402
 from crowdwise.learn.registry import make_classifier  # noqa: E402
+from crowdwise.parts.annotators.confusion import DirichletConfusion  # noqa: E402
+from crowdwise.parts.heads.confusion import ConfusionHead  # noqa: E402
+from crowdwise.parts.heads.penalties import Trace  # noqa: E402
 
 ALL = [BayesDGC, DeepMF, DeepBP]
 FAST: dict[str, Any] = {"epochs": 4, "warmup": 1, "batch_size": 16, "hidden": 8, "learning_rate": 0.01}

@@ -17,14 +17,14 @@ from tests.aggregate.helpers import quiet, random_votes
 from tests.learn.crowds import vote
 
 from crowdwise.aggregate import cost
-from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import CostWarning, InputError, SettingError
 from crowdwise.learn.fourier_gp import RFF, VFF, FourierModel
 from crowdwise.learn.rodr14 import ProbitGP, Rodr14, tilted_moments
 from crowdwise.learn.vgpcr import VGPCR, ProcessModel
-from crowdwise.priors.logistic_gp import LogisticGP, SquaredExponential, squared_distances
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.priors.logistic_gp import LogisticGP, SquaredExponential, squared_distances
 
 METHODS = (VGPCR, RFF, VFF, Rodr14)
 method = pytest.mark.parametrize("method", METHODS)

@@ -18,11 +18,11 @@ from torch import nn  # noqa: E402
 
 from crowdwise.aggregate.majority import MajorityVote  # noqa: E402
 from crowdwise.aggregate.one_coin import OneCoin  # noqa: E402
-from crowdwise.annotators.expertise import Factors  # noqa: E402
 from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.errors import InputError, NotFittedError, SettingError  # noqa: E402
-from crowdwise.heads.expertise import ExpertiseHead, HiddenRows, dropout_on, mean_log_prob  # noqa: E402
 from crowdwise.learn.dalc import DALC  # noqa: E402
+from crowdwise.parts.annotators.expertise import Factors  # noqa: E402
+from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, dropout_on, mean_log_prob  # noqa: E402
 
 FEATURES, TRUTH = blobs(0, 60, 3, gap=5.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.8), share=0.8)

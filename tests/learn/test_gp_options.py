@@ -14,12 +14,12 @@ from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, votes_o
 
 import crowdwise  # noqa: E402
 from crowdwise.errors import DataWarning, SettingError  # noqa: E402
-from crowdwise.heads.process import ProcessHead  # noqa: E402
 from crowdwise.learn.svgpcr import _centres  # noqa: E402
-from crowdwise.priors.abilities import dirichlet_rows  # noqa: E402
-from crowdwise.priors.covariance import covariance  # noqa: E402
-from crowdwise.priors.robust_max import RobustMax  # noqa: E402
-from crowdwise.priors.sparse_gp import SparseGP  # noqa: E402
+from crowdwise.parts.heads.process import ProcessHead  # noqa: E402
+from crowdwise.parts.priors.abilities import dirichlet_rows  # noqa: E402
+from crowdwise.parts.priors.covariance import covariance  # noqa: E402
+from crowdwise.parts.priors.robust_max import RobustMax  # noqa: E402
+from crowdwise.parts.priors.sparse_gp import SparseGP  # noqa: E402
 
 FEATURES, TRUTH = blobs(0, 90, 3, gap=5.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.8), share=0.8)

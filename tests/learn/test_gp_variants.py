@@ -16,10 +16,10 @@ from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, votes_o
 from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.data.datasets import crowd_digits  # noqa: E402
 from crowdwise.errors import SettingError  # noqa: E402
-from crowdwise.heads.flow_process import FlowProcessHead  # noqa: E402
 from crowdwise.learn.gpnetcr import GPNETCR, build_inference_network  # noqa: E402
 from crowdwise.learn.svgpcr import SVGPCR  # noqa: E402
 from crowdwise.learn.svgpcr_nf import SVGPCRNF, build_flow_process  # noqa: E402
+from crowdwise.parts.heads.flow_process import FlowProcessHead  # noqa: E402
 
 BOTH = [SVGPCRNF, GPNETCR]
 both = pytest.mark.parametrize("cls", BOTH)

@@ -21,12 +21,12 @@ from scipy.special import log_softmax
 import crowdwise
 from crowdwise.aggregate.registry import Method
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.loading import _MODELS, check_save
 from crowdwise.learn.registry import CLASSIFIERS, EVERY_METHOD
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.result import Result
 from crowdwise.storage import FILE_NAME
 

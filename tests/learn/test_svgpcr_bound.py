@@ -25,13 +25,13 @@ from scipy.stats import multivariate_normal  # noqa: E402
 from tests.engines.gradient.helpers import batch_of, quiet  # noqa: E402
 
 from crowdwise.data.annotations import Annotations  # noqa: E402
-from crowdwise.engines.gradient.batch import Batch  # noqa: E402
 from crowdwise.errors import DivergedError, SettingError  # noqa: E402
-from crowdwise.heads.process import ProcessHead  # noqa: E402
 from crowdwise.learn.registry import make_classifier  # noqa: E402
-from crowdwise.priors.covariance import covariance  # noqa: E402
-from crowdwise.priors.robust_max import RobustMax, Softmax  # noqa: E402
-from crowdwise.priors.sparse_gp import SparseGP  # noqa: E402
+from crowdwise.parts.heads.batch import Batch  # noqa: E402
+from crowdwise.parts.heads.process import ProcessHead  # noqa: E402
+from crowdwise.parts.priors.covariance import covariance  # noqa: E402
+from crowdwise.parts.priors.robust_max import RobustMax, Softmax  # noqa: E402
+from crowdwise.parts.priors.sparse_gp import SparseGP  # noqa: E402
 
 EPS, VARIANCE, LENGTHSCALE, JITTER = 1e-3, 1.5, 1.2, 1e-6
 TERMS = ("features", "votes", "entropy", "inducing", "annotators")

@@ -27,7 +27,6 @@ from crowdwise.aggregate.problem import (
 )
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.aggregate.views import ResultViews
-from crowdwise.annotators.confusion import foretelling
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import translate
 from crowdwise.engines.alternate import Fit, Progress, alternate, best_of, warn_unless_converged
@@ -35,15 +34,16 @@ from crowdwise.engines.sharded import alternate_shards
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.kernels.numerics import best_class
 from crowdwise.metrics import accuracy
-from crowdwise.priors.marginals import given_class_prior
+from crowdwise.parts.annotators.confusion import foretelling
+from crowdwise.parts.priors.marginals import given_class_prior
 from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import LabelPrior
     from crowdwise.engines.shards import Shards
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Aggregator", "IterativeAggregator"]
 

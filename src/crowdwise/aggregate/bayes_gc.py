@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.engines.alternate import Fit, LabelPrior
-from crowdwise.priors.marginals import DirichletMarginals
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.priors.marginals import DirichletMarginals
 
 __all__ = ["BayesGC"]
 

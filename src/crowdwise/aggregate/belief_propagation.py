@@ -12,7 +12,7 @@ than two classes errors are uniform over the others), "confusion" (a Dirichlet r
 
 Notes
 -----
-Priors and the integral over them: see `crowdwise.priors.abilities`. Where the paper uses divide and
+Priors and the integral over them: see `crowdwise.parts.priors.abilities`. Where the paper uses divide and
 conquer with fast Fourier transforms and Kim et al. 400 draws, one-coin annotators are integrated
 exactly by Gauss quadrature; draws are shared by all annotators and rounds, so that rounds are
 deterministic and a stopping rule means something. The default prior Beta(2, 1) is that of both
@@ -47,12 +47,12 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.messages import BeliefMessages
-from crowdwise.annotators.protocol import sum_by_annotator
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules
+from crowdwise.parts.annotators.messages import BeliefMessages
+from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules
 
 __all__ = ["BeliefPropagation"]
 

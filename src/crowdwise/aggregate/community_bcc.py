@@ -32,8 +32,8 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
 from crowdwise.aggregate.staged import fit_in_stages, most_groups
-from crowdwise.annotators.communities import CommunityConfusion
 from crowdwise.engines.alternate import Fit
+from crowdwise.parts.annotators.communities import CommunityConfusion
 
 __all__ = ["CommunityBCC"]
 

@@ -18,8 +18,8 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.accuracy import ClassAccuracy
 from crowdwise.engines.alternate import Fit
+from crowdwise.parts.annotators.accuracy import ClassAccuracy
 
 __all__ = ["ConfusionVector"]
 

@@ -32,10 +32,10 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.cumulative import CumulativeLink as Part
-from crowdwise.annotators.cumulative import label_habits
 from crowdwise.engines.alternate import Fit
 from crowdwise.kernels.cumulative import Ridge
+from crowdwise.parts.annotators.cumulative import CumulativeLink as Part
+from crowdwise.parts.annotators.cumulative import label_habits
 
 __all__ = ["CumulativeLink"]
 

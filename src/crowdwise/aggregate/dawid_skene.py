@@ -29,8 +29,8 @@ from typing import ClassVar
 from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.engines.alternate import Fit
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 __all__ = ["DawidSkene"]
 

@@ -44,13 +44,13 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem, start_posteriors
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import DirichletConfusion
-from crowdwise.annotators.states import weight_per_item
-from crowdwise.annotators.subtypes import SubtypeConfusion
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.race import race
 from crowdwise.kernels.posterior import clamp
-from crowdwise.priors.subtypes import Subtypes
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.states import weight_per_item
+from crowdwise.parts.annotators.subtypes import SubtypeConfusion
+from crowdwise.parts.priors.subtypes import Subtypes
 
 __all__ = ["EBCC"]
 

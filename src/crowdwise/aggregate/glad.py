@@ -3,7 +3,7 @@
 Model      P(vote = label) = sigmoid(a_a exp(b_n)), wrong answers uniform over K - 1 classes
 Priors     a ~ N(1, 1), b ~ N(1, 1); the label prior is uniform in the paper
 E-step     a vote adds a_a exp(b_n) + log(K - 1) to the class it names
-M-step     safeguarded Newton steps; see `crowdwise.annotators.difficulty`
+M-step     safeguarded Newton steps; see `crowdwise.parts.annotators.difficulty`
 
 Notes
 -----
@@ -25,8 +25,8 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.difficulty import AbilityDifficulty
 from crowdwise.engines.alternate import Fit
+from crowdwise.parts.annotators.difficulty import AbilityDifficulty
 
 __all__ = ["GLAD"]
 

@@ -36,9 +36,9 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import row_smoothing
-from crowdwise.annotators.groups import GroupConfusion
 from crowdwise.engines.alternate import Fit
+from crowdwise.parts.annotators.confusion import row_smoothing
+from crowdwise.parts.annotators.groups import GroupConfusion
 
 __all__ = ["GroupDawidSkene"]
 

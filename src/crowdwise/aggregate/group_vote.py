@@ -27,9 +27,9 @@ from crowdwise.aggregate.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.group_votes import GroupVotes
 from crowdwise.engines.alternate import Fit
 from crowdwise.kernels.posterior import clamp
+from crowdwise.parts.annotators.group_votes import GroupVotes
 
 __all__ = ["GroupVote"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.problem import Problem
-from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.engines.alternate import alternate
 from crowdwise.engines.dependence import group_codes, residual_agreement
 from crowdwise.errors import SettingError
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 __all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "groups_of"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import counts_of
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
+from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.result import Result
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ Notes
 -----
 It assumes a sparse random graph, balanced classes and annotators better than chance on average, and it
 gives scores, not probabilities: the posterior is the softmax of scores scaled so that the average vote
-counts as much as the log-odds of the crowd's agreement with the labels (`crowdwise.annotators.signed`).
+counts as much as the log-odds of the crowd's agreement with the labels (`crowdwise.parts.annotators.signed`).
 With r votes per annotator, l per item and mean squared skill q = E[(2 p - 1)^2] it needs
 (l - 1)(r - 1) q^2 > 1; below, ten rounds amplify noise, and majority vote is better.
 Where we depart from the paper: messages are rescaled to unit root mean square every round (they grow
@@ -44,10 +44,10 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.signed import SignedVotes
 from crowdwise.engines.alternate import Fit
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.pairs import Pairs, pairs_of
+from crowdwise.parts.annotators.signed import SignedVotes
 
 __all__ = ["KOS"]
 

@@ -2,7 +2,7 @@
 
 Model      a vote is honest with probability theta_a and then equals the label; otherwise it is
            drawn from the annotator's habit xi_a, whatever the item.
-Posterior  theta_a ~ Beta, xi_a ~ Dirichlet (variational Bayes); see `crowdwise.annotators.spammer`.
+Posterior  theta_a ~ Beta, xi_a ~ Dirichlet (variational Bayes); see `crowdwise.parts.annotators.spammer`.
 
 Notes
 -----
@@ -26,8 +26,8 @@ import numpy as np
 from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.spammer import Spammer
 from crowdwise.engines.alternate import Fit
+from crowdwise.parts.annotators.spammer import Spammer
 
 __all__ = ["MACE"]
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.problem import Problem
-from crowdwise.annotators.weights import VoteWeights
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.kernels.posterior import clamp
+from crowdwise.parts.annotators.weights import VoteWeights
 
 __all__ = ["MajorityVote", "vote", "weighted_vote"]
 

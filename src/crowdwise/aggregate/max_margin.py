@@ -40,12 +40,12 @@ from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.margin import MarginWeights
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.posterior import clamp
+from crowdwise.parts.annotators.margin import MarginWeights
 
 __all__ = ["MaxMarginVote"]
 

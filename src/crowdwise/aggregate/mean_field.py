@@ -9,7 +9,7 @@ Bound      sum_n logsumexp_k(...) - sum_a KL(q(R_a) || p(R_a)), the evidence low
 Notes
 -----
 The counterpart of `belief-propagation`, with the same families and priors (see
-`crowdwise.priors.abilities`) and at the price of one EM: with "confusion" it is `bayes-gc` with a
+`crowdwise.parts.priors.abilities`) and at the price of one EM: with "confusion" it is `bayes-gc` with a
 fixed class prior. Kim et al. find it overconfident where the prior is wrong and a spammer answers
 everything: a spammer may be taken for an adversary. Starts from vote shares. Cost per iteration: O(E)
 for one-coin, else O(E K).
@@ -32,13 +32,13 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.atoms import AtomMixture
-from crowdwise.annotators.beta import BetaAccuracy
-from crowdwise.annotators.confusion import DirichletConfusion
-from crowdwise.annotators.protocol import AnnotatorModel
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
-from crowdwise.priors.abilities import FAMILIES, ability_prior, expand_accuracy, node_rules
+from crowdwise.parts.annotators.atoms import AtomMixture
+from crowdwise.parts.annotators.beta import BetaAccuracy
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.priors.abilities import FAMILIES, ability_prior, expand_accuracy, node_rules
 
 __all__ = ["MeanField"]
 

@@ -3,7 +3,7 @@
 Model      P(vote of a on n is l | z_n = k) proportional to exp(sigma_a[k, l] + tau_n[k, l]);  z_n ~ d
 Bound      sum_n logsumexp_k(log d_k + sum_e log p) - 1/2 lambda_a |sigma - s0|^2 - 1/2 lambda_n |tau|^2
 E-step     log q_nk = log d_k + sum_e log p[a_e, n, k, y_e] + const
-M-step     steps on sigma and tau that never lower the bound; see `crowdwise.annotators.maxent`
+M-step     steps on sigma and tau that never lower the bound; see `crowdwise.parts.annotators.maxent`
 
 Notes
 -----
@@ -39,11 +39,11 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.maxent import MaxEntConfusion
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.parts.annotators.maxent import MaxEntConfusion
 
 __all__ = ["MinimaxEntropy"]
 

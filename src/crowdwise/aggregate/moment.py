@@ -27,16 +27,16 @@ from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.accuracy import OneAccuracy
-from crowdwise.annotators.confusion import Confusion, row_smoothing
-from crowdwise.annotators.protocol import sum_by_annotator
 from crowdwise.engines.alternate import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.posterior import clamp
-from crowdwise.priors.marginals import Marginals
+from crowdwise.parts.annotators.accuracy import OneAccuracy
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.problem import Problem

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.confusion import Confusion, row_smoothing
-from crowdwise.annotators.protocol import infer_by_table
 from crowdwise.engines.alternate import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.protocol import infer_by_table
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.problem import Problem

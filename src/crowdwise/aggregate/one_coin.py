@@ -21,8 +21,8 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.accuracy import OneAccuracy
 from crowdwise.engines.alternate import Fit
+from crowdwise.parts.annotators.accuracy import OneAccuracy
 
 __all__ = ["OneCoin"]
 

@@ -25,9 +25,9 @@ from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.targets import BinaryTargets, above_each, of_classes, question
 from crowdwise.engines.alternate import Fit
-from crowdwise.priors.marginals import Marginals
+from crowdwise.parts.annotators.targets import BinaryTargets, above_each, of_classes, question
+from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["OrdinalBinary"]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import weight_of
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, series_of, tidy, translate
 from crowdwise.engines.alternate import Progress
@@ -18,7 +17,8 @@ from crowdwise.engines.shards import Shards, Tally, Whole
 from crowdwise.errors import SettingError
 from crowdwise.kernels.posterior import harden
 from crowdwise.kernels.votes import overall_shares, vote_shares
-from crowdwise.priors.marginals import Marginals
+from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.priors.marginals import Marginals
 from crowdwise.result import Result
 
 __all__ = ["MOMENT_STARTS", "Problem", "carried_posterior", "positions", "start_of_shards", "start_posteriors"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from crowdwise.aggregate.base import IterativeAggregator
-    from crowdwise.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["fit_in_stages", "most_groups"]
 

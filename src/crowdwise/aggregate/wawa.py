@@ -24,11 +24,11 @@ from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.majority import weighted_vote
 from crowdwise.aggregate.problem import Problem
-from crowdwise.annotators.protocol import sum_by_annotator
-from crowdwise.annotators.weights import VoteWeights
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.kernels.numerics import best_class
+from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.weights import VoteWeights
 
 __all__ = ["Wawa", "agreements"]
 

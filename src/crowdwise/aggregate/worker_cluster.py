@@ -32,9 +32,9 @@ from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
 from crowdwise.aggregate.staged import fit_in_stages, most_groups
-from crowdwise.annotators.clusters import ClusterConfusion
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import SettingError
+from crowdwise.parts.annotators.clusters import ClusterConfusion
 
 __all__ = ["WorkerCluster"]
 

@@ -25,10 +25,10 @@ from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.majority import weighted_vote
 from crowdwise.aggregate.problem import Problem
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.protocol import sum_by_annotator
-from crowdwise.annotators.weights import VoteWeights
 from crowdwise.engines.alternate import Fit
 from crowdwise.kernels.numerics import best_class
+from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.weights import VoteWeights
 
 __all__ = ["ZeroBasedSkill"]
 

@@ -33,8 +33,8 @@ from crowdwise.engines.dependence import Residuals, group_codes, residual_agreem
 from crowdwise.errors import CrowdwiseWarning, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.groups import GroupConfusion
     from crowdwise.data.annotations import Annotations
+    from crowdwise.parts.annotators.groups import GroupConfusion
     from crowdwise.result import Result
 
 __all__ = ["EffectiveVotes", "groups_in"]

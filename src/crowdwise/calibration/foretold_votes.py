@@ -34,12 +34,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import counts_of
 from crowdwise.calibration.base import with_posterior
 from crowdwise.calibration.temperature import Temperature, tempered
 from crowdwise.errors import CrowdwiseWarning, InputError
 from crowdwise.heldout import deal
 from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.parts.annotators.protocol import counts_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

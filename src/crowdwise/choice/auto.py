@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.base import Aggregator, _generator
 from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
 from crowdwise.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.choice.guards import Standing, standing
@@ -40,7 +39,8 @@ from crowdwise.choice.selection import Row
 from crowdwise.choice.trial import Budget, try_all
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
-from crowdwise.priors.marginals import given_class_prior
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.priors.marginals import given_class_prior
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -132,7 +132,7 @@ def seeded_settings(
     """Settings from --set, --worker-prior and --seed; a seed is nothing to methods that draw no numbers."""
     settings = parse_settings(pairs)
     if worker_prior is not None:
-        from crowdwise.priors.abilities import ability_prior
+        from crowdwise.parts.priors.abilities import ability_prior
 
         if "worker_prior" not in fields:
             raise SettingError(f"--worker-prior: this method has no such prior; {', '.join(_WITH_WORKER_PRIOR)} have")

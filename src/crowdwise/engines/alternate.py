@@ -25,8 +25,8 @@ from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.data.annotations import Annotations
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Fit", "LabelPrior", "alternate", "best_of", "bound_trace", "has_settled", "warn_unless_converged"]
 
@@ -35,7 +35,7 @@ Progress = Callable[[int, float, float], None]
 
 
 class LabelPrior(Protocol):
-    """What a label prior is: see `crowdwise.priors.marginals`."""
+    """What a label prior is: see `crowdwise.parts.priors.marginals`."""
 
     @property
     def probability(self) -> Floats: ...  # noqa: D102

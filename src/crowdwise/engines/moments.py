@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import weight_of
 from crowdwise.kernels.cooccurrence import distributions, pair_cells
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.parts.annotators.protocol import weight_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import infer_by_table
 from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.parts.annotators.protocol import infer_by_table
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

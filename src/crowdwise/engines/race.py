@@ -18,8 +18,8 @@ from crowdwise.engines.alternate import Fit, LabelPrior, Progress, alternate
 from crowdwise.errors import ConvergenceWarning
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.data.annotations import Annotations
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["race"]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.annotators.protocol import AnnotatorModel, weight_of
 from crowdwise.engines.alternate import Fit, Progress, bound_trace, has_settled
 from crowdwise.engines.shards import Kept, Shard, Shards, Tally
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
 from crowdwise.kernels.votes import vote_shares
+from crowdwise.parts.annotators.protocol import AnnotatorModel, weight_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.annotators.item_groups import ItemGroupConfusion
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
@@ -17,6 +16,7 @@ from crowdwise.fairness.gaps import FEW, MEASURES, RATE_NAMES, check_bootstrap, 
 from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.fairness.rates import Decisions
 from crowdwise.fairness.scores import annotator_scores, matrices_given
+from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

@@ -40,15 +40,15 @@ from crowdwise.aggregate.configured import Configured
 from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.aggregate.views import ResultViews
-from crowdwise.annotators.item_groups import ItemGroupConfusion
-from crowdwise.annotators.protocol import counts_of
 from crowdwise.data.encode import series_of, translate
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.kernels.numerics import expected_log
-from crowdwise.priors.group_marginals import GroupMarginals
-from crowdwise.priors.marginals import DirichletMarginals
+from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
+from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.priors.group_marginals import GroupMarginals
+from crowdwise.parts.priors.marginals import DirichletMarginals
 from crowdwise.result import Result
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from crowdwise.fairness.gaps import classes_of
 from crowdwise.fairness.groups import groups_of
 from crowdwise.fairness.penalty import ParityPenalty
 from crowdwise.fairness.weights import parity_weights
-from crowdwise.heads.confusion import ConfusionHead
 from crowdwise.learn.ccem import CCEM
 from crowdwise.learn.neural import Start
+from crowdwise.parts.heads.confusion import ConfusionHead
 
 if TYPE_CHECKING:
     from typing_extensions import Self

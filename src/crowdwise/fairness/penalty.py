@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from crowdwise.engines.gradient.batch import Batch
+from crowdwise.parts.heads.batch import Batch
 
 __all__ = ["ParityPenalty"]
 

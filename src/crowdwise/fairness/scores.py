@@ -17,10 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.annotators.item_groups import ItemGroupConfusion
-from crowdwise.annotators.protocol import counts_of
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
+from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
+from crowdwise.parts.annotators.protocol import counts_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

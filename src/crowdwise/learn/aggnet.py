@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import Confusion
 from crowdwise.data.annotations import Annotations
-from crowdwise.heads.alternating import AlternatingHead
+from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.start import crowd_confusion
+from crowdwise.parts.annotators.confusion import Confusion
 
 __all__ = ["AggNet"]
 

@@ -20,13 +20,13 @@ from crowdwise.aggregate.cost import check_tables
 from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import check_settings
 from crowdwise.aggregate.views import ResultViews
-from crowdwise.annotators.confusion import foretelling
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.kernels.numerics import best_class
 from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.learn.features import checked_features
-from crowdwise.priors.rows import RowPrior
+from crowdwise.parts.annotators.confusion import foretelling
+from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.result import Result
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import Progress
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["CrowdClassifier", "Learned", "Model"]
 

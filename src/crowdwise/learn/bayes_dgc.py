@@ -33,14 +33,14 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
-from crowdwise.heads.dirichlet import DirichletHead
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.variational import settled
-from crowdwise.priors.abilities import dirichlet_rows
+from crowdwise.parts.heads.dirichlet import DirichletHead
+from crowdwise.parts.priors.abilities import dirichlet_rows
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
-    from crowdwise.engines.gradient.head import Head
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.heads.head import Head
 
 __all__ = ["BayesDGC"]
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
-from crowdwise.heads.confusion import ConfusionHead
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.parts.heads.confusion import ConfusionHead
 
 __all__ = ["CCEM"]
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.errors import DataWarning
-from crowdwise.heads.outliers import OutlierHead
-from crowdwise.heads.penalties import PredictionVolume
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.parts.heads.batch import VoteList
+from crowdwise.parts.heads.outliers import OutlierHead
+from crowdwise.parts.heads.penalties import PredictionVolume
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Progress

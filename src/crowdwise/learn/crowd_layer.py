@@ -3,7 +3,7 @@
     p(vote of a | x) = softmax(layer_a(f(x))),    f(x) = softmax(network(x))
 
 Prediction drops the layer. Only the votes that exist are evaluated; the published code evaluates every
-annotator on every item. See `crowdwise.heads.crowd_layer` for the three kinds of layer.
+annotator on every item. See `crowdwise.parts.heads.crowd_layer` for the three kinds of layer.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.heads.crowd_layer import CrowdLayerHead
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.parts.heads.crowd_layer import CrowdLayerHead
 
 __all__ = ["CrowdLayerMW", "CrowdLayerVW", "CrowdLayerVWB"]
 

@@ -35,17 +35,17 @@ from torch import nn
 
 from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.expertise import Expertise, Factors, infer_labels
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
-from crowdwise.heads.expertise import ExpertiseHead, HiddenRows, has_dropout
 from crowdwise.learn.base import Learned
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.network_model import NetworkModel, materialised
 from crowdwise.learn.neural import NeuralClassifier, Start
-from crowdwise.priors.scaling import Scaling
+from crowdwise.parts.annotators.expertise import Expertise, Factors, infer_labels
+from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, has_dropout
+from crowdwise.parts.priors.scaling import Scaling
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Progress

@@ -29,14 +29,14 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.belief_propagation import BeliefPropagation
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.messages import BeliefMessages
 from crowdwise.data.annotations import Annotations
 from crowdwise.learn.variational import VariationalClassifier
-from crowdwise.priors.abilities import INTEGRALS
+from crowdwise.parts.annotators.messages import BeliefMessages
+from crowdwise.parts.priors.abilities import INTEGRALS
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
-    from crowdwise.engines.gradient.head import Head
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.heads.head import Head
 
 __all__ = ["DeepBP"]
 

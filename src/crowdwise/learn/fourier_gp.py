@@ -28,12 +28,12 @@ from crowdwise.aggregate.base import _generator
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.settings import setting
 from crowdwise.learn.vgpcr import FASTER, ROUNDS, BinaryClassifier
-from crowdwise.priors.fourier import FourierPrior, fourier_features, moments_of
-from crowdwise.priors.logistic_gp import log_mean_sigmoid
+from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
+from crowdwise.parts.priors.logistic_gp import log_mean_sigmoid
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Fit
-    from crowdwise.priors.scaling import Scaling
+    from crowdwise.parts.priors.scaling import Scaling
 
 __all__ = ["RFF", "VFF", "FourierModel"]
 

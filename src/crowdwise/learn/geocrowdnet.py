@@ -16,9 +16,9 @@ from typing import ClassVar
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
-from crowdwise.heads.confusion import ConfusionHead
-from crowdwise.heads.penalties import ConfusionVolume, PredictionVolume
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.parts.heads.confusion import ConfusionHead
+from crowdwise.parts.heads.penalties import ConfusionVolume, PredictionVolume
 
 __all__ = ["GeoCrowdNetF", "GeoCrowdNetW"]
 

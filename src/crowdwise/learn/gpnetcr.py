@@ -35,13 +35,13 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
-from crowdwise.heads.inference_network import InferenceNetworkHead
 from crowdwise.learn.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.learn.trained import Start
-from crowdwise.priors.abilities import dirichlet_rows
-from crowdwise.priors.covariance import covariance
-from crowdwise.priors.inference_network import InferenceNetwork, RandomFeatures
-from crowdwise.priors.logistic_gp import median_distance
+from crowdwise.parts.heads.inference_network import InferenceNetworkHead
+from crowdwise.parts.priors.abilities import dirichlet_rows
+from crowdwise.parts.priors.covariance import covariance
+from crowdwise.parts.priors.inference_network import InferenceNetwork, RandomFeatures
+from crowdwise.parts.priors.logistic_gp import median_distance
 
 if TYPE_CHECKING:
     pass

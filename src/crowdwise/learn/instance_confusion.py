@@ -22,15 +22,15 @@ from crowdwise.aggregate.problem import positions
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
-from crowdwise.engines.gradient.batch import VoteList
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import InputError, SettingError
-from crowdwise.heads.instance import InstanceHead, log_item_gate
-from crowdwise.heads.penalties import PredictionVolume, Trace
 from crowdwise.learn.base import Learned, Model
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.network_model import NetworkModel, suited_rows
 from crowdwise.learn.neural import NeuralClassifier, Start, point_confusion
+from crowdwise.parts.heads.batch import VoteList
+from crowdwise.parts.heads.instance import InstanceHead, log_item_gate
+from crowdwise.parts.heads.penalties import PredictionVolume, Trace
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Progress

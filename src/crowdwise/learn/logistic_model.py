@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.priors.logistic import log_softmax
+from crowdwise.parts.priors.logistic import log_softmax
 
 __all__ = ["LogisticModel"]
 

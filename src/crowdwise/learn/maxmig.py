@@ -15,9 +15,9 @@ import torch
 
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
-from crowdwise.heads.mutual_information import MutualInformationHead
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.start import start_confusion
+from crowdwise.parts.heads.mutual_information import MutualInformationHead
 
 __all__ = ["MaxMIG"]
 

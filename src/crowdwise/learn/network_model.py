@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, rows_of
-from crowdwise.engines.gradient.trainer import seeded
 from crowdwise.errors import InputError, SettingError
+from crowdwise.parts.heads.seeding import seeded
 
 __all__ = ["DROPOUT", "NetworkModel", "Uncertainty", "check_mixed", "materialised", "suited_rows"]
 

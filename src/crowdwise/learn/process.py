@@ -15,16 +15,16 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import SettingError
-from crowdwise.heads.dirichlet import DirichletHead
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.network_model import NetworkModel
 from crowdwise.learn.trained import Start, TrainedClassifier
 from crowdwise.learn.variational import settled
-from crowdwise.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
+from crowdwise.parts.heads.dirichlet import DirichletHead
+from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
-    from crowdwise.engines.gradient.head import Head
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.heads.head import Head
 
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
 

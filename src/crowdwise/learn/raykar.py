@@ -11,7 +11,7 @@ Notes
 Starts from the posterior of `dawid-skene` (the paper: vote shares, here ``init="identity"``), so that adversaries are
 told apart before the classifier learns from them. Pseudo-votes follow the crowd's rows by default: a hierarchical prior,
 where the paper has one Beta prior for all. ``classifier="gaussian"`` puts Gaussian classes in the place of logistic
-regression (see `crowdwise.priors.gaussian`); their probabilities, which are always too sure of themselves, are tempered
+regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are tempered
 until they predict the votes on items left out best. Cost of a round: O(N D K + E K).
 
 References
@@ -29,18 +29,18 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.base import _generator
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import Confusion, row_smoothing
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.logistic_model import LogisticModel
 from crowdwise.learn.start import crowd_confusion, start_posterior
-from crowdwise.priors.gaussian import GaussianPrior
-from crowdwise.priors.logistic import LogisticPrior, log_softmax
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.priors.gaussian import GaussianPrior
+from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import Progress
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Raykar", "teaching_items"]
 

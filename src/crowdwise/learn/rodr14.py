@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.learn.vgpcr import ROUNDS, BinaryClassifier, ProcessModel, announce_cubic, log_mean_probit
-from crowdwise.priors.logistic_gp import (
+from crowdwise.parts.priors.logistic_gp import (
     VARIANCE,
     Conditioned,
     SquaredExponential,
@@ -43,7 +43,7 @@ from crowdwise.priors.logistic_gp import (
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Fit
     from crowdwise.learn.base import Model
-    from crowdwise.priors.scaling import Scaling
+    from crowdwise.parts.priors.scaling import Scaling
 
 __all__ = ["ProbitGP", "Rodr14", "tilted_moments"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.heads.targets import SoftTargets
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.parts.heads.targets import SoftTargets
 
 __all__ = ["SoftNetwork"]
 

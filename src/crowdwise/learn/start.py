@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.annotators.protocol import counts_of, weight_of
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_you_mean
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
+from crowdwise.parts.annotators.protocol import counts_of, weight_of
 
 __all__ = ["crowd_confusion", "start_confusion", "start_posterior"]
 

@@ -34,16 +34,16 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows
-from crowdwise.heads.process import ProcessHead
 from crowdwise.learn.process import ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.learn.trained import Start
-from crowdwise.priors.abilities import dirichlet_rows
-from crowdwise.priors.covariance import covariance
-from crowdwise.priors.logistic_gp import median_distance
-from crowdwise.priors.sparse_gp import SparseGP
+from crowdwise.parts.heads.process import ProcessHead
+from crowdwise.parts.priors.abilities import dirichlet_rows
+from crowdwise.parts.priors.covariance import covariance
+from crowdwise.parts.priors.logistic_gp import median_distance
+from crowdwise.parts.priors.sparse_gp import SparseGP
 
 if TYPE_CHECKING:
-    from crowdwise.engines.gradient.head import Head
+    from crowdwise.parts.heads.head import Head
 
 __all__ = ["SVGP", "SVGPCR", "build_process"]
 

@@ -29,11 +29,11 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
-from crowdwise.heads.flow_process import FlowProcessHead
 from crowdwise.learn.svgpcr import SVGPCR, build_process
-from crowdwise.priors.abilities import dirichlet_rows
-from crowdwise.priors.flow_gp import FlowGP
-from crowdwise.priors.sparse_gp import SparseGP
+from crowdwise.parts.heads.flow_process import FlowProcessHead
+from crowdwise.parts.priors.abilities import dirichlet_rows
+from crowdwise.parts.priors.flow_gp import FlowGP
+from crowdwise.parts.priors.sparse_gp import SparseGP
 
 if TYPE_CHECKING:
     from crowdwise.learn.trained import Start

@@ -14,9 +14,9 @@ from typing import ClassVar
 
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
-from crowdwise.heads.confusion import ConfusionHead
-from crowdwise.heads.penalties import Trace
 from crowdwise.learn.neural import NeuralClassifier, Start
+from crowdwise.parts.heads.confusion import ConfusionHead
+from crowdwise.parts.heads.penalties import Trace
 
 __all__ = ["TraceReg"]
 

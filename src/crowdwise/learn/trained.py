@@ -18,25 +18,26 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import Confusion
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.batch import VoteList
-from crowdwise.engines.gradient.head import Head
 from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS
-from crowdwise.engines.gradient.parallel import Group
 from crowdwise.engines.gradient.rows import Rows, rows_of
-from crowdwise.engines.gradient.trainer import Plan, Trainer, seeded
+from crowdwise.engines.gradient.trainer import Plan, Trainer
 from crowdwise.errors import SettingError
-from crowdwise.heads.confusion import identity_confusion
-from crowdwise.heads.targets import WarmStart
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.environment import check_checkpoint, device_of, seed_of
 from crowdwise.learn.network_model import NetworkModel, check_mixed, suited_rows
 from crowdwise.learn.start import start_confusion, start_posterior
+from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.heads.batch import VoteList
+from crowdwise.parts.heads.confusion import identity_confusion
+from crowdwise.parts.heads.head import Head
+from crowdwise.parts.heads.parallel import Group
+from crowdwise.parts.heads.seeding import seeded
+from crowdwise.parts.heads.targets import WarmStart
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import Progress
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Start", "TrainedClassifier", "point_confusion"]
 

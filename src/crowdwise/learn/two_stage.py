@@ -22,18 +22,18 @@ from sklearn.utils.validation import has_fit_parameter
 from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.aggregate.settings import check_settings, setting
-from crowdwise.annotators.confusion import Confusion
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError, did_you_mean
 from crowdwise.kernels.posterior import harden
 from crowdwise.learn.base import CrowdClassifier, Learned, Model
 from crowdwise.learn.logistic_model import LogisticModel
 from crowdwise.learn.raykar import teaching_items
-from crowdwise.priors.logistic import LogisticPrior, log_softmax
+from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.engines.alternate import Progress
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
     from crowdwise.result import Result
 
 __all__ = ["SklearnModel", "TwoStage"]

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
+from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.errors import CostWarning, SettingError
-from crowdwise.heads.alternating import AlternatingHead
 from crowdwise.kernels.posterior import below_ceiling
 from crowdwise.learn.neural import NeuralClassifier, Start
-from crowdwise.priors.abilities import FAMILIES
-from crowdwise.priors.rows import RowPrior
+from crowdwise.parts.priors.abilities import FAMILIES
+from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from crowdwise.aggregate.base import IterativeAggregator
-    from crowdwise.annotators.protocol import AnnotatorModel
-    from crowdwise.engines.gradient.head import Head
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.heads.head import Head
 
 __all__ = ["VariationalClassifier", "settled"]
 

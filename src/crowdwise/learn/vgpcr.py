@@ -3,7 +3,7 @@
 Model      f ~ GP(0, kappa);  z_n ~ Bernoulli(sigmoid(f_n));  R_ak ~ Dir (two Betas);  vote of a on n ~ R_a[z_n]
 Posterior  q(f) prod_n q(z_n) prod_ak Dir(R_ak), with the Jaakkola bound on the link
 q(z_n)     log-odds  E f_n + sum_e (E log R[a_e, 1, y_e] - E log R[a_e, 0, y_e])
-q(f)       a Gaussian process under Gaussian sites, in closed form (see `crowdwise.priors.logistic_gp`)
+q(f)       a Gaussian process under Gaussian sites, in closed form (see `crowdwise.parts.priors.logistic_gp`)
 kernel     by L-BFGS on the bound, in some rounds after the first five
 
 Notes
@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.cost import announce
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
 from crowdwise.errors import InputError
@@ -37,9 +36,10 @@ from crowdwise.learn.base import CrowdClassifier, Learned, Model
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.raykar import teaching_items
 from crowdwise.learn.start import start_posterior
-from crowdwise.priors.abilities import dirichlet_rows
-from crowdwise.priors.logistic_gp import LogisticGP, SquaredExponential, log_mean_sigmoid, squared_distances
-from crowdwise.priors.scaling import Scaling
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.priors.abilities import dirichlet_rows
+from crowdwise.parts.priors.logistic_gp import LogisticGP, SquaredExponential, log_mean_sigmoid, squared_distances
+from crowdwise.parts.priors.scaling import Scaling
 
 if TYPE_CHECKING:
     from collections.abc import Callable

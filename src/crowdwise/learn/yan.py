@@ -9,7 +9,7 @@ Notes
 -----
 x~ are the first `dimensions` principal components of the scaled features, each of unit variance: weights per annotator
 and feature would be more than the votes can tell. The paper has no priors; here annotators' weights are drawn around the
-crowd's (see `crowdwise.annotators.reliability`), so that few votes, or votes that are all right, have a solution. Starts
+crowd's (see `crowdwise.parts.annotators.reliability`), so that few votes, or votes that are all right, have a solution. Starts
 from the posterior of `dawid-skene`. Cost of a round: O(N D K + E d^2).
 
 References
@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.reliability import ItemReliability
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.learn.base import CrowdClassifier, Learned
@@ -35,8 +34,9 @@ from crowdwise.learn.features import checked_features
 from crowdwise.learn.logistic_model import LogisticModel
 from crowdwise.learn.raykar import teaching_items
 from crowdwise.learn.start import start_posterior
-from crowdwise.priors.logistic import LogisticPrior
-from crowdwise.priors.scaling import principal_axes
+from crowdwise.parts.annotators.reliability import ItemReliability
+from crowdwise.parts.priors.logistic import LogisticPrior
+from crowdwise.parts.priors.scaling import principal_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,14 +30,14 @@ from numpy.typing import NDArray
 from crowdwise.aggregate.base import as_annotations
 from crowdwise.aggregate.configured import Configured
 from crowdwise.aggregate.settings import check_settings, setting
-from crowdwise.annotators.confusion import Confusion
 from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.engines.alternate import Progress, alternate, best_of
 from crowdwise.errors import InputError
 from crowdwise.kernels.numerics import best_class, segment_sum
-from crowdwise.priors.marginals import Marginals
+from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:
     from typing_extensions import Self

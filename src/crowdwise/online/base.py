@@ -26,7 +26,7 @@ from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.online.arriving import arriving_votes, known_classes, without_votes
-from crowdwise.priors.marginals import given_class_prior
+from crowdwise.parts.priors.marginals import given_class_prior
 from crowdwise.result import Result
 
 if TYPE_CHECKING:

@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import Confusion
 from crowdwise.errors import SettingError
 from crowdwise.online.base import OnlineAggregator
 from crowdwise.online.records import Memory, Rules
-from crowdwise.priors.marginals import Marginals
+from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import LabelPrior

@@ -39,11 +39,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import DirichletConfusion
 from crowdwise.errors import SettingError
 from crowdwise.online.base import OnlineAggregator
 from crowdwise.online.records import Memory, Rules
-from crowdwise.priors.marginals import DirichletMarginals, Marginals
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import LabelPrior

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.priors.rows import RowPrior
+from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.report.doubt import Doubt, reason, runner_up
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
 

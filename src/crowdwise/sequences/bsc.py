@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.sequences.base import SequenceMethod, shares_of
 from crowdwise.sequences.engine import ChainFit, fit_chain
 from crowdwise.sequences.scoring import first_tokens

@@ -23,8 +23,8 @@ from crowdwise.kernels.chains import Messages, Steps, forward_backward
 from crowdwise.sequences.transitions import TransitionModel, counted
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.data.annotations import Annotations
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["ChainFit", "evidence_of", "fit_chain"]
 

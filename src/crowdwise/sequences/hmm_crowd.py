@@ -25,16 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.settings import setting
-from crowdwise.annotators.accuracy import ClassAccuracy
-from crowdwise.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.accuracy import ClassAccuracy
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.sequences.base import SequenceMethod, shares_of
 from crowdwise.sequences.engine import ChainFit, fit_chain
 from crowdwise.sequences.transitions import Transitions
 
 if TYPE_CHECKING:
-    from crowdwise.annotators.protocol import AnnotatorModel
     from crowdwise.data.token_votes import TokenVotes
     from crowdwise.kernels.chains import Steps
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
     from crowdwise.sequences.scheme import Tags
 
 __all__ = ["HMMCrowd"]

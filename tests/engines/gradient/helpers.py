@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.batch import Batch, VoteList
 from crowdwise.errors import CrowdwiseWarning
+from crowdwise.parts.heads.batch import Batch, VoteList
 
 CPU = torch.device("cpu")
 

@@ -525,14 +525,14 @@ def test_predictions_are_made_without_dropout() -> None:
 
 
 def test_a_method_that_reads_features_refuses_a_network_without_a_linear_layer() -> None:
-    from crowdwise.engines.gradient.trainer import FeatureTap
+    from crowdwise.parts.heads.tap import FeatureTap
 
     with pytest.raises(InputError, match="the last linear layer of the network"):
         FeatureTap(nn.Sequential(nn.Conv2d(3, 3, 1), nn.Flatten()))
 
 
 def test_the_tap_keeps_what_the_last_linear_layer_read() -> None:
-    from crowdwise.engines.gradient.trainer import FeatureTap
+    from crowdwise.parts.heads.tap import FeatureTap
 
     network = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
     tap = FeatureTap(network)

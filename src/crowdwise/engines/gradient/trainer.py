@@ -8,8 +8,7 @@ bits, and data parallelism. Every epoch draws its randomness from (seed, epoch).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,16 @@ import torch
 from torch import Tensor, nn
 
 from crowdwise.engines.gradient import checkpoint as files
-from crowdwise.engines.gradient.batch import Batch, VoteList, n_batches
-from crowdwise.engines.gradient.head import Head
 from crowdwise.engines.gradient.optimisers import make_optimiser, make_scheduler
-from crowdwise.engines.gradient.parallel import Group
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once
 from crowdwise.errors import DivergedError, InputError
+from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
+from crowdwise.parts.heads.head import Head
+from crowdwise.parts.heads.parallel import Group
+from crowdwise.parts.heads.seeding import mixed_seed, seeded
+from crowdwise.parts.heads.tap import FeatureTap
 
-__all__ = ["History", "Plan", "Trainer", "seeded"]
+__all__ = ["History", "Plan", "Trainer"]
 
 Progress = Callable[[int, float, float], None]
 
@@ -178,7 +179,7 @@ class Trainer:
 
     def _order(self, epoch: int) -> Tensor:
         """Items of an epoch in random order; neighbours stay together where rows lie on disk."""
-        generator = torch.Generator().manual_seed(_mixed_seed(self.plan.seed, epoch))
+        generator = torch.Generator().manual_seed(mixed_seed(self.plan.seed, epoch))
         run = self.rows.run
         if run == 1:
             order = torch.randperm(len(self.train), generator=generator)
@@ -300,43 +301,8 @@ class Trainer:
         self.history = History(**saved.plain["history"])
 
 
-class FeatureTap:
-    """Remembers what the last linear layer of a network read: the features that it computes itself."""
-
-    def __init__(self, network: nn.Module) -> None:
-        self.features: Tensor
-        linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
-        if not linear:
-            raise InputError("this method reads what the last linear layer of the network reads, and the network has none")
-        last = linear[-1]
-        self.width = last.in_features
-        self.handle = last.register_forward_pre_hook(self._keep)
-
-    def _keep(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        self.features = inputs[0]
-
-
-@contextmanager
-def seeded(seed: int, epoch: int, rank: int, device: torch.device) -> Iterator[None]:
-    """Draw torch's global randomness (dropout, initialisation) from here, and leave the user's untouched."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        own = _mixed_seed(seed, epoch) + rank
-        if device.type == "cpu":
-            # torch.manual_seed also looks for every other kind of device, which takes a millisecond.
-            torch.default_generator.manual_seed(own)
-        else:
-            torch.manual_seed(own)
-        yield
-
-
 def _diverged(loss: float, epoch: int) -> DivergedError:
     return DivergedError(
         f"the loss became {loss} in epoch {epoch + 1}: lower learning_rate, set clip=1.0, or standardise the features "
         "(a dataset is not searched for NaN beforehand)"
     )
-
-
-def _mixed_seed(seed: int, epoch: int) -> int:
-    """A seed of its own for every epoch (-1: the initialisation)."""
-    return (seed * 1_000_003 + epoch + 1) % (2**63 - 2**20)

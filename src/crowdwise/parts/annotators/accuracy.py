@@ -1,0 +1,193 @@
+"""Annotators with one accuracy (one-coin), or one accuracy per true class (confusion vector).
+
+One-coin: P(observed l | true k) = w_a if l = k else (1 - w_a) / (K - 1); confusion vector: the same
+with w_ak. Both are MAP estimates under Beta(1 + right, 1 + wrong) priors given as pseudo-counts.
+
+Symbols
+-------
+right, wrong : [A] or [A, K]      pseudo-counts of right and wrong answers
+accuracy : [A] or [A, K]          w
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import log_floored
+from crowdwise.parts.annotators.protocol import (
+    counts_of,
+    infer_by_table,
+    infer_by_votes,
+    sum_by_annotator,
+    table_log_lik,
+    voted_log_lik,
+    voted_mass,
+)
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+
+__all__ = ["ClassAccuracy", "OneAccuracy"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+# An accuracy of exactly 0 or 1 would make one vote outweigh all others.
+_EDGE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class OneAccuracy:
+    """One-coin annotators; evidence touches only the class voted, so a step costs O(E)."""
+
+    right: Floats
+    wrong: Floats
+    accuracy: Floats
+    population: float
+    n_classes: int
+
+    @classmethod
+    def start(cls, right: Floats, wrong: Floats, n_classes: int) -> OneAccuracy:
+        """Before any data: one half."""
+        return cls(right, wrong, np.full(len(right), 0.5), 0.5, n_classes)
+
+    def update(self, votes: Annotations, posterior: Floats) -> OneAccuracy:
+        """w_a = (expected right answers + pseudo-count) / (answers + pseudo-counts)."""
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected right answers, and answers, two of [A]."""
+        right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)
+        return right, sum_by_annotator(votes, np.ones(votes.n_votes))
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> OneAccuracy:
+        """M-step from the counts of all votes."""
+        right, total = statistics
+        population = _accuracy(right.sum() + 1.0, max(total.sum() - right.sum(), 0.0) + 1.0)
+        accuracy = _accuracy(right + self.right, np.maximum(total - right, 0.0) + self.wrong)
+        return replace(self, accuracy=accuracy, population=float(population))
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step."""
+        miss, gain = self._evidence()
+        return infer_by_votes(votes, miss, gain, log_prior, known, posterior, votes.annotator)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """log P(vote | class), [len(index), K]."""
+        miss, gain = self._evidence()
+        who = votes.annotator[index]
+        return voted_log_lik(votes, index, miss[who], gain[who])
+
+    def penalty(self) -> float:
+        """Minus the log Beta density, up to its constant."""
+        w = self.accuracy
+        return float(-(self.right * log_floored(w) + self.wrong * log_floored(1 - w)).sum())
+
+    def aligned(self, index: Integers, item_index: Integers) -> OneAccuracy:
+        """Reorder; an annotator never seen has the pooled accuracy."""
+        return replace(
+            self,
+            right=np.append(self.right, 0.0)[index],
+            wrong=np.append(self.wrong, 0.0)[index],
+            accuracy=np.append(self.accuracy, self.population)[index],
+        )
+
+    def confusion(self) -> Floats:
+        """[A, K, L]."""
+        return _expand(np.repeat(self.accuracy[:, None], self.n_classes, axis=1)).transpose(0, 2, 1)
+
+    def concentration(self) -> None:
+        """A point estimate has no posterior."""
+        return None
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        """Log-probability of a vote for a wrong class, and what naming the class adds to it."""
+        if self.n_classes == 1:
+            # With one class every vote is right, whatever w says.
+            return np.zeros(len(self.accuracy)), np.zeros(len(self.accuracy))
+        miss = log_floored(1 - self.accuracy) - np.log(self.n_classes - 1)
+        return miss, log_floored(self.accuracy) - miss
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAccuracy:
+    """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""
+
+    right: Floats
+    wrong: Floats
+    accuracy: Floats
+    population: Floats
+
+    @classmethod
+    def start(cls, right: Floats, wrong: Floats) -> ClassAccuracy:
+        """Before any data: one half."""
+        return cls(right, wrong, np.full(right.shape, 0.5), np.full(right.shape[1], 0.5))
+
+    def update(self, votes: Annotations, posterior: Floats) -> ClassAccuracy:
+        """w_ak = (expected right answers on class k + pseudo-count) / (answers on k + pseudo-counts)."""
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected right and wrong answers on every class, two of [A, K]."""
+        counts = counts_of(votes, posterior)
+        right = np.einsum("akk->ak", counts).copy()
+        return right, np.maximum(counts.sum(axis=1) - right, 0.0)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> ClassAccuracy:
+        """M-step from the counts of all votes."""
+        right, wrong = statistics
+        population = _accuracy(right.sum(axis=0) + 1.0, wrong.sum(axis=0) + 1.0)
+        return replace(self, accuracy=_accuracy(right + self.right, wrong + self.wrong), population=population)
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step."""
+        return infer_by_table(votes, _expand(self.accuracy), log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """log P(vote | class), [len(index), K]."""
+        return table_log_lik(votes, index, log_floored(_expand(self.accuracy)))
+
+    def penalty(self) -> float:
+        """Minus the log Beta density, up to its constant."""
+        w = self.accuracy
+        return float(-(self.right * log_floored(w) + self.wrong * log_floored(1 - w)).sum())
+
+    def aligned(self, index: Integers, item_index: Integers) -> ClassAccuracy:
+        """Reorder; an annotator never seen has the pooled accuracies."""
+        none = np.zeros((1, self.right.shape[1]))
+        return replace(
+            self,
+            right=np.concatenate([self.right, none])[index],
+            wrong=np.concatenate([self.wrong, none])[index],
+            accuracy=np.concatenate([self.accuracy, self.population[None]])[index],
+        )
+
+    def confusion(self) -> Floats:
+        """[A, K, L]."""
+        return _expand(self.accuracy).transpose(0, 2, 1)
+
+    def concentration(self) -> None:
+        """A point estimate has no posterior."""
+        return None
+
+
+def _accuracy(right: Any, wrong: Any) -> Floats:
+    """The maximiser of right log w + wrong log(1 - w) inside the allowed interval; one half without data."""
+    total = right + wrong
+    share = np.where(total > 0, right / np.where(total > 0, total, 1.0), 0.5)
+    return np.clip(share, _EDGE, 1 - _EDGE)
+
+
+def _expand(accuracy_ak: Floats) -> Floats:
+    """[A, L, K] table of vote probabilities from accuracies per class."""
+    n_classes = accuracy_ak.shape[1]
+    if n_classes == 1:
+        return np.ones((len(accuracy_ak), 1, 1))
+    table = np.repeat(((1 - accuracy_ak) / (n_classes - 1))[:, None, :], n_classes, axis=1)
+    diagonal = np.arange(n_classes)
+    table[:, diagonal, diagonal] = accuracy_ak
+    return table

@@ -1,0 +1,173 @@
+"""A confusion matrix per annotator, as a point (EM) or with Dirichlet rows (variational Bayes).
+
+Symbols
+-------
+pi_alk : [A, L, K]      P(observed l | true k); sums to one over l
+prior_alk : [A, L, K]   pseudo-counts (point) or Dirichlet parameters (Bayesian)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
+from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+
+__all__ = ["Confusion", "DirichletConfusion", "foretelling", "row_smoothing"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+
+def row_smoothing(votes: Annotations, smoothing: float) -> Floats:
+    """Pseudo-votes for every confusion row, ``smoothing`` per class, [A, L, K].
+
+    They follow the annotator's own label shares, in which the right label of a row weighs K + 1 times
+    as much. Own shares, because pseudo-votes spread evenly would make an annotator who always answers
+    the same look informative: rows of frequent classes would be smoothed less. The right label, because
+    on thin data a class could otherwise take in items that nobody voted it for.
+    """
+    n_classes = votes.n_classes
+    used = votes.answers + max(smoothing, 1e-12)
+    return np.asarray(smoothing * n_classes * _normalised(used[:, :, None] * (1 + n_classes * np.eye(n_classes))))
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """Confusion matrices as points: pi_akl proportional to C_akl + pseudo-count (a MAP step)."""
+
+    prior_alk: Floats
+    pi_alk: Floats
+    pooled_lk: Floats
+
+    @classmethod
+    def start(cls, prior_alk: Floats, n_annotators: int) -> Confusion:
+        """Before any data: uniform rows."""
+        n_classes = prior_alk.shape[1]
+        uniform = np.full((n_annotators, n_classes, n_classes), 1 / n_classes)
+        return cls(prior_alk, uniform, uniform[0] if n_annotators else np.full((n_classes, n_classes), 1 / n_classes))
+
+    def update(self, votes: Annotations, posterior: Floats) -> Confusion:
+        """M-step: normalise expected counts plus pseudo-counts over the observed label."""
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected confusion counts, [A, L, K]."""
+        return (counts_of(votes, posterior),)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> Confusion:
+        """M-step from the counts of all votes."""
+        (counts,) = statistics
+        # One pseudo-vote keeps classes that nobody was ever seen on from an empty row.
+        pooled = _normalised(counts.sum(axis=0) + 1 / counts.shape[1])
+        return replace(self, pi_alk=_normalised(counts + self.prior_alk), pooled_lk=pooled)
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step."""
+        return infer_by_table(votes, self.pi_alk, log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """log pi of each vote, [len(index), K]."""
+        return table_log_lik(votes, index, log_floored(self.pi_alk))
+
+    def penalty(self) -> float:
+        """Minus the log-density of the Dirichlet(1 + pseudo-count) rows, up to its constant."""
+        return float(-(self.prior_alk * log_floored(self.pi_alk)).sum())
+
+    def aligned(self, index: Integers, item_index: Integers) -> Confusion:
+        """Reorder; an annotator never seen gets the pooled matrix."""
+        padded = np.concatenate([self.pi_alk, self.pooled_lk[None]])
+        prior = self.prior_alk if len(self.prior_alk) == 1 else np.concatenate([self.prior_alk, self.prior_alk[:1] * 0])[index]
+        return replace(self, pi_alk=padded[index], prior_alk=prior)
+
+    def confusion(self) -> Floats:
+        """[A, K, L]."""
+        return self.pi_alk.transpose(0, 2, 1)
+
+    def concentration(self) -> None:
+        """A point estimate has no posterior."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletConfusion:
+    """Confusion matrices with Dirichlet rows: beta = beta0 + expected counts."""
+
+    prior_alk: Floats
+    beta_alk: Floats
+    #: Inference takes E log pi; see `foretelling`.
+    expects_logs: ClassVar[bool] = True
+
+    @classmethod
+    def start(cls, prior_alk: Floats, n_annotators: int) -> DirichletConfusion:
+        """Before any data: the prior, [1 or A, L, K] (or [..., L, states] where there are more states than classes)."""
+        return cls(prior_alk, np.array(np.broadcast_to(prior_alk, (n_annotators, *prior_alk.shape[1:]))))
+
+    def update(self, votes: Annotations, posterior: Floats) -> DirichletConfusion:
+        """Condition the rows on expected counts."""
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected confusion counts, [A, L, K]."""
+        return (counts_of(votes, posterior),)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> DirichletConfusion:
+        """Condition the rows on the counts of all votes."""
+        return replace(self, beta_alk=statistics[0] + self.prior_alk)
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step with E[log pi] in the place of log pi."""
+        return infer_by_table(votes, np.exp(expected_log(self.beta_alk, 1)), log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """E[log pi] of each vote, [len(index), K]."""
+        return table_log_lik(votes, index, expected_log(self.beta_alk, 1))
+
+    def penalty(self) -> float:
+        """KL of every row from its prior."""
+        return dirichlet_kl(self.beta_alk, self.prior_alk, 1)
+
+    def aligned(self, index: Integers, item_index: Integers) -> DirichletConfusion:
+        """Reorder; an annotator never seen has the prior (shared, or the mean of the individual ones)."""
+        population = self.prior_alk.mean(axis=0)
+        shared = len(self.prior_alk) == 1
+        prior = self.prior_alk if shared else np.concatenate([self.prior_alk, population[None]])[index]
+        return replace(self, prior_alk=prior, beta_alk=np.concatenate([self.beta_alk, population[None]])[index])
+
+    def confusion(self) -> Floats:
+        """Posterior mean, [A, K, L]."""
+        return _normalised(self.beta_alk).transpose(0, 2, 1)
+
+    def concentration(self) -> Floats:
+        """Dirichlet parameters, [A, K, L]."""
+        return self.beta_alk.transpose(0, 2, 1)
+
+
+def foretelling(model: AnnotatorModel) -> AnnotatorModel:
+    """The model to foretell votes with: the mean matrices, where inference takes expected logarithms.
+
+    E log pi belongs to the bound of votes that were learned from. Of new votes it says too little, the more so the
+    less is known of an annotator.
+    """
+    mean = model.confusion()
+    if mean is None or not getattr(model, "expects_logs", False):
+        return model
+    pi_alk = np.ascontiguousarray(mean.transpose(0, 2, 1))
+    return Confusion(np.zeros((1, *pi_alk.shape[1:])), pi_alk, pi_alk.mean(axis=0))
+
+
+def _normalised(counts_alk: Floats) -> Floats:
+    """Divide by the sum over observed labels; rows without any count become uniform."""
+    total = counts_alk.sum(axis=-2, keepdims=True)
+    empty = total == 0
+    if not empty.any():
+        return np.asarray(counts_alk / total)
+    return np.where(empty, 1 / counts_alk.shape[-2], counts_alk / np.where(empty, 1.0, total))

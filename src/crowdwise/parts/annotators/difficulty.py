@@ -1,0 +1,139 @@
+"""GLAD's annotators: ability times the easiness of the item.
+
+P(vote = label) = sigmoid(a_a exp(b_n)), wrong answers uniform over the other K - 1 classes. Priors
+a ~ N(1, 1) and b ~ N(1, 1) fix the scale (a c, exp(b) / c fit equally well) and the sign.
+
+The M-step takes safeguarded Newton steps on all abilities at once, then on all items at once: each
+is a one-dimensional problem given the other side, and a step that would lower it is shortened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
+from crowdwise.kernels.numerics import log_sigmoid
+from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, weight_of
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+
+__all__ = ["AbilityDifficulty"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+_CENTRE = 1.0
+_MOST_STEPS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class AbilityDifficulty:
+    """Abilities [A] and log-easiness [N]; `right`, `wrong` are earlier answers at average easiness, [A]."""
+
+    right: Floats
+    wrong: Floats
+    ability: Floats
+    log_easiness: Floats
+    n_classes: int
+
+    @classmethod
+    def start(cls, right: Floats, wrong: Floats, n_items: int, n_classes: int) -> AbilityDifficulty:
+        """Before any data: the prior means."""
+        return cls(right, wrong, np.full(len(right), _CENTRE), np.full(n_items, _CENTRE), n_classes)
+
+    def update(self, votes: Annotations, posterior: Floats) -> AbilityDifficulty:
+        """Newton steps on the abilities, then on the items, up the expected log-likelihood plus log prior."""
+        arrays = (votes.item_ptr, votes.annotator, votes.label, weight_of(votes), posterior)
+        ability, log_easiness = self.ability, self.log_easiness
+
+        def of_ability(a: Floats) -> Floats:
+            return self._with_ability_prior(a, ability_terms(*arrays, a, np.exp(log_easiness)))
+
+        ability = _climb(of_ability, ability)
+
+        def of_easiness(b: Floats) -> Floats:
+            terms = easiness_terms(*arrays, ability, np.exp(b))
+            # The exact curvature where it is the larger: Gauss-Newton alone overshoots on items whose votes look
+            # wrong, and circles around the top there.
+            missing = np.maximum(-terms[:, 1], 0.0)
+            return np.asarray(terms + np.column_stack([-0.5 * (b - _CENTRE) ** 2, _CENTRE - b, 1 + missing]))
+
+        return replace(self, ability=ability, log_easiness=_climb(of_easiness, log_easiness))
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """E-step."""
+        base, bonus = self._evidence(votes.annotator, votes.item)
+        return infer_by_votes(votes, base, bonus, log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """log P(vote | class), [len(index), K]."""
+        base, bonus = self._evidence(votes.annotator[index], votes.item[index])
+        return voted_log_lik(votes, index, base, bonus)
+
+    def penalty(self) -> float:
+        """Minus the log prior densities (up to constants) and the log-likelihood of earlier answers."""
+        earlier = self._with_ability_prior(self.ability, np.zeros((len(self.ability), 3)))[:, 0]
+        return float(0.5 * ((self.log_easiness - _CENTRE) ** 2).sum() - earlier.sum())
+
+    def aligned(self, index: Integers, item_index: Integers) -> AbilityDifficulty:
+        """Reorder; an annotator never seen has the mean ability, a new item average easiness."""
+        typical = float(self.ability.mean()) if len(self.ability) else _CENTRE
+        return replace(
+            self,
+            right=np.append(self.right, 0.0)[index],
+            wrong=np.append(self.wrong, 0.0)[index],
+            ability=np.append(self.ability, typical)[index],
+            log_easiness=np.append(self.log_easiness, _CENTRE)[item_index],
+        )
+
+    def confusion(self) -> None:
+        """Accuracy depends on the item; the result reports a plug-in estimate."""
+        return None
+
+    def concentration(self) -> None:
+        """No Dirichlet posterior."""
+        return None
+
+    def _evidence(self, who: Integers, what: Integers) -> tuple[Floats, Floats]:
+        strength = self.ability[who] * np.exp(self.log_easiness)[what]
+        others = np.log(max(self.n_classes - 1, 1))
+        return log_sigmoid(-strength) - others, strength + others
+
+    def _with_ability_prior(self, a: Floats, terms: Floats) -> Floats:
+        """Add the N(1, 1) prior and the annotator's earlier answers, taken at average easiness."""
+        scale = np.exp(_CENTRE)
+        total = self.right + self.wrong
+        share = np.where(total > 0, self.right / np.where(total > 0, total, 1.0), 0.0)
+        value, slope, curve = logistic_terms(a * scale, share, total)
+        prior = [value - 0.5 * (a - _CENTRE) ** 2, slope * scale + _CENTRE - a, curve * scale**2 + 1]
+        return np.asarray(terms + np.column_stack(prior))
+
+
+def _climb(objective: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """A Newton step on every coordinate, shortened where it would not climb, and more while steps are cut.
+
+    `objective` returns [value, slope, negative curvature] per coordinate.
+    """
+    for _ in range(_MOST_STEPS):
+        value, slope, curve = objective(x).T
+        # Near the top, rounding decides whether a step climbs; such a step is harmless.
+        enough = value - 1e-12 * (1 + np.abs(value))
+        wanted = slope / curve
+        step = np.clip(wanted, -1.0, 1.0)
+        for shrink in (0.25, 0.25, 0.0):
+            worse = objective(x + step)[:, 0] < enough
+            if not worse.any():
+                break
+            step = np.where(worse, shrink * step, step)
+        x = x + step
+        # Cut steps are all alike: stopping there would forget what the posterior says (from ability 1 they
+        # lead to 0, where votes on two classes mean nothing), and with it every start.
+        if (np.abs(wanted) <= 1).all():
+            break
+    return np.asarray(x)

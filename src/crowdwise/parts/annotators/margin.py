@@ -1,0 +1,61 @@
+"""Annotators as weights of a vote that separates the classes: max-margin majority voting.
+
+score_n(k) = sum over the votes k on n of eta_a; eta may be negative (an adversary). Probabilities are
+softmax(score / temperature), so a vote adds eta_a / temperature to the log-odds of the class it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+
+__all__ = ["MarginWeights"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class MarginWeights:
+    """One weight of any sign per annotator; `typical` is that of one never seen."""
+
+    eta: Floats
+    typical: float
+    temperature: float
+
+    def update(self, votes: Annotations, posterior: Floats) -> MarginWeights:
+        """Weights are set by the method, not by this part."""
+        return self
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """Softmax of the scores; they are no likelihood, so the number returned is no evidence."""
+        bonus = self.eta[votes.annotator] / self.temperature
+        return infer_by_votes(votes, np.zeros(votes.n_votes), bonus, log_prior, known, posterior)
+
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """What each vote adds to the log-odds of each class, [len(index), K]."""
+        return voted_log_lik(votes, index, np.zeros(len(index)), self.eta[votes.annotator[index]] / self.temperature)
+
+    def penalty(self) -> float:
+        """No bound, no penalty."""
+        return 0.0
+
+    def aligned(self, index: Integers, item_index: Integers) -> MarginWeights:
+        """Reorder; an annotator never seen has the typical weight."""
+        return replace(self, eta=np.append(self.eta, self.typical)[index])
+
+    def confusion(self) -> None:
+        """A weight says nothing of single classes; the result reports a plug-in estimate."""
+        return None
+
+    def concentration(self) -> None:
+        """No posterior."""
+        return None
