@@ -13,8 +13,8 @@ from page import SHARED, provenance, put, table
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.data.gold import encode_gold
+from crowdwise.estimator.registry import METHODS
 from crowdwise.metrics import accuracy
 
 SETS = ["bluebird", "possent", "product", "rte", "sentence_polarity", "sp_amt", "temp"]

@@ -27,8 +27,8 @@ import crowdwise.io
 from crowdwise.calibration import ConformalSets, Dirichlet, EffectiveVotes, Isotonic, Temperature, select, temperature_by_votes
 from crowdwise.calibration.effective_votes import groups_in
 from crowdwise.data.gold import encode_gold
+from crowdwise.estimator.result import Result
 from crowdwise.metrics import brier, ece, ece_interval, log_loss
-from crowdwise.result import Result
 
 RUNS = Path(__file__).parent / ".runs" / "calibration.json"
 METHOD = "dawid-skene"

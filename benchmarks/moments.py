@@ -17,9 +17,9 @@ import numpy as np
 from page import provenance, put, table
 
 import crowdwise
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import CrowdwiseWarning
+from crowdwise.estimator.registry import METHODS
 from crowdwise.metrics import accuracy, confusion_error
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "recovery.svg"

@@ -15,8 +15,8 @@ from page import SHARED, provenance, put, table
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.data.gold import encode_gold
+from crowdwise.estimator.registry import METHODS
 from crowdwise.metrics import accuracy, ece, log_loss
 
 SETS = [

@@ -17,7 +17,7 @@ from time import perf_counter
 
 from page import provenance, put, table
 
-from crowdwise.aggregate.registry import METHODS
+from crowdwise.estimator.registry import METHODS
 
 LIMIT = 600
 

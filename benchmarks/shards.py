@@ -44,8 +44,8 @@ def equal() -> None:
     """Every method that runs on shards, on 1, 2 and 8 of them and on Ray with one and two nodes, beside the fit in memory."""
     from ray.cluster_utils import Cluster
 
-    from crowdwise.aggregate.registry import METHODS, make
     from crowdwise.data.simulate import simulate
+    from crowdwise.estimator.registry import METHODS, make
     from crowdwise.scale import Local, Ray
 
     votes = simulate(n_items=40_000, n_annotators=300, n_classes=5, votes_per_item=(2, 8), random_state=0).votes
@@ -88,7 +88,7 @@ def real() -> None:
     import polars as pl
 
     import crowdwise
-    from crowdwise.aggregate.registry import METHODS, make
+    from crowdwise.estimator.registry import METHODS, make
     from crowdwise.scale import Local
 
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)

@@ -68,7 +68,7 @@ def api_directives() -> str:
 
 def estimator_sections(files: Files) -> str:
     """Return, for every method, its class, the first line of its docstring and a table of its settings."""
-    describe = import_module("crowdwise.aggregate.settings").describe_settings
+    describe = import_module("crowdwise.estimator.settings").describe_settings
     sections = []
     for name, method in _methods().items():
         cls = method.cls
@@ -98,7 +98,7 @@ def layers() -> str:
 def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
     """Say whether a setting is the one of the base class, default and all."""
     neural = import_module("crowdwise.learn.neural").NeuralClassifier
-    base = neural if issubclass(cls, neural) else import_module("crowdwise.aggregate.base").IterativeAggregator
+    base = neural if issubclass(cls, neural) else import_module("crowdwise.estimator.base").IterativeAggregator
     shared = {field.name: field.default for field in fields(base)}
     return entry["name"] in shared and entry["default"] == shared[entry["name"]]
 

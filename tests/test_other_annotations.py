@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.cli import app
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.label_sets import LabelSets
@@ -23,6 +22,7 @@ from crowdwise.data.pairs import Comparisons, Similarities
 from crowdwise.data.ratings import Values
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
+from crowdwise.estimator.registry import METHODS
 from crowdwise.learn.registry import make
 from crowdwise.learn.tasks import TASKS
 

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, MissingExtraError, SettingError
+from crowdwise.estimator.registry import make
+from crowdwise.estimator.result import Result
 from crowdwise.metrics import accuracy
 from crowdwise.plot import (
     accuracy_by_votes,
@@ -24,7 +25,6 @@ from crowdwise.plot import (
     learning_curve,
     reliability,
 )
-from crowdwise.result import Result
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 

@@ -41,7 +41,7 @@ _LAZY = {
     "MinimaxEntropy": "crowdwise.aggregate.minimax_entropy",
     "OneCoin": "crowdwise.aggregate.one_coin",
     "OnlineEM": "crowdwise.online.online_em",
-    "Result": "crowdwise.result",
+    "Result": "crowdwise.estimator.result",
     "StreamingDawidSkene": "crowdwise.online.streaming",
     "Wawa": "crowdwise.aggregate.wawa",
     "WorkerCluster": "crowdwise.aggregate.worker_cluster",
@@ -173,6 +173,7 @@ if TYPE_CHECKING:
     from crowdwise.data.pairs import Similarities as Similarities
     from crowdwise.data.ratings import Values as Values
     from crowdwise.data.token_votes import TokenVotes as TokenVotes
+    from crowdwise.estimator.result import Result as Result
     from crowdwise.fairness.item_group_ds import ItemGroupDS as ItemGroupDS
     from crowdwise.fairness.parity_classifier import ParityClassifier as ParityClassifier
     from crowdwise.io import read as read
@@ -221,7 +222,6 @@ if TYPE_CHECKING:
     from crowdwise.regression.gaussian_crowd_bayes import GaussianCrowdBayes as GaussianCrowdBayes
     from crowdwise.regression.gp_crowd_regression import GPCrowdRegression as GPCrowdRegression
     from crowdwise.regression.student_crowd import StudentCrowd as StudentCrowd
-    from crowdwise.result import Result as Result
     from crowdwise.sequences.baselines import TokenDawidSkene as TokenDawidSkene
     from crowdwise.sequences.baselines import TokenMajority as TokenMajority
     from crowdwise.sequences.bsc import BSC as BSC

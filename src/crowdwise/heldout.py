@@ -18,7 +18,7 @@ from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["deal", "foretold", "foretold_by", "held_out"]
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.moment import MomentAggregator
-from crowdwise.aggregate.registry import METHODS
-from crowdwise.aggregate.registry import ORDERED as ORDERED_CLASSES
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import ORDERED as ORDERED_CLASSES
 
 # Methods that need more than votes (two classes, say) have tests of their own.
 ALL = [name for name, method in METHODS.items() if method.needs in ("votes", ORDERED_CLASSES)]

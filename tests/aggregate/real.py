@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from tests.aggregate.helpers import quiet
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
 from crowdwise.metrics import accuracy
 
 

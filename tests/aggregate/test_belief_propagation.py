@@ -15,9 +15,9 @@ from tests.aggregate.regular import accuracy_with_ties, regular_crowd
 
 import crowdwise
 from crowdwise.aggregate.belief_propagation import BeliefPropagation
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
+from crowdwise.estimator.registry import make
 from crowdwise.parts.priors.abilities import ability_prior, node_rules
 
 RIGHT, WRONG = 2.3, 0.8

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.aggregate.helpers import ITERATIVE, quiet, random_votes, slow_unless_classic
 
-from crowdwise.aggregate.registry import METHODS, make
+from crowdwise.estimator.registry import METHODS, make
 
 # Settings worth varying, per method; the common ones are drawn for all.
 SETTINGS: dict[str, list[dict[str, Any]]] = {

@@ -29,10 +29,10 @@ from tests.aggregate.helpers import (
 from tests.strategies import small_votes
 
 import crowdwise
-from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.aggregate.settings import describe_settings
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.settings import describe_settings
 from crowdwise.metrics import accuracy
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd, quiet
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.datasets import dawid_skene_1979
+from crowdwise.estimator.registry import make
 from crowdwise.metrics import accuracy
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd, quiet, random_votes
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
+from crowdwise.estimator.registry import make
 
 TEAMS = {0: "red", 1: "red", 2: "red", 3: "blue", 4: "blue"}
 

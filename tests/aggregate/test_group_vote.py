@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd, quiet, random_votes
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
 
 
 def fit(votes: Any, **settings: Any) -> Any:

@@ -21,7 +21,7 @@ from tests.aggregate.test_belief_propagation import (
 )
 
 from crowdwise.aggregate.mean_field import MeanField
-from crowdwise.aggregate.registry import make
+from crowdwise.estimator.registry import make
 
 
 def fitted(n_classes: int, seed: int, **settings: Any) -> MeanField:

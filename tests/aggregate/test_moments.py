@@ -12,14 +12,14 @@ from tests.aggregate.helpers import crowd, diagonal_crowd, quiet
 
 import crowdwise
 import crowdwise.io
-from crowdwise.aggregate.problem import MOMENT_STARTS
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.engines.composite import composite_em
 from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
+from crowdwise.estimator.problem import MOMENT_STARTS
+from crowdwise.estimator.registry import METHODS, make
 from crowdwise.metrics import accuracy, confusion_error
 
 FULL = ["spectral-ds", "tensor-admm", "multi-spa", "cnmf", "sym-nmf"]
@@ -240,7 +240,7 @@ def test_moments_start_as_well_as_votes_on_ordinary_crowds() -> None:
 
 
 def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import crowdwise.aggregate.cost as cost
+    import crowdwise.estimator.cost as cost
 
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
     with pytest.warns(CostWarning, match="cnmf will take"):

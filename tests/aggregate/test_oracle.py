@@ -18,8 +18,8 @@ from scipy import optimize, stats
 from scipy.special import betaln, digamma, gammaln, logsumexp
 from tests.aggregate.helpers import quiet
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.spammer import Spammer

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.aggregate.helpers import ALL, ITERATIVE, ORDERED, crowd, diagonal_crowd, quiet, slow_unless_classic
 from tests.strategies import small_votes
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.difficulty import AbilityDifficulty

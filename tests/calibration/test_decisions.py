@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdwise.aggregate.registry import make
 from crowdwise.calibration.decisions import decide
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.estimator.registry import make
 
 
 def crowd(seed: int = 0, n: int = 400):

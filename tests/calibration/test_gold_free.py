@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tests.calibration.crowds import teams
 
-from crowdwise.aggregate.registry import make
 from crowdwise.calibration import EffectiveVotes, Temperature, calibrate, temperature_by_votes
 from crowdwise.calibration.effective_votes import groups_in
 from crowdwise.calibration.foretold_votes import deal_by_group
@@ -15,10 +14,11 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.registry import make
+from crowdwise.estimator.result import Result
 from crowdwise.io import read_gold
 from crowdwise.learn.registry import make as make_any
 from crowdwise.metrics import ece, log_loss
-from crowdwise.result import Result
 
 
 def fit(votes: Annotations) -> Result:

@@ -11,13 +11,13 @@ import pytest
 from tests.aggregate.helpers import crowd, diagonal_crowd, quiet
 
 import crowdwise
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.choice.auto import Auto
 from crowdwise.choice.candidates import CANDIDATES
 from crowdwise.choice.decision import decide
 from crowdwise.choice.selection import Row
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
+from crowdwise.estimator.registry import METHODS, make
 
 
 def biased_crowd(n_items: int = 300) -> tuple[Annotations, np.ndarray]:

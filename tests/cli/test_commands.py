@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.cli.text import number
+from crowdwise.estimator.registry import METHODS
 from crowdwise.learn.registry import EVERY_METHOD
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 from tests.report.test_page import HOSTILE, Reader, fitted, three_items
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
 from crowdwise.learn.registry import make as make_any
 
 

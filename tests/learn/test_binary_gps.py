@@ -16,10 +16,10 @@ from scipy.special import expit, ndtr
 from tests.aggregate.helpers import quiet, random_votes
 from tests.learn.crowds import vote
 
-from crowdwise.aggregate import cost
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import CostWarning, InputError, SettingError
+from crowdwise.estimator import cost
 from crowdwise.learn.fourier_gp import RFF, VFF, FourierModel
 from crowdwise.learn.rodr14 import ProbitGP, Rodr14, tilted_moments
 from crowdwise.learn.vgpcr import VGPCR, ProcessModel

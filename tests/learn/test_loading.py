@@ -19,16 +19,16 @@ import scipy.sparse
 from scipy.special import log_softmax
 
 import crowdwise
-from crowdwise.aggregate.registry import Method
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, MissingExtraError, SettingError
+from crowdwise.estimator.registry import Method
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.settings import setting
+from crowdwise.estimator.storage import FILE_NAME
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.loading import _MODELS, check_save
 from crowdwise.learn.registry import CLASSIFIERS, EVERY_METHOD
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.result import Result
-from crowdwise.storage import FILE_NAME
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -474,7 +474,7 @@ def test_a_changed_result_is_refused(content: dict[str, bytes], change: dict[str
 
 def test_a_prior_of_other_items_is_refused(content: dict[str, bytes], tmp_path: Path) -> None:
     # Compiled loops read one row of it per item.
-    from crowdwise.storage import npy_bytes
+    from crowdwise.estimator.storage import npy_bytes
 
     members = content | {"prior/log_nk.npy": npy_bytes(np.zeros((3, 2)))}
     with pytest.raises(InputError, match="contradict each other"):

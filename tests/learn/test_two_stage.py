@@ -15,9 +15,9 @@ from tests.aggregate.helpers import quiet, random_votes
 from tests.learn.crowds import clouds, diagonal_crowd, vote
 
 from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
+from crowdwise.estimator.registry import make
 from crowdwise.learn.raykar import Raykar
 from crowdwise.learn.two_stage import TwoStage
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.storage import load_with_extra
+from crowdwise.estimator.storage import load_with_extra
 
 
 def nothing(classes: Any) -> Annotations:

@@ -13,8 +13,8 @@ import pytest
 from tests.aggregate import test_contract as contract
 from tests.aggregate.helpers import crowd, diagonal_crowd
 
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import METHODS
 
 NAMES = ("online-em", "streaming-ds")
 

@@ -16,11 +16,11 @@ from tests.online.helpers import nothing, reopened
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.online.online_em import OnlineEM
 from crowdwise.online.state import State
 from crowdwise.online.streaming import StreamingDawidSkene
 from crowdwise.online.vocabulary import Vocabulary
-from crowdwise.result import Result
 
 both = pytest.mark.parametrize("cls", [StreamingDawidSkene, OnlineEM])
 
@@ -314,7 +314,7 @@ def test_a_damaged_state_is_refused(cls: Any, tmp_path: Path) -> None:
         members = {name: archive.read(name) for name in archive.namelist() if name.startswith("online")}
     result = Result.load(tmp_path)
 
-    from crowdwise.storage import npy_bytes, npy_of
+    from crowdwise.estimator.storage import npy_bytes, npy_of
 
     assert State.from_members(result, {}) is None
     item = npy_of(members["online/item.npy"])

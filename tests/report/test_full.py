@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from tests.report.test_page import HOSTILE, Reader, fitted, three_items
 from tests.strategies import small_votes
 
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.estimator.registry import METHODS, make
 from crowdwise.report import write_report
 from crowdwise.report.counts import counts_of
 from crowdwise.report.full import report_page

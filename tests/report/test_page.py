@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from tests.strategies import small_votes
 
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.result import Result
 from crowdwise.report import write_page
 from crowdwise.report.page import page
-from crowdwise.result import Result
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = [

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
 from crowdwise.report import annotators_picture
 from crowdwise.report.__main__ import main
 

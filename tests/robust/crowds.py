@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
-from crowdwise.result import Result
+from crowdwise.estimator.registry import make
+from crowdwise.estimator.result import Result
 
 
 def fit(votes: Annotations, method: str = "dawid-skene", **settings: Any) -> Result:

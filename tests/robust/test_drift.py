@@ -10,7 +10,7 @@ from tests.robust.crowds import fit
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError
-from crowdwise.result import Result
+from crowdwise.estimator.result import Result
 from crowdwise.robust import drift
 from crowdwise.robust.times import time_of_votes
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.robust.crowds import fit, grouped_crowd
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.simulate import simulate
+from crowdwise.estimator.registry import make
 from crowdwise.robust import groups
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
 from crowdwise.robust.standing import STANDINGS, crowd_of
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.robust.crowds import fit
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, MissingExtraError
+from crowdwise.estimator.registry import make
 from crowdwise.robust.plot import plot_confusions
 from crowdwise.robust.pruning import refit_without
 from crowdwise.robust.table import examine, with_dropped

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.strategies import small_votes
 
 from crowdwise import Annotations, DawidSkene, MajorityVote
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.shards import Kept
 from crowdwise.errors import ConvergenceWarning, CrowdwiseWarning, DataWarning, InputError, SettingError
+from crowdwise.estimator.registry import METHODS, make
 from crowdwise.scale import Local, Store
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.collecting import collected

@@ -15,8 +15,8 @@ import pytest
 
 import crowdwise
 from crowdwise import DawidSkene
-from crowdwise.aggregate.registry import make
 from crowdwise.errors import CrowdwiseWarning, DataWarning
+from crowdwise.estimator.registry import make
 from crowdwise.scale import Local
 from crowdwise.scale import labels as labels_module
 from crowdwise.scale.inputs import files_at

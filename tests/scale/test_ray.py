@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.shards import Shard, ShardLost, Tally
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
+from crowdwise.estimator.registry import METHODS, make
 from crowdwise.io import read
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.local import Local

@@ -13,7 +13,7 @@ from crowdwise.data.encode import series_of, translate
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["history_of", "prior_of"]
 

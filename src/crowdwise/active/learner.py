@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crowdwise.active.ledger import Ledger
     from crowdwise.active.pool import Pool
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Learner"]
 

@@ -25,9 +25,9 @@ from crowdwise.active.policies import stage_of
 from crowdwise.active.pool import extended
 from crowdwise.active.standing import Standing
 from crowdwise.active.stopping import Plan, chance_of, plan, reached
-from crowdwise.aggregate.base import as_annotations
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import DataWarning, SettingError
+from crowdwise.estimator.base import as_annotations
 
 __all__ = ["ActiveLoop"]
 

@@ -12,12 +12,12 @@ from crowdwise.active.history import history_of
 from crowdwise.active.journal import Start
 from crowdwise.active.names import ids_of, pairs_of
 from crowdwise.active.pool import Pool, extended
-from crowdwise.aggregate.base import as_annotations
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
+from crowdwise.estimator.base import as_annotations
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Opening", "settings_of"]
 

@@ -23,7 +23,7 @@ from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import expected_log
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Plan", "plan"]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from crowdwise.active.pool import Limits
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Standing"]
 

@@ -14,7 +14,7 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     from crowdwise.active.pool import Pool
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["State"]
 

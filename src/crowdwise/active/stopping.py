@@ -16,7 +16,7 @@ from crowdwise.active.planning import Plan, plan
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Plan", "chance_of", "expected_accuracy", "plan", "reached"]
 

@@ -27,10 +27,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit, LabelPrior
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.priors.marginals import DirichletMarginals
 

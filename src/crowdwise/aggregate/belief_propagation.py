@@ -43,13 +43,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import DataWarning, SettingError
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.messages import BeliefMessages
 from crowdwise.parts.annotators.protocol import sum_by_annotator
 from crowdwise.parts.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules

@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from crowdwise.aggregate.moment import ConfusionMoments
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.composite import best_start, composite_em
 from crowdwise.engines.moments import Cooccurrence, Estimate
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 
 __all__ = ["CNMF"]
 

@@ -28,11 +28,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.aggregate.staged import fit_in_stages, most_groups
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.communities import CommunityConfusion
 
 __all__ = ["CommunityBCC"]

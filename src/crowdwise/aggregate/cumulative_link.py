@@ -28,11 +28,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cumulative import Ridge
 from crowdwise.parts.annotators.cumulative import CumulativeLink as Part
 from crowdwise.parts.annotators.cumulative import label_habits

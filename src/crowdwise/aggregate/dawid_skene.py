@@ -26,10 +26,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 __all__ = ["DawidSkene"]

@@ -40,12 +40,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.problem import Problem, start_posteriors
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.race import race
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.problem import Problem, start_posteriors
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.annotators.states import weight_per_item

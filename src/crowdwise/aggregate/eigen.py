@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.moment import ConfusionMoments
-from crowdwise.aggregate.problem import Problem
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import least_squares, orient
 from crowdwise.errors import InputError
+from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
 

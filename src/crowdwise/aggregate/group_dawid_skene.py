@@ -32,11 +32,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import IterativeAggregator
 from crowdwise.aggregate.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.confusion import row_smoothing
 from crowdwise.parts.annotators.groups import GroupConfusion
 

@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
-from crowdwise.aggregate.history import right_and_wrong
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.group_votes import GroupVotes
 

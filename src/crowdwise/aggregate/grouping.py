@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.problem import Problem
 from crowdwise.engines.alternate import alternate
 from crowdwise.engines.dependence import group_codes, residual_agreement
 from crowdwise.errors import SettingError
+from crowdwise.estimator.problem import Problem
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 __all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "groups_of"]

@@ -41,10 +41,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.pairs import Pairs, pairs_of
 from crowdwise.parts.annotators.signed import SignedVotes

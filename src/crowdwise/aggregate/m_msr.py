@@ -27,12 +27,12 @@ from typing import ClassVar
 import numpy as np
 
 from crowdwise.aggregate.moment import AccuracyMoments
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import orient, robust
 from crowdwise.errors import SettingError
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 
 __all__ = ["MMSR"]
 

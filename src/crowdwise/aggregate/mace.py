@@ -23,10 +23,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.spammer import Spammer
 
 __all__ = ["MACE"]

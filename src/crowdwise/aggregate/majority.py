@@ -17,10 +17,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator
-from crowdwise.aggregate.problem import Problem
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.shards import Shard, Tally
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.weights import VoteWeights
 

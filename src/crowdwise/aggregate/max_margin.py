@@ -36,13 +36,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator
-from crowdwise.aggregate.history import right_and_wrong
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import ConvergenceWarning
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.margin import MarginWeights

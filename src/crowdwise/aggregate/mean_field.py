@@ -28,12 +28,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.history import right_and_wrong
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.atoms import AtomMixture
 from crowdwise.parts.annotators.beta import BetaAccuracy
 from crowdwise.parts.annotators.confusion import DirichletConfusion

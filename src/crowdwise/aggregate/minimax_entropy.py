@@ -35,13 +35,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import SettingError
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.parts.annotators.maxent import MaxEntConfusion
 

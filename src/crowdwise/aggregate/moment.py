@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.history import right_and_wrong
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.accuracy import OneAccuracy
@@ -39,7 +39,7 @@ from crowdwise.parts.annotators.protocol import sum_by_annotator
 from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.problem import Problem
+    from crowdwise.estimator.problem import Problem
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]
 

@@ -27,7 +27,7 @@ from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.annotators.protocol import infer_by_table
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.problem import Problem
+    from crowdwise.estimator.problem import Problem
 
 __all__ = ["moment_starts"]
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.history import right_and_wrong
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.accuracy import OneAccuracy
 
 __all__ = ["OneCoin"]

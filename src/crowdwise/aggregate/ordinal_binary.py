@@ -21,11 +21,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import Aggregator
 from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.targets import BinaryTargets, above_each, of_classes, question
 from crowdwise.parts.priors.marginals import Marginals
 

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.aggregate.moment import AccuracyMoments
-from crowdwise.aggregate.problem import Problem
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import least_squares, orient
+from crowdwise.estimator.problem import Problem
 
 __all__ = ["PGD"]
 

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.aggregate.moment import ConfusionMoments
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.spectral import spectral_estimate
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 
 __all__ = ["SpectralDS"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crowdwise.aggregate.problem import Problem, start_posteriors
 from crowdwise.engines.alternate import Fit, alternate, best_of
+from crowdwise.estimator.problem import Problem, start_posteriors
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crowdwise.aggregate.base import IterativeAggregator
+    from crowdwise.estimator.base import IterativeAggregator
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["fit_in_stages", "most_groups"]

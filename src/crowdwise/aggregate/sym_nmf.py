@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.aggregate.moment import ConfusionMoments
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.composite import best_start
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.symmetric import symmetric_estimate
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 
 __all__ = ["SymNMF"]
 

@@ -27,13 +27,13 @@ from typing import ClassVar
 import numpy as np
 
 from crowdwise.aggregate.moment import ConfusionMoments
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.composite import best_start
 from crowdwise.engines.coupled import coupled_estimate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.spectral import spectral_estimate
 from crowdwise.engines.triples import Triples, sample_triples
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 
 __all__ = ["TensorADMM"]
 

@@ -28,12 +28,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import IterativeAggregator
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.aggregate.staged import fit_in_stages, most_groups
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import SettingError
+from crowdwise.estimator.base import IterativeAggregator
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.clusters import ClusterConfusion
 
 __all__ = ["WorkerCluster"]

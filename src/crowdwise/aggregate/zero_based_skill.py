@@ -20,12 +20,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.base import Aggregator
-from crowdwise.aggregate.history import right_and_wrong
 from crowdwise.aggregate.majority import weighted_vote
-from crowdwise.aggregate.problem import Problem
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.alternate import Fit
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class
 from crowdwise.parts.annotators.protocol import sum_by_annotator
 from crowdwise.parts.annotators.weights import VoteWeights

@@ -12,7 +12,7 @@ from crowdwise.errors import InputError
 from crowdwise.metrics import _known
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Calibrator", "ProbabilityMap", "known_of", "with_posterior"]
 

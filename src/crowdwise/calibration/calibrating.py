@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.calibration.base import known_of, with_posterior
 from crowdwise.calibration.crossfit import cross_fitted
 from crowdwise.calibration.curves import Reliability, reliability
@@ -21,10 +20,11 @@ from crowdwise.calibration.isotonic import Isotonic
 from crowdwise.calibration.temperature import Temperature
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
+from crowdwise.estimator.registry import METHODS, make
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["HOWS", "NEED_TRUTH", "Calibrated", "calibrate", "truth_of"]
 
@@ -94,7 +94,7 @@ def calibrate(
 
     Examples
     --------
-    >>> from crowdwise.aggregate.registry import make
+    >>> from crowdwise.estimator.registry import make
     >>> from crowdwise.data.datasets import demo
     >>> campaign = demo()
     >>> result = make("dawid-skene").fit(campaign.votes).result_

@@ -15,7 +15,7 @@ from crowdwise.calibration.selection import Selection, select
 from crowdwise.data.encode import series_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Decisions", "credible_sets", "decide"]
 
@@ -123,7 +123,7 @@ def decide(
 
     Examples
     --------
-    >>> from crowdwise.aggregate.registry import make
+    >>> from crowdwise.estimator.registry import make
     >>> from crowdwise.data.datasets import demo
     >>> decisions = decide(make("dawid-skene").fit(demo().votes).result_, 0.05)
     >>> decisions.frame()["decision"].unique().sort().to_list()

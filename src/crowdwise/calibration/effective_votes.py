@@ -27,15 +27,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.registry import make
 from crowdwise.calibration.base import with_posterior
 from crowdwise.engines.dependence import Residuals, group_codes, residual_agreement
 from crowdwise.errors import CrowdwiseWarning, SettingError
+from crowdwise.estimator.registry import make
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.result import Result
     from crowdwise.parts.annotators.groups import GroupConfusion
-    from crowdwise.result import Result
 
 __all__ = ["EffectiveVotes", "groups_in"]
 

@@ -43,7 +43,7 @@ from crowdwise.parts.annotators.protocol import counts_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["VotesTemperature", "deal_by_group", "temperature_by_votes"]
 

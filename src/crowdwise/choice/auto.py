@@ -28,9 +28,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator, _generator
-from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.aggregate.settings import setting
 from crowdwise.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
 from crowdwise.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.choice.guards import Standing, standing
@@ -39,6 +36,9 @@ from crowdwise.choice.selection import Row
 from crowdwise.choice.trial import Budget, try_all
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
+from crowdwise.estimator.base import Aggregator, _generator
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from crowdwise.aggregate.problem import Problem
     from crowdwise.data.annotations import Annotations
     from crowdwise.engines.alternate import Progress
-    from crowdwise.result import Result
+    from crowdwise.estimator.problem import Problem
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Auto"]
 
@@ -152,7 +152,7 @@ class Auto(Chooses, Aggregator):
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fit and the choice into `folder`, whole or not at all; `crowdwise.load` reads them back."""
-        from crowdwise.storage import save
+        from crowdwise.estimator.storage import save
 
         save(self._fitted(), folder, {_DOCUMENT: self._decided_before().document()})
 

@@ -21,9 +21,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import _generator
-from crowdwise.aggregate.cost import check_tables
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.choice.classifiers import Candidate, check_methods
 from crowdwise.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.choice.guards import standing
@@ -31,6 +28,9 @@ from crowdwise.choice.scoring import HeldOut, by_accuracy
 from crowdwise.choice.selection import Row
 from crowdwise.choice.trial import Budget, try_all
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.base import _generator
+from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.learn.align import aligned_votes
 from crowdwise.learn.base import CrowdClassifier
 from crowdwise.learn.features import checked_features

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.errors import SettingError, did_you_mean
+from crowdwise.estimator.registry import METHODS
 
 __all__ = ["CANDIDATES", "FALLBACK", "check_methods", "level_of", "parameters_of"]
 

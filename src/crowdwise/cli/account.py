@@ -9,8 +9,8 @@ from crowdwise.cli.text import count, number, one_line, say
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.estimator.result import Result
     from crowdwise.learn.base import CrowdClassifier
-    from crowdwise.result import Result
 
 __all__ = ["facts", "rank_annotators", "tell", "training"]
 

@@ -26,8 +26,8 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.aggregate.base import Aggregator
-    from crowdwise.result import Result
+    from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.result import Result
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
@@ -180,10 +180,10 @@ def _update(
     folder: Path, votes: str, read: ReadOptions, method: MethodOptions, quiet: bool, explain_choice: bool
 ) -> Aggregator:
     """Fold votes into a saved model."""
-    from crowdwise.aggregate.registry import METHODS
     from crowdwise.cli.choice import check_explainable
     from crowdwise.cli.inputs import read_gold, read_votes, settings_of
     from crowdwise.cli.progress import iterations
+    from crowdwise.estimator.registry import METHODS
     from crowdwise.learn.loading import load
 
     if method.history is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from crowdwise.cli.options import MethodOptions, ReadOptions
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["ORDINAL", "ORDINAL_METHOD", "AnswerKind", "Separator", "Threshold"]
 

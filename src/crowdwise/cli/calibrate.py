@@ -13,7 +13,7 @@ from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.calibration.calibrating import Calibrated
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"

@@ -33,8 +33,8 @@ class ClassifierOptions(Protocol):
 
 def build_classifier(options: ClassifierOptions, default: str = DEFAULT_CLASSIFIER) -> CrowdClassifier:
     """Make the chosen classifier with its settings, checked before any file is read."""
-    from crowdwise.aggregate.settings import check_settings
     from crowdwise.cli.inputs import seeded_settings, unnamed
+    from crowdwise.estimator.settings import check_settings
     from crowdwise.learn.registry import make_classifier
 
     estimator = make_classifier(options.method or default)

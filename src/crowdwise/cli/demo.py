@@ -20,10 +20,10 @@ def run(
     """
     import polars as pl
 
-    from crowdwise.aggregate.registry import make
     from crowdwise.cli.account import rank_annotators
     from crowdwise.cli.text import one_line
     from crowdwise.data.datasets import demo
+    from crowdwise.estimator.registry import make
     from crowdwise.io import write_table
     from crowdwise.metrics import accuracy
     from crowdwise.report import write_page

@@ -30,7 +30,7 @@ def run(
     from crowdwise.cli.inputs import result_of
     from crowdwise.cli.outputs import print_json
     from crowdwise.cli.text import number, one_line
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
     if (votes is None) == (source is None):
         raise SettingError("give either VOTES or --from DIR")

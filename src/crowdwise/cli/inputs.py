@@ -16,10 +16,10 @@ from crowdwise.cli.options import FeatureOptions, MethodOptions, ReadOptions, Ta
 from crowdwise.errors import CrowdwiseError, DataWarning, InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.base import Aggregator
     from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.result import Result
     from crowdwise.io.features import Features
-    from crowdwise.result import Result
 
 __all__ = [
     "STDIN",
@@ -85,7 +85,7 @@ def from_path(path: str, read: Callable[[str | Path], T]) -> T:
 
 def is_saved(path: str | Path) -> bool:
     """Say whether a path is a folder that `--save` wrote."""
-    from crowdwise.storage import FILE_NAME
+    from crowdwise.estimator.storage import FILE_NAME
 
     return (Path(path) / FILE_NAME).is_file()
 
@@ -180,8 +180,8 @@ def _class_prior(text: str) -> Any:
 
 def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
     """Make the chosen method with its settings, checked before any file is read."""
-    from crowdwise.aggregate.registry import make
-    from crowdwise.aggregate.settings import check_settings
+    from crowdwise.estimator.registry import make
+    from crowdwise.estimator.settings import check_settings
     from crowdwise.learn.registry import CLASSIFIERS
 
     if options.method in CLASSIFIERS:
@@ -201,7 +201,7 @@ def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
 
 def build_task(options: TaskOptions, family: str, default: str) -> Any:
     """Make the chosen method for annotations that are no class votes, checked before any file is read."""
-    from crowdwise.aggregate.settings import check_settings
+    from crowdwise.estimator.settings import check_settings
     from crowdwise.learn.registry import make
     from crowdwise.learn.tasks import TASKS
 
@@ -253,7 +253,7 @@ def result_of(
         return fit(path, read, options, quiet, default).result_
     if options != type(options)() or read != ReadOptions():
         raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
     return Result.load(path)
 
@@ -330,7 +330,7 @@ def read_history(path: Path | None) -> Any:
     if path is None:
         return None
     if is_saved(path):
-        from crowdwise.result import Result
+        from crowdwise.estimator.result import Result
 
         return Result.load(path)
     import polars as pl

@@ -50,8 +50,8 @@ def _shown_fact(value: Any) -> str:
 
 
 def _document(name: str) -> dict[str, Any]:
-    from crowdwise.aggregate.settings import describe_settings
     from crowdwise.errors import MissingExtraError
+    from crowdwise.estimator.settings import describe_settings
     from crowdwise.learn.registry import EVERY_METHOD
 
     try:

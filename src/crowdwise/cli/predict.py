@@ -45,10 +45,10 @@ def run(
 
     Items are the ids of the features, or row numbers from 0 where the file has none.
     """
-    from crowdwise.aggregate.registry import METHODS
     from crowdwise.cli.inputs import read_features
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout
     from crowdwise.cli.text import count, number, say
+    from crowdwise.estimator.registry import METHODS
     from crowdwise.learn.loading import load
 
     check_outputs({"-o": output}, (features.features, votes, truth))

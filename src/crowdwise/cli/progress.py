@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from crowdwise.aggregate.base import Aggregator
+    from crowdwise.estimator.base import Aggregator
     from crowdwise.learn.base import CrowdClassifier
 
 __all__ = ["epochs", "iterations", "steps"]

@@ -15,7 +15,7 @@ from crowdwise.cli.options import FalseDiscovery, MethodOptions, Quiet, ReadOpti
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 EXAMPLES = (
     "Example: crowdwise report votes.csv -o report.html\n\n"

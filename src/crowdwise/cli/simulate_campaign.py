@@ -81,7 +81,7 @@ def run(
     from crowdwise.cli.outputs import emit, print_json
     from crowdwise.cli.progress import steps
     from crowdwise.cli.text import say
-    from crowdwise.storage import check_folder
+    from crowdwise.estimator.storage import check_folder
 
     if campaigns < 1:
         raise SettingError(f"--campaigns must be at least 1; got {campaigns}")

@@ -18,8 +18,8 @@ from crowdwise.cli.text import count, one_line, say
 from crowdwise.errors import InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.base import Aggregator
     from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.base import Aggregator
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.result import SpreadResult
     from crowdwise.scale.store import Store
@@ -104,7 +104,7 @@ def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None,
         raise SettingError(f"--shards must be at least 1; got {scale.shards}")
     if engine is not None:
         return engine
-    from crowdwise.aggregate.registry import METHODS
+    from crowdwise.estimator.registry import METHODS
 
     if method is not None and (method not in METHODS or not METHODS[method].additive):
         return "memory"

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from crowdwise.aggregate.registry import ORDERED
-from crowdwise.aggregate.settings import check_settings
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
+from crowdwise.estimator.registry import ORDERED
+from crowdwise.estimator.settings import check_settings
 from crowdwise.learn.registry import ALL_METHODS, CLASSIFIERS, make
 
 __all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]

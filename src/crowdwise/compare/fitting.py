@@ -19,7 +19,7 @@ from crowdwise.learn.registry import CLASSIFIERS
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Outcome", "Task", "run_method"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise import errors
-from crowdwise.aggregate.problem import positions
 from crowdwise.errors import SettingError
+from crowdwise.estimator.problem import positions
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.aggregate.base import as_annotations
 from crowdwise.compare.choose import build, chosen
 from crowdwise.compare.collect import Collector
 from crowdwise.compare.fitting import Outcome, Task, run_method
@@ -19,6 +18,7 @@ from crowdwise.compare.processes import run_all
 from crowdwise.compare.table import Comparison
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.base import as_annotations
 from crowdwise.heldout import deal
 
 __all__ = ["compare", "comparison"]

@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import as_annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.base import as_annotations
 from crowdwise.fairness.gaps import classes_of, one_hot
 from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.fairness.scores import matrices_given

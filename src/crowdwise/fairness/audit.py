@@ -20,7 +20,7 @@ from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["CIRCULAR", "UNSEEN", "Audit", "audit"]
 

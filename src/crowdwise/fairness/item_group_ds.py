@@ -34,22 +34,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import as_annotations
 from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.aggregate.configured import Configured
-from crowdwise.aggregate.problem import positions
-from crowdwise.aggregate.settings import check_settings, setting
-from crowdwise.aggregate.views import ResultViews
 from crowdwise.data.encode import series_of, translate
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import ConvergenceWarning, SettingError
+from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.configured import Configured
+from crowdwise.estimator.problem import positions
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.views import ResultViews
 from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.parts.priors.group_marginals import GroupMarginals
 from crowdwise.parts.priors.marginals import DirichletMarginals
-from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -23,7 +23,7 @@ from crowdwise.fairness.groups import Groups, groups_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["CONSTRAINTS", "ParityLabels", "parity_labels"]
 

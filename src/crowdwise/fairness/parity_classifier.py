@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.fairness.gaps import classes_of
 from crowdwise.fairness.groups import groups_of
 from crowdwise.fairness.penalty import ParityPenalty

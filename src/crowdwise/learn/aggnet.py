@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.alternating import AlternatingHead
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.start import crowd_confusion
 from crowdwise.parts.annotators.confusion import Confusion

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import as_annotations
-from crowdwise.aggregate.problem import positions
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.problem import positions
 
 __all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]
 

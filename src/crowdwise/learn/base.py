@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from crowdwise.aggregate.base import as_annotations
-from crowdwise.aggregate.cost import check_tables
-from crowdwise.aggregate.problem import positions
-from crowdwise.aggregate.settings import check_settings
-from crowdwise.aggregate.views import ResultViews
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, NotFittedError
+from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.problem import positions
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.settings import check_settings
+from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
 from crowdwise.learn.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.learn.features import checked_features
 from crowdwise.parts.annotators.confusion import foretelling
 from crowdwise.parts.priors.rows import RowPrior
-from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.outliers import OutlierHead

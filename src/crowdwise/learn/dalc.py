@@ -33,12 +33,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crowdwise.aggregate.problem import positions
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
+from crowdwise.estimator.problem import positions
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.base import Learned
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.network_model import NetworkModel, materialised

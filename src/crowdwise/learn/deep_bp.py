@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.aggregate.belief_propagation import BeliefPropagation
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.variational import VariationalClassifier
 from crowdwise.parts.annotators.messages import BeliefMessages
 from crowdwise.parts.priors.abilities import INTEGRALS

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import _generator
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.settings import setting
+from crowdwise.estimator.base import _generator
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.vgpcr import FASTER, ROUNDS, BinaryClassifier
 from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
 from crowdwise.parts.priors.logistic_gp import log_mean_sigmoid

@@ -13,9 +13,9 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.parts.heads.penalties import ConfusionVolume, PredictionVolume

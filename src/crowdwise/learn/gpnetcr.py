@@ -30,11 +30,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.learn.trained import Start
 from crowdwise.parts.heads.inference_network import InferenceNetworkHead

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
+from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.storage import FILE_NAME, check_folder, load_with_extra, npy_bytes, npy_of
+from crowdwise.estimator.storage import save as save_result
 from crowdwise.learn.registry import EVERY_METHOD, make
-from crowdwise.storage import FILE_NAME, check_folder, load_with_extra, npy_bytes, npy_of
-from crowdwise.storage import save as save_result
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    from crowdwise.estimator.result import Result
     from crowdwise.learn.base import CrowdClassifier, Model
-    from crowdwise.result import Result
 
 __all__ = ["check_save", "load", "save"]
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import torch
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.learn.start import start_confusion
 from crowdwise.parts.heads.mutual_information import MutualInformationHead

@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import nn
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.engines.gradient.networks import NETWORKS, build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.network_model import DROPOUT, NetworkModel, Uncertainty, materialised
 from crowdwise.learn.trained import Start, TrainedClassifier, point_confusion

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.network_model import NetworkModel
 from crowdwise.learn.trained import Start, TrainedClassifier

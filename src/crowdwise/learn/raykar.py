@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import _generator
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.estimator.base import _generator
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.logistic_model import LogisticModel
 from crowdwise.learn.start import crowd_confusion, start_posterior

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.aggregate.registry import METHODS, Method
-from crowdwise.aggregate.registry import make as make_aggregator
 from crowdwise.errors import SettingError, did_you_mean
+from crowdwise.estimator.registry import METHODS, Method
+from crowdwise.estimator.registry import make as make_aggregator
 from crowdwise.learn.tasks import TASKS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_you_mean
+from crowdwise.estimator.registry import METHODS, make
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import counts_of, weight_of

@@ -29,11 +29,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.process import ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.learn.trained import Start
 from crowdwise.parts.heads.process import ProcessHead

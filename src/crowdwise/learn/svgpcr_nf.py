@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import nn
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.svgpcr import SVGPCR, build_process
 from crowdwise.parts.heads.flow_process import FlowProcessHead
 from crowdwise.parts.priors.abilities import dirichlet_rows

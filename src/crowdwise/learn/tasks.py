@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdwise.aggregate.registry import Method
+from crowdwise.estimator.registry import Method
 
 __all__ = ["TASKS"]
 

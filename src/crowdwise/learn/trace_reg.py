@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.parts.heads.penalties import Trace

@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS
 from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.environment import check_checkpoint, device_of, seed_of
 from crowdwise.learn.network_model import NetworkModel, check_mixed, suited_rows

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from crowdwise.aggregate.base import Aggregator
-from crowdwise.aggregate.registry import METHODS, make
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError, did_you_mean
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.kernels.posterior import harden
 from crowdwise.learn.base import CrowdClassifier, Learned, Model
 from crowdwise.learn.logistic_model import LogisticModel
@@ -33,8 +33,8 @@ from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import Progress
+    from crowdwise.estimator.result import Result
     from crowdwise.parts.annotators.protocol import AnnotatorModel
-    from crowdwise.result import Result
 
 __all__ = ["SklearnModel", "TwoStage"]
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.errors import CostWarning, SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import below_ceiling
 from crowdwise.learn.neural import NeuralClassifier, Start
 from crowdwise.parts.priors.abilities import FAMILIES
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.base import IterativeAggregator
+    from crowdwise.estimator.base import IterativeAggregator
     from crowdwise.parts.annotators.protocol import AnnotatorModel
     from crowdwise.parts.heads.head import Head
 

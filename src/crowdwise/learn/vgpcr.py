@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
 from crowdwise.errors import InputError
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.base import CrowdClassifier, Learned, Model
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.raykar import teaching_items

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.estimator.settings import setting
 from crowdwise.learn.base import CrowdClassifier, Learned
 from crowdwise.learn.features import checked_features
 from crowdwise.learn.logistic_model import LogisticModel
@@ -132,8 +132,8 @@ class Yan(CrowdClassifier):
             Ids of the annotators, in the order of the columns; by default all of the fit.
             One never seen is like the crowd.
         """
-        from crowdwise.aggregate.problem import positions
         from crowdwise.data.encode import series_of, tidy, vocabulary_array
+        from crowdwise.estimator.problem import positions
 
         result = self._fitted()
         rows = self._projected(checked_features(self, X, fitting=False, images=False))

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.configured import Configured
-from crowdwise.aggregate.cost import announce
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.errors import ConvergenceWarning, InputError, SettingError
+from crowdwise.estimator.configured import Configured
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.multilabel.evidence import Evidence
 from crowdwise.multilabel.patterns import Patterns
 from crowdwise.multilabel.result import InferredSets

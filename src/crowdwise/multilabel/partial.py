@@ -27,14 +27,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import as_annotations
-from crowdwise.aggregate.configured import Configured
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.engines.alternate import Progress, alternate, best_of
 from crowdwise.errors import InputError
+from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.configured import Configured
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.priors.marginals import Marginals

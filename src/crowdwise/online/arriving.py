@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import as_annotations
-from crowdwise.aggregate.problem import positions
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import Where, find_column, series_of, tidy, to_polars, vocabulary_array
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
+from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.problem import positions
 
 if TYPE_CHECKING:
     from crowdwise.online.state import State

@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import Aggregator, as_annotations, warn_if_switched
-from crowdwise.aggregate.cost import check_tables
-from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.coding import union
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
+from crowdwise.estimator.base import Aggregator, as_annotations, warn_if_switched
+from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.online.arriving import arriving_votes, known_classes, without_votes
 from crowdwise.parts.priors.marginals import given_class_prior
-from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from typing_extensions import Self
 
-    from crowdwise.aggregate.problem import Problem
     from crowdwise.engines.alternate import Fit, LabelPrior, Progress
+    from crowdwise.estimator.problem import Problem
     from crowdwise.online.records import Memory, Rules
     from crowdwise.online.state import State
 
@@ -237,7 +237,7 @@ class OnlineAggregator(Aggregator):
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fit and its state into `folder`, whole or not at all; a loaded model goes on to the bit."""
-        from crowdwise.storage import save
+        from crowdwise.estimator.storage import save
 
         save(self._fitted(), folder, self._present().members())
 

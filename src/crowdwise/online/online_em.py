@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.online.base import OnlineAggregator
 from crowdwise.online.records import Memory, Rules
 from crowdwise.parts.annotators.confusion import Confusion

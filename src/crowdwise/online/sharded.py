@@ -22,8 +22,8 @@ from crowdwise.online.loops import averaged_weights, visit
 from crowdwise.online.state import State
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.problem import Problem
     from crowdwise.engines.shards import Shard
+    from crowdwise.estimator.problem import Problem
     from crowdwise.online.base import OnlineAggregator
 
 __all__ = ["Counted", "fit_shards", "take_in"]

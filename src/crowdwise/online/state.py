@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.coding import union
 from crowdwise.data.encode import translate
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.storage import npy_bytes, npy_of
 from crowdwise.online.loops import append, recount
 from crowdwise.online.records import Arrays, Memory
 from crowdwise.online.vocabulary import Vocabulary
-from crowdwise.result import Result
-from crowdwise.storage import npy_bytes, npy_of
 
 __all__ = ["State"]
 
@@ -185,7 +185,7 @@ class State:
         return state
 
     def members(self) -> dict[str, bytes]:
-        """The state as members of a saved result (see `crowdwise.storage`), which holds the ids."""
+        """The state as members of a saved result (see `crowdwise.estimator.storage`), which holds the ids."""
         plain = {name: getattr(self, name) for name in ("n_votes", "n_missing", "n_updates", "cursor")}
         plain |= {"crowdwise": _VERSION, "n_first": [self.items.n_first, self.annotators.n_first]}
         made = {_DOCUMENT: json.dumps(plain).encode()}

@@ -12,7 +12,7 @@ from crowdwise.errors import InputError
 from crowdwise.plot.axes import grid_of, label_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["confusions"]
 

@@ -19,7 +19,7 @@ from crowdwise.errors import InputError
 from crowdwise.plot.axes import GOOD, INK, RULE, axes_of, label_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Positions", "annotator_map", "annotator_positions"]
 

@@ -13,7 +13,7 @@ from crowdwise.errors import InputError
 from crowdwise.plot.axes import GOOD, INK, axes_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["confidence_histogram", "reliability"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from crowdwise.aggregate.configured import FitAccount
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.errors import ConvergenceWarning, SettingError
+from crowdwise.estimator.configured import FitAccount
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.ranking.games import Floats, Games, as_comparisons, check_connected
 from crowdwise.ranking.laplacian import rank_interval, spread_of
 from crowdwise.ranking.result import Ranking

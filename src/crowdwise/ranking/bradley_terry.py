@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.pairs import Comparisons
 from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.ties import TIES
 from crowdwise.ranking.base import ScoreRanker, centred
 from crowdwise.ranking.games import Games

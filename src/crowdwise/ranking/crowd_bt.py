@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.pairs import Comparisons
+from crowdwise.estimator.settings import setting
 from crowdwise.ranking.annotators import Ballots, Looking, People, Reliability
 from crowdwise.ranking.base import ScoreRanker, centred
 from crowdwise.ranking.engine import ballots_of, fit_crowd, information

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.data.encode import codes_of, series_of, tidy
 from crowdwise.data.pairs import Comparisons
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import DivergedError, InputError
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.ranking.annotators import Ballots, Reliability
 from crowdwise.ranking.base import Ranker, centred
 from crowdwise.ranking.crowd_bt import actions

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.ratings import Values
+from crowdwise.estimator.settings import setting
 from crowdwise.regression.base import NumberMethod
 from crowdwise.regression.problem import Problem
 from crowdwise.regression.result import Estimates

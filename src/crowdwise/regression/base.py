@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.configured import Configured
-from crowdwise.aggregate.settings import check_settings
 from crowdwise.data.ratings import Values
 from crowdwise.errors import ConvergenceWarning, InputError
+from crowdwise.estimator.configured import Configured
+from crowdwise.estimator.settings import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.encode import series_of
 from crowdwise.data.ratings import Values
+from crowdwise.estimator.settings import setting
 from crowdwise.regression.base import NumberMethod
 from crowdwise.regression.finish import warn_of_single_answers
 from crowdwise.regression.pair_moments import Moments, Parts, decompose, dependence, moments

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.errors import DivergedError
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.regression.base import NumberMethod, check_values
 from crowdwise.regression.features import aligned, checked_features
 from crowdwise.regression.finish import point_estimates

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.ratings import Values
+from crowdwise.estimator.settings import setting
 from crowdwise.regression.base import NumberMethod, iterate
 from crowdwise.regression.finish import point_estimates, warn_of_single_answers
 from crowdwise.regression.gaussian import (

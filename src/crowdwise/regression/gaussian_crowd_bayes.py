@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.data.ratings import Values
+from crowdwise.estimator.settings import setting
 from crowdwise.regression.base import NumberMethod, iterate
 from crowdwise.regression.finish import crowd_estimates, doubt_of, warn_of_single_answers
 from crowdwise.regression.problem import Problem

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import check_settings, setting
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.regression.base import NumberMethod, check_values, iterate
 from crowdwise.regression.features import aligned, checked_features
 from crowdwise.regression.finish import point_estimates

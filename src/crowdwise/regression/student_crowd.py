@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
+from crowdwise.estimator.settings import setting
 from crowdwise.regression.gaussian_crowd_bayes import GaussianCrowdBayes
 from crowdwise.regression.problem import Problem
 from crowdwise.regression.variational import Crowd, start, step

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from crowdwise.aggregate.registry import make
 from crowdwise.data import datasets
+from crowdwise.estimator.registry import make
 from crowdwise.io.atomic import replacing
 from crowdwise.report.page import write_page
 from crowdwise.report.picture import annotators_picture

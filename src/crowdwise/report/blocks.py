@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.aggregate.registry import METHODS
+from crowdwise.estimator.registry import METHODS
 from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_picture, scatter_picture, shares_picture
 from crowdwise.report.doubt import Doubt
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
@@ -17,7 +17,7 @@ from crowdwise.report.picture import MOST, annotators_picture
 from crowdwise.robust.standing import STANDINGS, Crowd
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["annotators_figures", "annotators_table", "document", "item_figures", "lead", "settings_table", "tiles"]
 

@@ -10,7 +10,7 @@ from crowdwise.report.markup import caption, fill, percent, stroke, svg, table, 
 from crowdwise.report.review import unit_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["budget", "plans_of"]
 

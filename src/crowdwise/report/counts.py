@@ -15,7 +15,7 @@ from crowdwise.report.charts import MOST_CLASSES, WIDTH
 from crowdwise.report.markup import caption, percent, plain, rect, short, stroke, svg, table, text, whole
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Counts", "counts_of", "counts_picture", "counts_table"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crowdwise.report.markup import counted, percent, table, text, whole
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Doubt", "doubt_of", "least_certain_table", "reason", "runner_up", "votes_in_short"]
 

@@ -12,7 +12,7 @@ from crowdwise.fairness import Audit, audit
 from crowdwise.report.markup import caption, counted, fill, percent, short, stroke, svg, table, text, whole
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["fairness", "gaps_picture"]
 

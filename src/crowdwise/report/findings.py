@@ -14,8 +14,8 @@ from crowdwise.report.markup import counted, percent, table, text, whole
 from crowdwise.robust.standing import UNJUDGED, Crowd
 
 if TYPE_CHECKING:
+    from crowdwise.estimator.result import Result
     from crowdwise.report.doubt import Doubt
-    from crowdwise.result import Result
 
 __all__ = ["findings", "truth_table"]
 

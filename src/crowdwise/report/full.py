@@ -26,7 +26,7 @@ from crowdwise.report.sheet import REPORT_STYLE
 from crowdwise.report.trust import trust
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["report_page", "safe_json", "table_script", "write_report"]
 

@@ -14,8 +14,8 @@ from crowdwise.report.picture import marker
 from crowdwise.robust.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd
 
 if TYPE_CHECKING:
+    from crowdwise.estimator.result import Result
     from crowdwise.report.people import People
-    from crowdwise.result import Result
 
 __all__ = ["network"]
 

@@ -19,7 +19,7 @@ from crowdwise.report.sheet import STYLE
 from crowdwise.robust.standing import crowd_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["write_page"]
 

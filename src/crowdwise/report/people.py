@@ -17,7 +17,7 @@ from crowdwise.robust.table import annotator_table
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
     from crowdwise.robust.report import Report
 
 __all__ = ["People", "matrices", "people_data", "people_of"]

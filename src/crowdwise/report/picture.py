@@ -8,7 +8,7 @@ from crowdwise.report.markup import caption, fill, rect, short, stroke, svg, who
 from crowdwise.robust.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd, crowd_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["annotators_picture"]
 

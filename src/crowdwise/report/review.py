@@ -1,6 +1,6 @@
 """Items to review first: their votes, and how much each moved the label.
 
-The contributions are those of `crowdwise.explain`, computed for all shown items at once.
+The contributions are those of `crowdwise.estimator.explain`, computed for all shown items at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from crowdwise.report.doubt import Doubt, reason, runner_up
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Why", "items_data", "why_of", "why_picture"]
 

@@ -27,7 +27,7 @@ from crowdwise.report.review import MOST_ITEMS, Why, why_picture
 from crowdwise.robust.standing import Crowd, crowd_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = [
     "Facts",

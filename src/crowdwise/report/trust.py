@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.active.stopping import expected_accuracy
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.calibration.curves import Reliability, reliability
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
+from crowdwise.estimator.registry import METHODS, make
 from crowdwise.heldout import deal
 from crowdwise.metrics import accuracy, bootstrap_interval
 from crowdwise.report.charts import WIDTH
@@ -20,9 +20,9 @@ from crowdwise.report.markup import caption, counted, fill, percent, stroke, svg
 from crowdwise.report.review import unit_of
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.base import Aggregator
+    from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.result import Result
     from crowdwise.report.people import People
-    from crowdwise.result import Result
 
 __all__ = ["reliability_picture", "trust"]
 

@@ -29,7 +29,7 @@ from crowdwise.robust.report import Report
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["channel_capacity", "score"]
 

@@ -25,7 +25,7 @@ from crowdwise.robust.report import Report, benjamini_hochberg, check_level, rep
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

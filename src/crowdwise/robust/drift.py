@@ -28,7 +28,7 @@ from crowdwise.robust.times import time_of_votes
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

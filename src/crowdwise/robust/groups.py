@@ -18,7 +18,7 @@ from crowdwise.robust.report import Report, check_level, report, votes_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["groups", "overconfidence", "score"]
 

@@ -14,7 +14,7 @@ from crowdwise.io.atomic import replacing
 if TYPE_CHECKING:
     from os import PathLike
 
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["SUFFIXES", "plot_confusions"]
 

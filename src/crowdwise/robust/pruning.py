@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.errors import InputError
+from crowdwise.estimator.registry import METHODS, make
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["refit_without"]
 

@@ -18,7 +18,7 @@ from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["Report", "benjamini_hochberg", "check_level", "report", "votes_of"]
 

@@ -16,7 +16,7 @@ from crowdwise.robust.report import Report, report, votes_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

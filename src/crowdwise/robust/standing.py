@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
 
 __all__ = ["ABOVE", "CHANCE", "ONE_LABEL", "STANDINGS", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
 

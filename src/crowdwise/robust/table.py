@@ -13,7 +13,7 @@ from crowdwise.robust import capacity, colluders, copiers, drift, groups, spamme
 from crowdwise.robust.standing import ONE_LABEL, STANDINGS, Crowd, crowd_of
 
 if TYPE_CHECKING:
-    from crowdwise.result import Result
+    from crowdwise.estimator.result import Result
     from crowdwise.robust.report import Report
 
 __all__ = ["Findings", "annotator_table", "examine", "for_terminal", "with_dropped"]

@@ -15,9 +15,9 @@ import numpy as np
 
 from crowdwise.engines.shards import Kept
 from crowdwise.errors import InputError
+from crowdwise.estimator.storage import npy_bytes, npy_of, part_as_plain, part_from_plain
 from crowdwise.io.atomic import replacing
 from crowdwise.scale.store import full_disk_named
-from crowdwise.storage import npy_bytes, npy_of, part_as_plain, part_from_plain
 
 __all__ = ["Checkpoints", "Resumable"]
 

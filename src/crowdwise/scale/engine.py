@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.base import as_annotations, warn_if_switched
-from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.problem import SHARDED_STARTS
-from crowdwise.aggregate.registry import METHODS
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shards
 from crowdwise.errors import SettingError
-from crowdwise.result import Result
+from crowdwise.estimator.base import as_annotations, warn_if_switched
+from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.problem import SHARDED_STARTS
+from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.result import Result
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
 from crowdwise.scale.result import SpreadResult, account
@@ -36,8 +36,8 @@ from crowdwise.scale.store import Store, full_disk_named
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.aggregate.base import Aggregator
     from crowdwise.engines.alternate import Progress
+    from crowdwise.estimator.base import Aggregator
 
 __all__ = ["Engine", "OpenShards"]
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.io.atomic import replacing
 from crowdwise.io.writer import disarmed
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.protocol import counts_of
-from crowdwise.result import Result
 from crowdwise.scale.labels import gather_labels
 
 if TYPE_CHECKING:

@@ -156,8 +156,8 @@ def prepared(estimator: CrowdClassifier, X: Any, y: Any, items: Any, gold: Any) 
     """Features and votes, checked here as `fit` checks them: mistakes are found before a worker is started."""
     import torch.distributed as dist
 
-    from crowdwise.aggregate.cost import check_tables
-    from crowdwise.aggregate.settings import check_settings
+    from crowdwise.estimator.cost import check_tables
+    from crowdwise.estimator.settings import check_settings
     from crowdwise.learn.align import aligned_votes
     from crowdwise.learn.features import checked_features
 

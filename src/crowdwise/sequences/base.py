@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.configured import FitAccount
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.data.token_votes import TokenVotes
+from crowdwise.estimator.configured import FitAccount
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.kernels.chains import Steps, best_path
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.sequences.confidence import span_probability

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.aggregate.majority import MajorityVote
-from crowdwise.aggregate.settings import setting
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.chains import forward_backward
 from crowdwise.sequences.base import SequenceMethod
 from crowdwise.sequences.engine import ChainFit
 from crowdwise.sequences.transitions import Transitions
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.base import Aggregator
     from crowdwise.data.token_votes import TokenVotes
+    from crowdwise.estimator.base import Aggregator
     from crowdwise.kernels.chains import Steps
     from crowdwise.sequences.scheme import Tags
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.sequences.base import SequenceMethod, shares_of
 from crowdwise.sequences.engine import ChainFit, fit_chain

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.settings import setting
+from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.accuracy import ClassAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.sequences.base import SequenceMethod, shares_of

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.configured import FitAccount
-from crowdwise.aggregate.settings import check_settings, setting
 from crowdwise.data.pairs import Similarities
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
+from crowdwise.estimator.configured import FitAccount
+from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.similarity.block import BlockFit, log_likelihood
 from crowdwise.similarity.pairs import Pairs
 from crowdwise.similarity.result import ClusterResult

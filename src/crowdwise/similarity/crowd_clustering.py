@@ -25,8 +25,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from crowdwise.aggregate.settings import setting
 from crowdwise.errors import InputError
+from crowdwise.estimator.settings import setting
 from crowdwise.similarity.base import SimilarityMethod
 from crowdwise.similarity.block import BlockFit
 from crowdwise.similarity.pairs import Pairs, Rates

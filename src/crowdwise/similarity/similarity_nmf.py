@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.aggregate.settings import setting
+from crowdwise.estimator.settings import setting
 from crowdwise.similarity.base import SimilarityMethod
 from crowdwise.similarity.block import BlockFit, fit_blocks, one_cluster_each
 from crowdwise.similarity.pairs import Pairs, Rates

@@ -23,6 +23,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, vocabulary_array
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.io.atomic import replacing
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
 from crowdwise.parts.annotators.atoms import AtomMixture
@@ -48,7 +49,6 @@ from crowdwise.parts.annotators.weights import VoteWeights
 from crowdwise.parts.priors.group_marginals import GroupMarginals
 from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 from crowdwise.parts.priors.rows import RowPrior
-from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
-from crowdwise.explain import Explanation, explain
+from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.protocol import counts_of
 
@@ -204,14 +204,14 @@ class Result:
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write arrays and JSON (no pickle) into `folder`, whole or not at all."""
-        from crowdwise.storage import save
+        from crowdwise.estimator.storage import save
 
         save(self, folder)
 
     @staticmethod
     def load(folder: str | PathLike[str]) -> Result:
         """Read what `save` wrote; runs no code from the file."""
-        from crowdwise.storage import load
+        from crowdwise.estimator.storage import load
 
         return load(folder)
 

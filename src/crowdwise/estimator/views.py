@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from crowdwise.errors import NotFittedError
 
 if TYPE_CHECKING:
-    from crowdwise.explain import Explanation
-    from crowdwise.result import Result
+    from crowdwise.estimator.explain import Explanation
+    from crowdwise.estimator.result import Result
 
 __all__ = ["ResultViews"]
 

@@ -14,7 +14,7 @@ __all__ = ["Configured", "FitAccount"]
 
 
 class Configured:
-    """Base of dataclasses whose fields are settings (see `crowdwise.aggregate.settings.setting`)."""
+    """Base of dataclasses whose fields are settings (see `crowdwise.estimator.settings.setting`)."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import crowdwise
-from crowdwise.aggregate import cost
 from crowdwise.errors import CostWarning, DataWarning, InputError
+from crowdwise.estimator import cost
 
 
 def test_free_text_as_labels_is_refused_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:

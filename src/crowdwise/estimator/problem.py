@@ -15,11 +15,11 @@ from crowdwise.engines.alternate import Progress
 from crowdwise.engines.sharded import count, start_from_votes
 from crowdwise.engines.shards import Shards, Tally, Whole
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.posterior import harden
 from crowdwise.kernels.votes import overall_shares, vote_shares
 from crowdwise.parts.annotators.protocol import weight_of
 from crowdwise.parts.priors.marginals import Marginals
-from crowdwise.result import Result
 
 __all__ = ["MOMENT_STARTS", "Problem", "carried_posterior", "positions", "start_of_shards", "start_posteriors"]
 
@@ -127,7 +127,7 @@ def _named_start(problem: Problem, init: str, shares: Floats) -> Floats:
     if init == "one-coin":
         return _one_coin(problem)
     if init in MOMENT_STARTS:
-        from crowdwise.aggregate.registry import make
+        from crowdwise.estimator.registry import make
 
         return make(init, polish=0)._fit(replace(problem, progress=None)).posterior
     return shares

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import crowdwise
-from crowdwise.aggregate.registry import METHODS, make
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning, InputError
-from crowdwise.result import Result
-from crowdwise.storage import FILE_NAME, load, save
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.storage import FILE_NAME, load, save
 
 
 def fitted(
@@ -289,7 +289,7 @@ TRIALS = """
 import os, random, signal, sys, time
 import numpy as np
 import polars
-from crowdwise.storage import load, save
+from crowdwise.estimator.storage import load, save
 from dataclasses import fields
 
 target, *folders = sys.argv[1:4]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.base import Aggregator
+    from crowdwise.estimator.base import Aggregator
 
 __all__ = ["METHODS", "ORDERED", "Method", "make"]
 

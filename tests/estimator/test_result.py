@@ -11,9 +11,9 @@ from scipy import stats
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.priors.marginals import Marginals
-from crowdwise.result import Result
 
 # [annotator, true, observed], uneven throughout.
 CONCENTRATION = np.array(

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
 from crowdwise.parts.annotators.protocol import counts_of
-from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

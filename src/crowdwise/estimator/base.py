@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.configured import Configured
-from crowdwise.aggregate.cost import check_tables
-from crowdwise.aggregate.history import encode_history
-from crowdwise.aggregate.problem import (
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import translate
+from crowdwise.engines.alternate import Fit, Progress, alternate, best_of, warn_unless_converged
+from crowdwise.engines.sharded import alternate_shards
+from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
+from crowdwise.estimator.configured import Configured
+from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.problem import (
     MOMENT_STARTS,
     Problem,
     carried_posterior,
@@ -25,18 +30,13 @@ from crowdwise.aggregate.problem import (
     start_of_shards,
     start_posteriors,
 )
-from crowdwise.aggregate.settings import check_settings, setting
-from crowdwise.aggregate.views import ResultViews
-from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import translate
-from crowdwise.engines.alternate import Fit, Progress, alternate, best_of, warn_unless_converged
-from crowdwise.engines.sharded import alternate_shards
-from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
 from crowdwise.metrics import accuracy
 from crowdwise.parts.annotators.confusion import foretelling
 from crowdwise.parts.priors.marginals import given_class_prior
-from crowdwise.result import Result
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -80,7 +80,7 @@ class Aggregator(Configured, ResultViews):
         gold : mapping, frame, Series or sequence, optional
             Known labels of some items; they stay fixed and teach the model about annotators.
         annotator_prior : Result, estimator, mapping or frame, optional
-            What is known of annotators from before: see `crowdwise.aggregate.history`.
+            What is known of annotators from before: see `crowdwise.estimator.history`.
         progress : callable, optional
             Called after every iteration with (iteration, bound, largest change).
         engine : optional
