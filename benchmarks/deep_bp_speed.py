@@ -20,8 +20,8 @@ from time import perf_counter
 import numpy as np
 from page import provenance, put, table
 
-from crowdwise.aggregate.belief_propagation import BeliefPropagation
 from crowdwise.data.annotations import Annotations
+from crowdwise.methods.labels.belief_propagation import BeliefPropagation
 from crowdwise.parts.annotators.messages import BeliefMessages
 
 ROOT = Path(__file__).parent.parent
@@ -76,7 +76,7 @@ class LoopRounds:
 
     def __init__(self, votes: Annotations, prior_nk: np.ndarray, draws_skl: np.ndarray) -> None:
         sys.path.insert(0, str(ROOT))
-        from tests.learn.loop_oracle import loop_round
+        from tests.methods.classify.loop_oracle import loop_round
 
         self.round = loop_round
         self.given = (votes.item, votes.annotator, votes.label, prior_nk, draws_skl)

@@ -31,7 +31,7 @@ import crowdwise
 import crowdwise.errors
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
-from crowdwise.learn.soft_network import SoftNetwork
+from crowdwise.methods.classify.soft_network import SoftNetwork
 from crowdwise.metrics import accuracy, ece
 
 RUNS = Path(__file__).parent / ".runs" / "deep_robustness.json"

@@ -31,7 +31,7 @@ from versus_gp import Ours
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError
-from crowdwise.learn.svgpcr import SVGPCR
+from crowdwise.methods.classify.svgpcr import SVGPCR
 
 BATCH, M, FROZEN = 100, 50, 5
 RATES = (1e-1, 3e-2)

@@ -76,8 +76,8 @@ def run(entry: str, settings: dict[str, Any], seed: int, scale: float) -> dict[s
     import torch
 
     import crowdwise
-    from crowdwise.learn.soft_network import SoftNetwork
-    from crowdwise.learn.trained import TrainedClassifier
+    from crowdwise.methods.classify.soft_network import SoftNetwork
+    from crowdwise.methods.classify.trained import TrainedClassifier
     from crowdwise.metrics import ece, log_loss, mean_true_probability
 
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)

@@ -23,8 +23,8 @@ from feature_sets import SETS, FeatureSet
 from page import interval, provenance, put, table
 
 import crowdwise
-from crowdwise.learn.registry import CLASSIFIERS
-from crowdwise.learn.soft_network import SoftNetwork
+from crowdwise.methods.classify.registry import CLASSIFIERS
+from crowdwise.methods.classify.soft_network import SoftNetwork
 from crowdwise.metrics import accuracy, ece, log_loss
 
 SEEDS = {"labelme": 10, "rte": 5, "sentence_polarity": 3, "cifar10n": 2, "convarg_pairs": 2, "ner_mturk": 2}

@@ -23,10 +23,10 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer
-from crowdwise.learn.dalc import DALC
-from crowdwise.learn.neural import NeuralClassifier, Start
-from crowdwise.learn.registry import CLASSIFIERS
-from crowdwise.learn.variational import VariationalClassifier
+from crowdwise.methods.classify.dalc import DALC
+from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.registry import CLASSIFIERS
+from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.parts.heads.batch import VoteList
 
 ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 3

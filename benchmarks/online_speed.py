@@ -30,7 +30,7 @@ def run(method: str, n_votes: int) -> dict[str, float]:
     from crowdwise.data.simulate import simulate
 
     module, name = METHODS[method].split(":")
-    model = getattr(import_module(f"crowdwise.online.{module}"), name)()
+    model = getattr(import_module(f"crowdwise.methods.online.{module}"), name)()
     simulation = {"n_annotators": ANNOTATORS, "n_classes": CLASSES, "votes_per_item": VOTES_PER_ITEM, "random_state": 0}
     # Compile before the clock starts.
     small = simulate(n_items=1000, **simulation).votes

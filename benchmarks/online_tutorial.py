@@ -31,9 +31,9 @@ from crowdwise.active.campaign import race
 from crowdwise.active.oracle import RecordedCrowd
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
+from crowdwise.methods.online.online_em import OnlineEM
+from crowdwise.methods.online.streaming import StreamingDawidSkene
 from crowdwise.metrics import accuracy
-from crowdwise.online.online_em import OnlineEM
-from crowdwise.online.streaming import StreamingDawidSkene
 
 SETS = ("dog", "web")
 CHUNK = {"dog": 50, "web": 100}

@@ -21,7 +21,7 @@ import crowdwise
 import crowdwise.errors
 from crowdwise.data.pairs import Comparisons
 from crowdwise.data.simulate.comparisons import simulate_comparisons
-from crowdwise.ranking.preferences import EVIDENCE, pair_spread, preferences
+from crowdwise.methods.rank.preferences import EVIDENCE, pair_spread, preferences
 
 # The default priors of crowd-bt and noisy-bt were set on seeds 0 to 5 of crowds like these; none of them is measured here.
 SEEDS = range(100, 110)

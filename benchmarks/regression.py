@@ -18,7 +18,7 @@ import crowdwise
 import crowdwise.errors
 from crowdwise.data.ratings import Values
 from crowdwise.data.simulate.ratings import simulate_values
-from crowdwise.learn.tasks import TASKS
+from crowdwise.methods.classify.tasks import TASKS
 
 METHODS = [name for name, method in TASKS.items() if method.family == "numbers" and "features" not in method.needs]
 EMOTIONS = ["anger", "disgust", "fear", "joy", "sadness", "surprise"]

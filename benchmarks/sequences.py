@@ -16,8 +16,8 @@ from page import SHARED, interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 from crowdwise.data.simulate.tokens import simulate_tags
-from crowdwise.sequences.scheme import Tags
-from crowdwise.sequences.scoring import first_tokens, span_scores
+from crowdwise.methods.tags.scheme import Tags
+from crowdwise.methods.tags.scoring import first_tokens, span_scores
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-MISC", "I-MISC"]
 HEADER = ["method", "tags right", "precision", "recall", "F1", "over", "seconds"]

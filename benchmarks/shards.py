@@ -93,7 +93,7 @@ def real() -> None:
 
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     # Online methods take votes in the order in which they arrive, and that of shards is another.
-    methods = [method.name for method in METHODS.values() if method.additive and method.package != "crowdwise.online"]
+    methods = [method.name for method in METHODS.values() if method.additive and method.package != "crowdwise.methods.online"]
     rows = []
     for name in SETS:
         path = next((SHARED / name).glob("annotations.csv*"))

@@ -16,9 +16,9 @@ from sklearn.datasets import load_digits
 import crowdwise
 import crowdwise.errors
 from crowdwise.data.simulate.similarities import simulate_pairs
-from crowdwise.similarity.agreement import hungarian_accuracy, normalised_mutual_information
-from crowdwise.similarity.pairs import Pairs
-from crowdwise.similarity.start import k_means, spectral_start
+from crowdwise.methods.clusters.agreement import hungarian_accuracy, normalised_mutual_information
+from crowdwise.methods.clusters.pairs import Pairs
+from crowdwise.methods.clusters.start import k_means, spectral_start
 
 NOISE = {"mild": {"hit": (0.7, 0.95), "false_alarm": (0.05, 0.3)}, "heavy": {"hit": (0.6, 0.8), "false_alarm": (0.2, 0.4)}}
 # Not the seeds that were looked at while the methods were written.

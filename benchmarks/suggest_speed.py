@@ -60,12 +60,12 @@ def state_of(policy: str, n_items: int, n_annotators: int) -> Any:
     """A model fitted to the votes, and a pool of all items with a capacity of fifty answers each."""
     from crowdwise.active.policies import State
     from crowdwise.active.pool import Pool
-    from crowdwise.aggregate.dawid_skene import DawidSkene
+    from crowdwise.methods.labels.dawid_skene import DawidSkene
 
     votes, truth = crowd(n_items, n_annotators)
     model, features = None, None
     if POLICIES[policy]:
-        from crowdwise.learn.dalc import DALC
+        from crowdwise.methods.classify.dalc import DALC
 
         rng = np.random.default_rng(1)
         centres = 2 * rng.standard_normal((CLASSES, WIDTH))

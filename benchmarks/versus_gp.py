@@ -29,10 +29,10 @@ import numpy as np
 import torch
 from page import provenance, put, table
 
-import crowdwise.learn.trained
+import crowdwise.methods.classify.trained
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.trainer import Trainer, seeded
-from crowdwise.learn.svgpcr import SVGP, SVGPCR
+from crowdwise.methods.classify.svgpcr import SVGP, SVGPCR
 from crowdwise.parts.priors.logistic_gp import median_distance
 
 K, BATCH, ANNOTATORS, VOTES, TESTED = 15, 500, 50, 3, 4000
@@ -72,13 +72,13 @@ class Ours:
             def run(self, progress: object = None) -> None:
                 raise _Held(self)
 
-        crowdwise.learn.trained.Trainer, usual = Held, crowdwise.learn.trained.Trainer
+        crowdwise.methods.classify.trained.Trainer, usual = Held, crowdwise.methods.classify.trained.Trainer
         try:
             model.fit(data.X, labels)
         except _Held as held:
             self.trainer: Trainer = held.args[0]
         finally:
-            crowdwise.learn.trained.Trainer = usual
+            crowdwise.methods.classify.trained.Trainer = usual
         self.done = 0
 
     @property

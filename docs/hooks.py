@@ -97,14 +97,14 @@ def layers() -> str:
 
 def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
     """Say whether a setting is the one of the base class, default and all."""
-    neural = import_module("crowdwise.learn.neural").NeuralClassifier
+    neural = import_module("crowdwise.methods.classify.neural").NeuralClassifier
     base = neural if issubclass(cls, neural) else import_module("crowdwise.estimator.base").IterativeAggregator
     shared = {field.name: field.default for field in fields(base)}
     return entry["name"] in shared and entry["default"] == shared[entry["name"]]
 
 
 def _methods() -> dict[str, Any]:
-    methods: dict[str, Any] = import_module("crowdwise.learn.registry").EVERY_METHOD
+    methods: dict[str, Any] = import_module("crowdwise.methods.classify.registry").EVERY_METHOD
     return methods
 
 

@@ -19,94 +19,94 @@ _LAZY = {
     "Annotations": "crowdwise.data.annotations",
     "Auto": "crowdwise.choice.auto",
     "AutoClassifier": "crowdwise.choice.auto_classifier",
-    "BayesGC": "crowdwise.aggregate.bayes_gc",
-    "BeliefPropagation": "crowdwise.aggregate.belief_propagation",
-    "CommunityBCC": "crowdwise.aggregate.community_bcc",
-    "ConfusionVector": "crowdwise.aggregate.confusion_vector",
-    "CumulativeLink": "crowdwise.aggregate.cumulative_link",
-    "OrdinalBinary": "crowdwise.aggregate.ordinal_binary",
-    "DawidSkene": "crowdwise.aggregate.dawid_skene",
-    "EBCC": "crowdwise.aggregate.ebcc",
-    "GLAD": "crowdwise.aggregate.glad",
-    "GroupDawidSkene": "crowdwise.aggregate.group_dawid_skene",
-    "GroupVote": "crowdwise.aggregate.group_vote",
-    "KOS": "crowdwise.aggregate.kos",
+    "BayesGC": "crowdwise.methods.labels.bayes_gc",
+    "BeliefPropagation": "crowdwise.methods.labels.belief_propagation",
+    "CommunityBCC": "crowdwise.methods.labels.community_bcc",
+    "ConfusionVector": "crowdwise.methods.labels.confusion_vector",
+    "CumulativeLink": "crowdwise.methods.labels.cumulative_link",
+    "OrdinalBinary": "crowdwise.methods.labels.ordinal_binary",
+    "DawidSkene": "crowdwise.methods.labels.dawid_skene",
+    "EBCC": "crowdwise.methods.labels.ebcc",
+    "GLAD": "crowdwise.methods.labels.glad",
+    "GroupDawidSkene": "crowdwise.methods.labels.group_dawid_skene",
+    "GroupVote": "crowdwise.methods.labels.group_vote",
+    "KOS": "crowdwise.methods.labels.kos",
     "LabelSets": "crowdwise.data.label_sets",
-    "LabelWise": "crowdwise.multilabel.label_wise",
-    "PartialDawidSkene": "crowdwise.multilabel.partial",
-    "MACE": "crowdwise.aggregate.mace",
-    "MajorityVote": "crowdwise.aggregate.majority",
-    "MeanField": "crowdwise.aggregate.mean_field",
-    "MaxMarginVote": "crowdwise.aggregate.max_margin",
-    "MinimaxEntropy": "crowdwise.aggregate.minimax_entropy",
-    "OneCoin": "crowdwise.aggregate.one_coin",
-    "OnlineEM": "crowdwise.online.online_em",
+    "LabelWise": "crowdwise.methods.sets.label_wise",
+    "PartialDawidSkene": "crowdwise.methods.sets.partial",
+    "MACE": "crowdwise.methods.labels.mace",
+    "MajorityVote": "crowdwise.methods.labels.majority",
+    "MeanField": "crowdwise.methods.labels.mean_field",
+    "MaxMarginVote": "crowdwise.methods.labels.max_margin",
+    "MinimaxEntropy": "crowdwise.methods.labels.minimax_entropy",
+    "OneCoin": "crowdwise.methods.labels.one_coin",
+    "OnlineEM": "crowdwise.methods.online.online_em",
     "Result": "crowdwise.estimator.result",
-    "StreamingDawidSkene": "crowdwise.online.streaming",
-    "Wawa": "crowdwise.aggregate.wawa",
-    "WorkerCluster": "crowdwise.aggregate.worker_cluster",
-    "ZeroBasedSkill": "crowdwise.aggregate.zero_based_skill",
-    "CNMF": "crowdwise.aggregate.cnmf",
-    "Eigen": "crowdwise.aggregate.eigen",
-    "MMSR": "crowdwise.aggregate.m_msr",
-    "MultiSPA": "crowdwise.aggregate.multi_spa",
-    "PGD": "crowdwise.aggregate.pgd",
-    "SpectralDS": "crowdwise.aggregate.spectral_ds",
-    "SymNMF": "crowdwise.aggregate.sym_nmf",
-    "TensorADMM": "crowdwise.aggregate.tensor_admm",
-    "AggNet": "crowdwise.learn.aggnet",
-    "BayesDGC": "crowdwise.learn.bayes_dgc",
-    "CCEM": "crowdwise.learn.ccem",
-    "COINNet": "crowdwise.learn.coinnet",
-    "CrowdLayerMW": "crowdwise.learn.crowd_layer",
-    "CrowdLayerVW": "crowdwise.learn.crowd_layer",
-    "CrowdLayerVWB": "crowdwise.learn.crowd_layer",
-    "DeepBP": "crowdwise.learn.deep_bp",
-    "DALC": "crowdwise.learn.dalc",
-    "DeepMF": "crowdwise.learn.deep_mf",
-    "GPNETCR": "crowdwise.learn.gpnetcr",
-    "GeoCrowdNetF": "crowdwise.learn.geocrowdnet",
-    "GeoCrowdNetW": "crowdwise.learn.geocrowdnet",
-    "InstanceConfusion": "crowdwise.learn.instance_confusion",
-    "MaxMIG": "crowdwise.learn.maxmig",
-    "RFF": "crowdwise.learn.fourier_gp",
-    "Raykar": "crowdwise.learn.raykar",
-    "Rodr14": "crowdwise.learn.rodr14",
-    "SVGP": "crowdwise.learn.svgpcr",
-    "SVGPCR": "crowdwise.learn.svgpcr",
-    "SVGPCRNF": "crowdwise.learn.svgpcr_nf",
-    "TraceReg": "crowdwise.learn.trace_reg",
-    "TwoStage": "crowdwise.learn.two_stage",
-    "VFF": "crowdwise.learn.fourier_gp",
-    "VGPCR": "crowdwise.learn.vgpcr",
-    "Yan": "crowdwise.learn.yan",
-    "ItemGroupDS": "crowdwise.fairness.item_group_ds",
+    "StreamingDawidSkene": "crowdwise.methods.online.streaming",
+    "Wawa": "crowdwise.methods.labels.wawa",
+    "WorkerCluster": "crowdwise.methods.labels.worker_cluster",
+    "ZeroBasedSkill": "crowdwise.methods.labels.zero_based_skill",
+    "CNMF": "crowdwise.methods.labels.cnmf",
+    "Eigen": "crowdwise.methods.labels.eigen",
+    "MMSR": "crowdwise.methods.labels.m_msr",
+    "MultiSPA": "crowdwise.methods.labels.multi_spa",
+    "PGD": "crowdwise.methods.labels.pgd",
+    "SpectralDS": "crowdwise.methods.labels.spectral_ds",
+    "SymNMF": "crowdwise.methods.labels.sym_nmf",
+    "TensorADMM": "crowdwise.methods.labels.tensor_admm",
+    "AggNet": "crowdwise.methods.classify.aggnet",
+    "BayesDGC": "crowdwise.methods.classify.bayes_dgc",
+    "CCEM": "crowdwise.methods.classify.ccem",
+    "COINNet": "crowdwise.methods.classify.coinnet",
+    "CrowdLayerMW": "crowdwise.methods.classify.crowd_layer",
+    "CrowdLayerVW": "crowdwise.methods.classify.crowd_layer",
+    "CrowdLayerVWB": "crowdwise.methods.classify.crowd_layer",
+    "DeepBP": "crowdwise.methods.classify.deep_bp",
+    "DALC": "crowdwise.methods.classify.dalc",
+    "DeepMF": "crowdwise.methods.classify.deep_mf",
+    "GPNETCR": "crowdwise.methods.classify.gpnetcr",
+    "GeoCrowdNetF": "crowdwise.methods.classify.geocrowdnet",
+    "GeoCrowdNetW": "crowdwise.methods.classify.geocrowdnet",
+    "InstanceConfusion": "crowdwise.methods.classify.instance_confusion",
+    "MaxMIG": "crowdwise.methods.classify.maxmig",
+    "RFF": "crowdwise.methods.classify.fourier_gp",
+    "Raykar": "crowdwise.methods.classify.raykar",
+    "Rodr14": "crowdwise.methods.classify.rodr14",
+    "SVGP": "crowdwise.methods.classify.svgpcr",
+    "SVGPCR": "crowdwise.methods.classify.svgpcr",
+    "SVGPCRNF": "crowdwise.methods.classify.svgpcr_nf",
+    "TraceReg": "crowdwise.methods.classify.trace_reg",
+    "TwoStage": "crowdwise.methods.classify.two_stage",
+    "VFF": "crowdwise.methods.classify.fourier_gp",
+    "VGPCR": "crowdwise.methods.classify.vgpcr",
+    "Yan": "crowdwise.methods.classify.yan",
+    "ItemGroupDS": "crowdwise.methods.labels.item_group_ds",
     "ParityClassifier": "crowdwise.fairness.parity_classifier",
     "TokenVotes": "crowdwise.data.token_votes",
-    "HMMCrowd": "crowdwise.sequences.hmm_crowd",
-    "BSC": "crowdwise.sequences.bsc",
-    "TokenMajority": "crowdwise.sequences.baselines",
-    "TokenDawidSkene": "crowdwise.sequences.baselines",
+    "HMMCrowd": "crowdwise.methods.tags.hmm_crowd",
+    "BSC": "crowdwise.methods.tags.bsc",
+    "TokenMajority": "crowdwise.methods.tags.baselines",
+    "TokenDawidSkene": "crowdwise.methods.tags.baselines",
     "Values": "crowdwise.data.ratings",
-    "MeanValue": "crowdwise.regression.averages",
-    "MedianValue": "crowdwise.regression.averages",
-    "WeightedMeanValue": "crowdwise.regression.averages",
-    "GaussianCrowd": "crowdwise.regression.gaussian_crowd",
-    "GaussianCrowdBayes": "crowdwise.regression.gaussian_crowd_bayes",
-    "StudentCrowd": "crowdwise.regression.student_crowd",
-    "CovarianceCrowd": "crowdwise.regression.covariance_crowd",
-    "GPCrowdRegression": "crowdwise.regression.gp_crowd_regression",
-    "CrowdLayerRegression": "crowdwise.regression.crowd_layer_regression",
-    "BradleyTerry": "crowdwise.ranking.bradley_terry",
-    "CrowdBT": "crowdwise.ranking.crowd_bt",
-    "NoisyBT": "crowdwise.ranking.crowd_bt",
-    "RankNetwork": "crowdwise.ranking.rank_network",
+    "MeanValue": "crowdwise.methods.ratings.averages",
+    "MedianValue": "crowdwise.methods.ratings.averages",
+    "WeightedMeanValue": "crowdwise.methods.ratings.averages",
+    "GaussianCrowd": "crowdwise.methods.ratings.gaussian_crowd",
+    "GaussianCrowdBayes": "crowdwise.methods.ratings.gaussian_crowd_bayes",
+    "StudentCrowd": "crowdwise.methods.ratings.student_crowd",
+    "CovarianceCrowd": "crowdwise.methods.ratings.covariance_crowd",
+    "GPCrowdRegression": "crowdwise.methods.ratings.gp_crowd_regression",
+    "CrowdLayerRegression": "crowdwise.methods.ratings.crowd_layer_regression",
+    "BradleyTerry": "crowdwise.methods.rank.bradley_terry",
+    "CrowdBT": "crowdwise.methods.rank.crowd_bt",
+    "NoisyBT": "crowdwise.methods.rank.crowd_bt",
+    "RankNetwork": "crowdwise.methods.rank.rank_network",
     "Comparisons": "crowdwise.data.pairs",
     "Similarities": "crowdwise.data.pairs",
-    "CrowdClustering": "crowdwise.similarity.crowd_clustering",
-    "SimilarityNMF": "crowdwise.similarity.similarity_nmf",
-    "load": "crowdwise.learn.loading",
-    "make": "crowdwise.learn.registry",
+    "CrowdClustering": "crowdwise.methods.clusters.crowd_clustering",
+    "SimilarityNMF": "crowdwise.methods.clusters.similarity_nmf",
+    "load": "crowdwise.methods.classify.loading",
+    "make": "crowdwise.methods.classify.registry",
     "read": "crowdwise.io",
 }
 
@@ -117,54 +117,24 @@ _MODULES = {
     "compare": "compare",
     "data": "data",
     "datasets": "data.datasets",
+    "engines": "engines",
     "errors": "errors",
+    "estimator": "estimator",
     "fairness": "fairness",
     "io": "io",
+    "methods": "methods",
     "metrics": "metrics",
-    "multilabel": "multilabel",
+    "parts": "parts",
     "plot": "plot",
-    "ranking": "ranking",
-    "regression": "regression",
     "report": "report",
     "robust": "robust",
     "scale": "scale",
-    "sequences": "sequences",
-    "similarity": "similarity",
     "simulate": "data.simulate",
 }
 
 __all__ = ["__version__", *sorted(_LAZY)]
 
 if TYPE_CHECKING:
-    from crowdwise.aggregate.bayes_gc import BayesGC as BayesGC
-    from crowdwise.aggregate.belief_propagation import BeliefPropagation as BeliefPropagation
-    from crowdwise.aggregate.cnmf import CNMF as CNMF
-    from crowdwise.aggregate.community_bcc import CommunityBCC as CommunityBCC
-    from crowdwise.aggregate.confusion_vector import ConfusionVector as ConfusionVector
-    from crowdwise.aggregate.cumulative_link import CumulativeLink as CumulativeLink
-    from crowdwise.aggregate.dawid_skene import DawidSkene as DawidSkene
-    from crowdwise.aggregate.ebcc import EBCC as EBCC
-    from crowdwise.aggregate.eigen import Eigen as Eigen
-    from crowdwise.aggregate.glad import GLAD as GLAD
-    from crowdwise.aggregate.group_dawid_skene import GroupDawidSkene as GroupDawidSkene
-    from crowdwise.aggregate.group_vote import GroupVote as GroupVote
-    from crowdwise.aggregate.kos import KOS as KOS
-    from crowdwise.aggregate.m_msr import MMSR as MMSR
-    from crowdwise.aggregate.mace import MACE as MACE
-    from crowdwise.aggregate.majority import MajorityVote as MajorityVote
-    from crowdwise.aggregate.max_margin import MaxMarginVote as MaxMarginVote
-    from crowdwise.aggregate.mean_field import MeanField as MeanField
-    from crowdwise.aggregate.minimax_entropy import MinimaxEntropy as MinimaxEntropy
-    from crowdwise.aggregate.multi_spa import MultiSPA as MultiSPA
-    from crowdwise.aggregate.one_coin import OneCoin as OneCoin
-    from crowdwise.aggregate.ordinal_binary import OrdinalBinary as OrdinalBinary
-    from crowdwise.aggregate.pgd import PGD as PGD
-    from crowdwise.aggregate.spectral_ds import SpectralDS as SpectralDS
-    from crowdwise.aggregate.sym_nmf import SymNMF as SymNMF
-    from crowdwise.aggregate.tensor_admm import TensorADMM as TensorADMM
-    from crowdwise.aggregate.wawa import Wawa as Wawa
-    from crowdwise.aggregate.worker_cluster import WorkerCluster as WorkerCluster
-    from crowdwise.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from crowdwise.choice.auto import Auto as Auto
     from crowdwise.choice.auto_classifier import AutoClassifier as AutoClassifier
     from crowdwise.data.annotations import Annotations as Annotations
@@ -174,60 +144,89 @@ if TYPE_CHECKING:
     from crowdwise.data.ratings import Values as Values
     from crowdwise.data.token_votes import TokenVotes as TokenVotes
     from crowdwise.estimator.result import Result as Result
-    from crowdwise.fairness.item_group_ds import ItemGroupDS as ItemGroupDS
     from crowdwise.fairness.parity_classifier import ParityClassifier as ParityClassifier
     from crowdwise.io import read as read
-    from crowdwise.learn.aggnet import AggNet as AggNet
-    from crowdwise.learn.bayes_dgc import BayesDGC as BayesDGC
-    from crowdwise.learn.ccem import CCEM as CCEM
-    from crowdwise.learn.coinnet import COINNet as COINNet
-    from crowdwise.learn.crowd_layer import CrowdLayerMW as CrowdLayerMW
-    from crowdwise.learn.crowd_layer import CrowdLayerVW as CrowdLayerVW
-    from crowdwise.learn.crowd_layer import CrowdLayerVWB as CrowdLayerVWB
-    from crowdwise.learn.dalc import DALC as DALC
-    from crowdwise.learn.deep_bp import DeepBP as DeepBP
-    from crowdwise.learn.deep_mf import DeepMF as DeepMF
-    from crowdwise.learn.fourier_gp import RFF as RFF
-    from crowdwise.learn.fourier_gp import VFF as VFF
-    from crowdwise.learn.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
-    from crowdwise.learn.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
-    from crowdwise.learn.gpnetcr import GPNETCR as GPNETCR
-    from crowdwise.learn.instance_confusion import InstanceConfusion as InstanceConfusion
-    from crowdwise.learn.loading import load as load
-    from crowdwise.learn.maxmig import MaxMIG as MaxMIG
-    from crowdwise.learn.raykar import Raykar as Raykar
-    from crowdwise.learn.registry import make as make
-    from crowdwise.learn.rodr14 import Rodr14 as Rodr14
-    from crowdwise.learn.svgpcr import SVGP as SVGP
-    from crowdwise.learn.svgpcr import SVGPCR as SVGPCR
-    from crowdwise.learn.svgpcr_nf import SVGPCRNF as SVGPCRNF
-    from crowdwise.learn.trace_reg import TraceReg as TraceReg
-    from crowdwise.learn.two_stage import TwoStage as TwoStage
-    from crowdwise.learn.vgpcr import VGPCR as VGPCR
-    from crowdwise.learn.yan import Yan as Yan
-    from crowdwise.multilabel.label_wise import LabelWise as LabelWise
-    from crowdwise.multilabel.partial import PartialDawidSkene as PartialDawidSkene
-    from crowdwise.online.online_em import OnlineEM as OnlineEM
-    from crowdwise.online.streaming import StreamingDawidSkene as StreamingDawidSkene
-    from crowdwise.ranking.bradley_terry import BradleyTerry as BradleyTerry
-    from crowdwise.ranking.crowd_bt import CrowdBT as CrowdBT
-    from crowdwise.ranking.crowd_bt import NoisyBT as NoisyBT
-    from crowdwise.ranking.rank_network import RankNetwork as RankNetwork
-    from crowdwise.regression.averages import MeanValue as MeanValue
-    from crowdwise.regression.averages import MedianValue as MedianValue
-    from crowdwise.regression.averages import WeightedMeanValue as WeightedMeanValue
-    from crowdwise.regression.covariance_crowd import CovarianceCrowd as CovarianceCrowd
-    from crowdwise.regression.crowd_layer_regression import CrowdLayerRegression as CrowdLayerRegression
-    from crowdwise.regression.gaussian_crowd import GaussianCrowd as GaussianCrowd
-    from crowdwise.regression.gaussian_crowd_bayes import GaussianCrowdBayes as GaussianCrowdBayes
-    from crowdwise.regression.gp_crowd_regression import GPCrowdRegression as GPCrowdRegression
-    from crowdwise.regression.student_crowd import StudentCrowd as StudentCrowd
-    from crowdwise.sequences.baselines import TokenDawidSkene as TokenDawidSkene
-    from crowdwise.sequences.baselines import TokenMajority as TokenMajority
-    from crowdwise.sequences.bsc import BSC as BSC
-    from crowdwise.sequences.hmm_crowd import HMMCrowd as HMMCrowd
-    from crowdwise.similarity.crowd_clustering import CrowdClustering as CrowdClustering
-    from crowdwise.similarity.similarity_nmf import SimilarityNMF as SimilarityNMF
+    from crowdwise.methods.classify.aggnet import AggNet as AggNet
+    from crowdwise.methods.classify.bayes_dgc import BayesDGC as BayesDGC
+    from crowdwise.methods.classify.ccem import CCEM as CCEM
+    from crowdwise.methods.classify.coinnet import COINNet as COINNet
+    from crowdwise.methods.classify.crowd_layer import CrowdLayerMW as CrowdLayerMW
+    from crowdwise.methods.classify.crowd_layer import CrowdLayerVW as CrowdLayerVW
+    from crowdwise.methods.classify.crowd_layer import CrowdLayerVWB as CrowdLayerVWB
+    from crowdwise.methods.classify.dalc import DALC as DALC
+    from crowdwise.methods.classify.deep_bp import DeepBP as DeepBP
+    from crowdwise.methods.classify.deep_mf import DeepMF as DeepMF
+    from crowdwise.methods.classify.fourier_gp import RFF as RFF
+    from crowdwise.methods.classify.fourier_gp import VFF as VFF
+    from crowdwise.methods.classify.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
+    from crowdwise.methods.classify.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
+    from crowdwise.methods.classify.gpnetcr import GPNETCR as GPNETCR
+    from crowdwise.methods.classify.instance_confusion import InstanceConfusion as InstanceConfusion
+    from crowdwise.methods.classify.loading import load as load
+    from crowdwise.methods.classify.maxmig import MaxMIG as MaxMIG
+    from crowdwise.methods.classify.raykar import Raykar as Raykar
+    from crowdwise.methods.classify.registry import make as make
+    from crowdwise.methods.classify.rodr14 import Rodr14 as Rodr14
+    from crowdwise.methods.classify.svgpcr import SVGP as SVGP
+    from crowdwise.methods.classify.svgpcr import SVGPCR as SVGPCR
+    from crowdwise.methods.classify.svgpcr_nf import SVGPCRNF as SVGPCRNF
+    from crowdwise.methods.classify.trace_reg import TraceReg as TraceReg
+    from crowdwise.methods.classify.two_stage import TwoStage as TwoStage
+    from crowdwise.methods.classify.vgpcr import VGPCR as VGPCR
+    from crowdwise.methods.classify.yan import Yan as Yan
+    from crowdwise.methods.clusters.crowd_clustering import CrowdClustering as CrowdClustering
+    from crowdwise.methods.clusters.similarity_nmf import SimilarityNMF as SimilarityNMF
+    from crowdwise.methods.labels.bayes_gc import BayesGC as BayesGC
+    from crowdwise.methods.labels.belief_propagation import BeliefPropagation as BeliefPropagation
+    from crowdwise.methods.labels.cnmf import CNMF as CNMF
+    from crowdwise.methods.labels.community_bcc import CommunityBCC as CommunityBCC
+    from crowdwise.methods.labels.confusion_vector import ConfusionVector as ConfusionVector
+    from crowdwise.methods.labels.cumulative_link import CumulativeLink as CumulativeLink
+    from crowdwise.methods.labels.dawid_skene import DawidSkene as DawidSkene
+    from crowdwise.methods.labels.ebcc import EBCC as EBCC
+    from crowdwise.methods.labels.eigen import Eigen as Eigen
+    from crowdwise.methods.labels.glad import GLAD as GLAD
+    from crowdwise.methods.labels.group_dawid_skene import GroupDawidSkene as GroupDawidSkene
+    from crowdwise.methods.labels.group_vote import GroupVote as GroupVote
+    from crowdwise.methods.labels.item_group_ds import ItemGroupDS as ItemGroupDS
+    from crowdwise.methods.labels.kos import KOS as KOS
+    from crowdwise.methods.labels.m_msr import MMSR as MMSR
+    from crowdwise.methods.labels.mace import MACE as MACE
+    from crowdwise.methods.labels.majority import MajorityVote as MajorityVote
+    from crowdwise.methods.labels.max_margin import MaxMarginVote as MaxMarginVote
+    from crowdwise.methods.labels.mean_field import MeanField as MeanField
+    from crowdwise.methods.labels.minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from crowdwise.methods.labels.multi_spa import MultiSPA as MultiSPA
+    from crowdwise.methods.labels.one_coin import OneCoin as OneCoin
+    from crowdwise.methods.labels.ordinal_binary import OrdinalBinary as OrdinalBinary
+    from crowdwise.methods.labels.pgd import PGD as PGD
+    from crowdwise.methods.labels.spectral_ds import SpectralDS as SpectralDS
+    from crowdwise.methods.labels.sym_nmf import SymNMF as SymNMF
+    from crowdwise.methods.labels.tensor_admm import TensorADMM as TensorADMM
+    from crowdwise.methods.labels.wawa import Wawa as Wawa
+    from crowdwise.methods.labels.worker_cluster import WorkerCluster as WorkerCluster
+    from crowdwise.methods.labels.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
+    from crowdwise.methods.online.online_em import OnlineEM as OnlineEM
+    from crowdwise.methods.online.streaming import StreamingDawidSkene as StreamingDawidSkene
+    from crowdwise.methods.rank.bradley_terry import BradleyTerry as BradleyTerry
+    from crowdwise.methods.rank.crowd_bt import CrowdBT as CrowdBT
+    from crowdwise.methods.rank.crowd_bt import NoisyBT as NoisyBT
+    from crowdwise.methods.rank.rank_network import RankNetwork as RankNetwork
+    from crowdwise.methods.ratings.averages import MeanValue as MeanValue
+    from crowdwise.methods.ratings.averages import MedianValue as MedianValue
+    from crowdwise.methods.ratings.averages import WeightedMeanValue as WeightedMeanValue
+    from crowdwise.methods.ratings.covariance_crowd import CovarianceCrowd as CovarianceCrowd
+    from crowdwise.methods.ratings.crowd_layer_regression import CrowdLayerRegression as CrowdLayerRegression
+    from crowdwise.methods.ratings.gaussian_crowd import GaussianCrowd as GaussianCrowd
+    from crowdwise.methods.ratings.gaussian_crowd_bayes import GaussianCrowdBayes as GaussianCrowdBayes
+    from crowdwise.methods.ratings.gp_crowd_regression import GPCrowdRegression as GPCrowdRegression
+    from crowdwise.methods.ratings.student_crowd import StudentCrowd as StudentCrowd
+    from crowdwise.methods.sets.label_wise import LabelWise as LabelWise
+    from crowdwise.methods.sets.partial import PartialDawidSkene as PartialDawidSkene
+    from crowdwise.methods.tags.baselines import TokenDawidSkene as TokenDawidSkene
+    from crowdwise.methods.tags.baselines import TokenMajority as TokenMajority
+    from crowdwise.methods.tags.bsc import BSC as BSC
+    from crowdwise.methods.tags.hmm_crowd import HMMCrowd as HMMCrowd
 
 
 def __getattr__(name: str) -> Any:

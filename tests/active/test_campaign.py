@@ -11,13 +11,13 @@ import pytest
 
 from crowdwise.active.campaign import race, summary, write_curves
 from crowdwise.active.oracle import RecordedCrowd, SimulatedCrowd
-from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io import read_gold
+from crowdwise.methods.labels.bayes_gc import BayesGC
+from crowdwise.methods.labels.dawid_skene import DawidSkene
+from crowdwise.methods.labels.majority import MajorityVote
 
 
 def perfect(n_items: int = 10) -> SimulatedCrowd:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.strategies import edges
 
 from crowdwise.active.loop import ActiveLoop
-from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.online.streaming import StreamingDawidSkene
+from crowdwise.methods.labels.bayes_gc import BayesGC
+from crowdwise.methods.labels.majority import MajorityVote
+from crowdwise.methods.online.streaming import StreamingDawidSkene
 
 ITEMS, PEOPLE, CLASSES = [f"i{n}" for n in range(6)], ["x", "y", "z"], ["cat", "dog"]
 
@@ -417,7 +417,7 @@ def test_whatever_happens_the_books_balance(steps: list[Step], capacity: int) ->
 @pytest.mark.slow
 def test_dalc_asks_those_who_know_the_item() -> None:
     pytest.importorskip("torch")
-    from crowdwise.learn.dalc import DALC
+    from crowdwise.methods.classify.dalc import DALC
 
     rng = np.random.default_rng(0)
     features = rng.normal(size=(60, 2))

@@ -10,10 +10,10 @@ from crowdwise.active.assign import suggest
 from crowdwise.active.oracle import RecordedCrowd, SimulatedCrowd
 from crowdwise.active.policies import State
 from crowdwise.active.pool import Pool, extended
-from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError
+from crowdwise.methods.labels.bayes_gc import BayesGC
 
 
 def recorded() -> Annotations:

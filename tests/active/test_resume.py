@@ -18,9 +18,9 @@ from tests.strategies import edges
 from crowdwise.active.journal import JOURNAL, SNAPSHOT
 from crowdwise.active.loop import ActiveLoop
 from crowdwise.active.policies import policy_of
-from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.methods.labels.bayes_gc import BayesGC
 
 ITEMS, PEOPLE, CLASSES = [f"i{n}" for n in range(8)], ["x", "y", "z"], ["cat", "dog"]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a thing of POSIX")
@@ -193,7 +193,7 @@ import os, signal, sys, warnings
 warnings.simplefilter("ignore")
 from crowdwise.active import journal
 from crowdwise.active.loop import ActiveLoop
-from crowdwise.aggregate.bayes_gc import BayesGC
+from crowdwise.methods.labels.bayes_gc import BayesGC
 
 path, first, n_votes, moment = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 write, die = os.write, lambda: os.kill(os.getpid(), signal.SIGKILL)

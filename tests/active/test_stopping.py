@@ -14,10 +14,10 @@ from tests.active.conftest import fake_result, no_votes
 
 from crowdwise.active import planning
 from crowdwise.active.stopping import chance_of, expected_accuracy, plan, reached
-from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import Simulation, simulate
 from crowdwise.errors import SettingError
+from crowdwise.methods.labels.bayes_gc import BayesGC
 
 
 def result_with(right: Any) -> Any:

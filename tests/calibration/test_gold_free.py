@@ -17,7 +17,7 @@ from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.registry import make
 from crowdwise.estimator.result import Result
 from crowdwise.io import read_gold
-from crowdwise.learn.registry import make as make_any
+from crowdwise.methods.classify.registry import make as make_any
 from crowdwise.metrics import ece, log_loss
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.aggregate.helpers import crowd, diagonal_crowd, quiet
+from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 
 import crowdwise
 from crowdwise.choice.auto import Auto

@@ -16,8 +16,8 @@ from crowdwise.choice.auto_classifier import AutoClassifier
 from crowdwise.choice.classifiers import CANDIDATES, check_methods
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
-from crowdwise.learn.raykar import Raykar
-from crowdwise.learn.registry import make_classifier
+from crowdwise.methods.classify.raykar import Raykar
+from crowdwise.methods.classify.registry import make_classifier
 
 FEATURES, TRUTH = blobs(0, 300, 3, gap=4.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.75), share=0.8)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.aggregate.helpers import crowd, diagonal_crowd
 from tests.choice.test_auto import biased_crowd
+from tests.methods.labels.helpers import crowd, diagonal_crowd
 from typer.testing import CliRunner
 
 import crowdwise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.aggregate.helpers import crowd, diagonal_crowd
+from tests.methods.labels.helpers import crowd, diagonal_crowd
 
 from crowdwise.choice.guards import components, standing
 from crowdwise.data.annotations import Annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-from tests.aggregate.helpers import crowd, diagonal_crowd
+from tests.methods.labels.helpers import crowd, diagonal_crowd
 
 from crowdwise.choice.scoring import HeldOut, Terms, by_accuracy, cross_fitted
 from crowdwise.data.annotations import Annotations

@@ -9,7 +9,7 @@ from tests.cli.conftest import Run
 
 from crowdwise.cli.text import number
 from crowdwise.estimator.registry import METHODS
-from crowdwise.learn.registry import EVERY_METHOD
+from crowdwise.methods.classify.registry import EVERY_METHOD
 
 
 def test_annotators_best_first(run: Run, folder: Path) -> None:

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.learn.registry import ALL_METHODS
+from crowdwise.methods.classify.registry import ALL_METHODS
 
 pytest.importorskip("torch")
 
@@ -367,7 +367,7 @@ def test_predict_fails_in_one_line(run: Run, files: Path, arguments: list[str], 
 def test_train_fails_in_one_line(
     run: Run, files: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, message: str
 ) -> None:
-    monkeypatch.setattr("crowdwise.learn.base.CrowdClassifier.fit", lambda *_, **__: pytest.fail("it was trained"))
+    monkeypatch.setattr("crowdwise.methods.classify.base.CrowdClassifier.fit", lambda *_, **__: pytest.fail("it was trained"))
     before = sorted(path.name for path in files.iterdir())
     result = run("train", "votes.csv", "--features", "X.npz", *arguments, code=code)
     assert result.stdout == ""

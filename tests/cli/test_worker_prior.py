@@ -15,7 +15,7 @@ from tests.cli.conftest import ROWS, Run
 import crowdwise
 from crowdwise.cli.inputs import _WITH_WORKER_PRIOR
 from crowdwise.data.annotations import Annotations
-from crowdwise.learn.registry import ALL_METHODS
+from crowdwise.methods.classify.registry import ALL_METHODS
 
 pytest.importorskip("torch")
 

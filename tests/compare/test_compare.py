@@ -16,7 +16,7 @@ from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.heldout import deal, held_out
 from crowdwise.kernels.votes import COMPILED_FROM
-from crowdwise.learn.registry import ALL_METHODS, CLASSIFIERS
+from crowdwise.methods.classify.registry import ALL_METHODS, CLASSIFIERS
 from crowdwise.metrics import accuracy, log_loss
 
 COLUMNS = ["method", "accuracy", "macro_f1", "log_loss", "ece", "held_out", "agreement", "seconds", "memory_mb"]

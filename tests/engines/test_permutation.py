@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.aggregate.helpers import crowd, diagonal_crowd
+from tests.methods.labels.helpers import crowd, diagonal_crowd
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.moments import Cooccurrence

@@ -80,7 +80,7 @@ def test_round_trip(name: str, kind: str, tmp_path: Path) -> None:
         # Class shares by name: JSON would turn the keys True and 3 into text.
         model = fitted(name, votes, given, class_prior=dict(zip(classes, [0.25, 0.75], strict=True)))
         # Online methods go on to the bit from their state, which their result alone does not have.
-        (model if METHODS[name].package == "crowdwise.online" else model.result_).save(tmp_path)
+        (model if METHODS[name].package == "crowdwise.methods.online" else model.result_).save(tmp_path)
         loaded = crowdwise.load(tmp_path)
         assert_equal(model.result_, loaded.result_)
         assert loaded.get_params() == model.get_params()

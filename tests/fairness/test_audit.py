@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 from tests.fairness.crowds import Crowd, biased_crowd
 
-from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
 from crowdwise.fairness import ItemGroupDS, annotator_scores, audit, groups_of, matrices_given
 from crowdwise.fairness.audit import CIRCULAR, UNSEEN, Audit
 from crowdwise.fairness.gaps import one_hot
 from crowdwise.fairness.scores import _farthest
+from crowdwise.methods.labels.dawid_skene import DawidSkene
 
 
 @pytest.fixture(scope="module")

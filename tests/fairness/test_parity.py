@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from tests.fairness.crowds import biased_crowd
 
-from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
 from crowdwise.fairness import ItemGroupDS, parity_labels, parity_weights
 from crowdwise.fairness.parity import _best_between
+from crowdwise.methods.labels.majority import MajorityVote
 
 
 def posterior_of(q: NDArray[np.float64]) -> Any:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.fairness.crowds import biased_crowd
 
-from crowdwise.aggregate.dawid_skene import DawidSkene
 from crowdwise.data.annotations import Annotations
+from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.report.full import report_page
 
 

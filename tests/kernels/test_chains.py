@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.sequences.oracle import enumerate_chain
+from tests.methods.tags.oracle import enumerate_chain
 
 from crowdwise.kernels.chains import Steps, best_path, forward_backward
 

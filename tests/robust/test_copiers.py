@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.aggregate.helpers import random_votes
+from tests.methods.labels.helpers import random_votes
 from tests.robust.crowds import fit
 
 from crowdwise.data.annotations import Annotations

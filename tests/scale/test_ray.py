@@ -31,7 +31,7 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 ADDITIVE = [name for name, method in METHODS.items() if method.additive]
-ONLINE = [name for name in ADDITIVE if METHODS[name].package == "crowdwise.online"]
+ONLINE = [name for name in ADDITIVE if METHODS[name].package == "crowdwise.methods.online"]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from crowdwise.active.names import ids_of, sliceable
 from crowdwise.active.policies import State
 from crowdwise.data.encode import translate
 from crowdwise.errors import InputError, SettingError
-from crowdwise.learn.align import n_rows_of
+from crowdwise.methods.classify.align import n_rows_of
 
 if TYPE_CHECKING:
     from crowdwise.active.ledger import Ledger

@@ -15,7 +15,7 @@ from crowdwise.active.names import ids_of, names_only
 from crowdwise.active.opening import Opening, settings_of
 from crowdwise.active.policies import DEFAULT_POLICY, State, policy_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.learn.align import n_rows_of
+from crowdwise.methods.classify.align import n_rows_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -137,7 +137,7 @@ class Standing:
         rng = np.random.default_rng([self._ledger.settings["random_state"], self._ledger.n_asks])
         if self._learner.counts_votes or self.votes.n_votes:
             return self._learner.state(self.result, self._ledger.pool(self.result.votes), rng), self.policy
-        from crowdwise.aggregate.majority import MajorityVote
+        from crowdwise.methods.labels.majority import MajorityVote
 
         result = MajorityVote().fit(self.votes).result_
         return self._learner.state(result, self._ledger.pool(result.votes), rng, cold=True), policy_of(_COLD)

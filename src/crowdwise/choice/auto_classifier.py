@@ -31,10 +31,10 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.base import _generator
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.learn.align import aligned_votes
-from crowdwise.learn.base import CrowdClassifier
-from crowdwise.learn.features import checked_features
-from crowdwise.learn.registry import make_classifier
+from crowdwise.methods.classify.align import aligned_votes
+from crowdwise.methods.classify.base import CrowdClassifier
+from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.registry import make_classifier
 
 if TYPE_CHECKING:
     from os import PathLike

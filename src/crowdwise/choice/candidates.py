@@ -61,7 +61,9 @@ def check_methods(methods: Any) -> tuple[str, ...]:
     if not isinstance(methods, Sequence) or not methods or not all(isinstance(name, str) for name in methods):
         raise SettingError(f"methods must be names of label-only methods, simplest first; got {methods!r}")
     # A choice among choices has no end, and online methods have a fit of their own.
-    known = [name for name, method in METHODS.items() if method.family != "choice" and method.package != "crowdwise.online"]
+    known = [
+        name for name, method in METHODS.items() if method.family != "choice" and method.package != "crowdwise.methods.online"
+    ]
     for name in methods:
         if name not in known:
             raise SettingError(f"methods: no method {name!r}{did_you_mean(name, known)} (there are {', '.join(known)})")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crowdwise.errors import SettingError, did_you_mean
-from crowdwise.learn.registry import CLASSIFIERS
+from crowdwise.methods.classify.registry import CLASSIFIERS
 
 __all__ = ["CANDIDATES", "Candidate", "check_methods"]
 

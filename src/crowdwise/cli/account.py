@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.estimator.result import Result
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["facts", "rank_annotators", "tell", "training"]
 

@@ -184,7 +184,7 @@ def _update(
     from crowdwise.cli.inputs import read_gold, read_votes, settings_of
     from crowdwise.cli.progress import iterations
     from crowdwise.estimator.registry import METHODS
-    from crowdwise.learn.loading import load
+    from crowdwise.methods.classify.loading import load
 
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")

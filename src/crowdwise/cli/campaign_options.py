@@ -66,7 +66,7 @@ class MaybeFeatures:
 
 def learns(method: MethodOptions, features: MaybeFeatures) -> bool:
     """Whether a classifier is trained; options that do not go together are refused."""
-    from crowdwise.learn.registry import CLASSIFIERS
+    from crowdwise.methods.classify.registry import CLASSIFIERS
 
     chosen = method.method in CLASSIFIERS or (method.method is None and features.features is not None)
     if chosen and features.features is None:

@@ -9,7 +9,7 @@ from crowdwise.errors import InputError, SettingError, did_you_mean
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["CAMPAIGN_CLASSIFIER", "DEFAULT_CLASSIFIER", "ClassifierOptions", "build_classifier", "check_all_rows", "taken_by"]
 
@@ -35,7 +35,7 @@ def build_classifier(options: ClassifierOptions, default: str = DEFAULT_CLASSIFI
     """Make the chosen classifier with its settings, checked before any file is read."""
     from crowdwise.cli.inputs import seeded_settings, unnamed
     from crowdwise.estimator.settings import check_settings
-    from crowdwise.learn.registry import make_classifier
+    from crowdwise.methods.classify.registry import make_classifier
 
     estimator = make_classifier(options.method or default)
     known = list(estimator.get_params(deep=False))

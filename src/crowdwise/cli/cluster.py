@@ -13,7 +13,7 @@ from crowdwise.errors import InputError, SettingError
 if TYPE_CHECKING:
     from crowdwise.data.pairs import Similarities
     from crowdwise.io.features import Features
-    from crowdwise.similarity.result import ClusterResult
+    from crowdwise.methods.clusters.result import ClusterResult
 
 EXAMPLES = (
     "Example: crowdwise cluster pairs.csv --clusters 5 -o clusters.csv --annotators annotators.csv\n\n"

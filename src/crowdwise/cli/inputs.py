@@ -182,7 +182,7 @@ def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
     """Make the chosen method with its settings, checked before any file is read."""
     from crowdwise.estimator.registry import make
     from crowdwise.estimator.settings import check_settings
-    from crowdwise.learn.registry import CLASSIFIERS
+    from crowdwise.methods.classify.registry import CLASSIFIERS
 
     if options.method in CLASSIFIERS:
         raise SettingError(
@@ -202,8 +202,8 @@ def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
 def build_task(options: TaskOptions, family: str, default: str) -> Any:
     """Make the chosen method for annotations that are no class votes, checked before any file is read."""
     from crowdwise.estimator.settings import check_settings
-    from crowdwise.learn.registry import make
-    from crowdwise.learn.tasks import TASKS
+    from crowdwise.methods.classify.registry import make
+    from crowdwise.methods.classify.tasks import TASKS
 
     known = [name for name, method in TASKS.items() if method.family == family]
     name = options.method or default

@@ -19,7 +19,7 @@ def run(
     """List the methods; with a name, its settings for --set with their defaults."""
     from crowdwise.cli.display import print_rows
     from crowdwise.cli.outputs import print_json
-    from crowdwise.learn.registry import EVERY_METHOD, make
+    from crowdwise.methods.classify.registry import EVERY_METHOD, make
 
     if name is not None:
         make(name)  # refuses an unknown name and suggests a known one
@@ -38,7 +38,7 @@ def run(
 
 
 def _facts(name: str) -> dict[str, Any]:
-    from crowdwise.learn.registry import EVERY_METHOD
+    from crowdwise.methods.classify.registry import EVERY_METHOD
 
     method = EVERY_METHOD[name]
     facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
@@ -52,7 +52,7 @@ def _shown_fact(value: Any) -> str:
 def _document(name: str) -> dict[str, Any]:
     from crowdwise.errors import MissingExtraError
     from crowdwise.estimator.settings import describe_settings
-    from crowdwise.learn.registry import EVERY_METHOD
+    from crowdwise.methods.classify.registry import EVERY_METHOD
 
     try:
         return _facts(name) | {"settings": describe_settings(EVERY_METHOD[name].cls)}

@@ -49,7 +49,7 @@ def run(
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout
     from crowdwise.cli.text import count, number, say
     from crowdwise.estimator.registry import METHODS
-    from crowdwise.learn.loading import load
+    from crowdwise.methods.classify.loading import load
 
     check_outputs({"-o": output}, (features.features, votes, truth))
     if as_json and to_stdout(output):
@@ -117,7 +117,7 @@ def _listed(names: list[str]) -> str:
 def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions, quiet: bool) -> Annotations:
     """Votes on the new items, in the order of the rows and with the classes of the model."""
     from crowdwise.cli.inputs import check_rows, read_votes
-    from crowdwise.learn.align import aligned_votes
+    from crowdwise.methods.classify.align import aligned_votes
 
     votes = read_votes(path, read).with_classes(estimator.classes_.tolist())
     check_rows(rows, votes, quiet)

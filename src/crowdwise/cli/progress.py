@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from crowdwise.estimator.base import Aggregator
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["epochs", "iterations", "steps"]
 

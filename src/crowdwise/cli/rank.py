@@ -14,7 +14,7 @@ from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.data.pairs import Comparisons
-    from crowdwise.ranking.result import Ranking
+    from crowdwise.methods.rank.result import Ranking
 
 EXAMPLES = (
     "Example: crowdwise rank comparisons.csv -o scores.csv --annotators annotators.csv\n\n"
@@ -70,7 +70,7 @@ def run(
     from crowdwise.cli.outputs import emit, to_stdout, write, wrote
     from crowdwise.cli.pages import interval_rows, write_answers_page
     from crowdwise.data.pairs import Comparisons
-    from crowdwise.ranking.preferences import preferences as preferences_of
+    from crowdwise.methods.rank.preferences import preferences as preferences_of
 
     name = method.method or (_DEFAULT if features is None else _NETWORK)
     outputs = {"-o": output, "--annotators": annotators, "--preferences": preferences, "--page": page}
@@ -99,7 +99,7 @@ def run(
     if preferences is not None:
         write(preferences_of(ranking, evidence), preferences, "pair", quiet, spreadsheet_safe)
     if plot is not None:
-        from crowdwise.ranking.plot import save_plot
+        from crowdwise.report.plot.ranking import save_plot
 
         save_plot(ranking, plot)
         wrote(plot, quiet)
@@ -134,8 +134,8 @@ def run(
 
 def _check(outputs: dict[str, Path | None], plot: Path | None, inputs: tuple[str | Path | None, ...], evidence: str) -> None:
     from crowdwise.cli.outputs import check_outputs, to_stdout
-    from crowdwise.ranking.plot import SUFFIXES
-    from crowdwise.ranking.preferences import EVIDENCE
+    from crowdwise.methods.rank.preferences import EVIDENCE
+    from crowdwise.report.plot.ranking import SUFFIXES
 
     if to_stdout(outputs["--annotators"]) or to_stdout(outputs["--preferences"]):
         raise SettingError("only -o can go to stdout")

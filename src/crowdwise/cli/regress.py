@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.data.ratings import Values
-    from crowdwise.regression.base import NumberMethod
+    from crowdwise.methods.ratings.base import NumberMethod
 
 EXAMPLES = (
     "Example: crowdwise regress values.csv -o estimates.csv --annotators annotators.csv\n\n"

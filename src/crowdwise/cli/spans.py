@@ -13,7 +13,7 @@ from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, Ta
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.sequences.result import SequenceResult
+    from crowdwise.methods.tags.result import SequenceResult
 
 EXAMPLES = (
     "Example: crowdwise spans votes.conll -o spans.csv --tokens tags.conll --annotators annotators.csv\n\n"

@@ -30,7 +30,7 @@ from crowdwise.errors import SettingError, did_you_mean
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 EXAMPLES = (
     "Example: crowdwise train votes.csv --features X.npz --save model -o labels.csv\n\n"
@@ -273,7 +273,7 @@ def _matched(votes: Annotations, rows: Features) -> Annotations:
 
 
 def _check_save(estimator: CrowdClassifier, folder: Path) -> None:
-    from crowdwise.learn.loading import check_save
+    from crowdwise.methods.classify.loading import check_save
 
     try:
         check_save(estimator, folder)

@@ -9,7 +9,7 @@ from typing import Any
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 from crowdwise.estimator.registry import ORDERED
 from crowdwise.estimator.settings import check_settings
-from crowdwise.learn.registry import ALL_METHODS, CLASSIFIERS, make
+from crowdwise.methods.classify.registry import ALL_METHODS, CLASSIFIERS, make
 
 __all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.heldout import held_out
 from crowdwise.kernels.votes import COMPILED_FROM
-from crowdwise.learn.registry import CLASSIFIERS
+from crowdwise.methods.classify.registry import CLASSIFIERS
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

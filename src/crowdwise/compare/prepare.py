@@ -32,7 +32,7 @@ def check_options(jobs: int | None, time_limit: float | None, level: float, n_re
 
 def rows_of(votes: Annotations, features: Any, items: Any) -> NDArray[np.int64]:
     """Row of every item in the features, [N]; -1 for an item without row, which can only be one without votes."""
-    from crowdwise.learn.align import aligned_votes
+    from crowdwise.methods.classify.align import aligned_votes
 
     aligned = aligned_votes(features, votes, items, None)
     return np.arange(votes.n_items) if items is None else positions(votes.items, aligned.items)

@@ -83,7 +83,7 @@ def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]
     votes = problem.votes
     shares = problem.shares
     if isinstance(init, str) and init == "moments":
-        from crowdwise.aggregate.moment_start import moment_starts
+        from crowdwise.methods.labels.moment_start import moment_starts
 
         starts = moment_starts(problem)
         return [*starts, *(_random_start(problem, shares) for _ in range(restarts - len(starts)))]
@@ -111,7 +111,7 @@ def start_of_shards(problem: Problem, annotators: Any, init: str, hard: bool) ->
 
 def _one_coin(problem: Problem) -> Floats:
     """The posterior of a one-coin fit, left in the shards where there are some."""
-    from crowdwise.aggregate.one_coin import OneCoin
+    from crowdwise.methods.labels.one_coin import OneCoin
 
     # With learned class shares, symmetric annotators and shares feed each other; see `one_coin`.
     uniform = np.full(problem.votes.n_classes, 1 / problem.votes.n_classes)

@@ -27,7 +27,7 @@ class Method:
     family: str
     needs: str
     reference: str
-    package: str = "crowdwise.aggregate"
+    package: str = "crowdwise.methods.labels"
     #: Needs nothing of the votes but counts that add up over items, so that it runs on shards (`crowdwise.scale`).
     additive: bool = False
 
@@ -124,7 +124,7 @@ METHODS: dict[str, Method] = {
             "EM",
             "votes, as they come",
             "Cappe and Moulines (2009); Traganitis et al. (2020)",
-            package="crowdwise.online",
+            package="crowdwise.methods.online",
             additive=True,
         ),
         Method(
@@ -134,7 +134,7 @@ METHODS: dict[str, Method] = {
             "variational",
             "votes, as they come",
             "Kim and Ghahramani (2012); Hughes and Sudderth (2013)",
-            package="crowdwise.online",
+            package="crowdwise.methods.online",
             additive=True,
         ),
         Method(

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.data.groups import Groups, groups_of, read_groups
 from crowdwise.fairness.assignment import FairAssignment, fair_assignment
 from crowdwise.fairness.audit import Audit, audit
 from crowdwise.fairness.crosstab import flagged_by_group
 from crowdwise.fairness.gaps import disparity
-from crowdwise.fairness.groups import Groups, groups_of, read_groups
-from crowdwise.fairness.item_group_ds import ItemGroupDS
 from crowdwise.fairness.parity import ParityLabels, parity_labels
 from crowdwise.fairness.scores import annotator_scores, matrices_given
 from crowdwise.fairness.weights import parity_weights
+from crowdwise.methods.labels.item_group_ds import ItemGroupDS
 
 if TYPE_CHECKING:
     from crowdwise.fairness.parity_classifier import ParityClassifier as ParityClassifier

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
+from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.fairness.gaps import classes_of, one_hot
-from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.fairness.scores import matrices_given
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
+from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError
 from crowdwise.fairness.gaps import FEW, MEASURES, RATE_NAMES, check_bootstrap, classes_of, gap_tables, one_hot
-from crowdwise.fairness.groups import Groups, groups_of
 from crowdwise.fairness.rates import Decisions
 from crowdwise.fairness.scores import annotator_scores, matrices_given
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion

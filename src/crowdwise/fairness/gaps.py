@@ -65,7 +65,7 @@ def disparity(
     """
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.gold import encode_gold
-    from crowdwise.fairness.groups import groups_of
+    from crowdwise.data.groups import groups_of
 
     check_bootstrap(level, n_resamples)
     seen = series_of(labels)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
+from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError, did_you_mean
 from crowdwise.fairness.gaps import classes_of, one_hot
-from crowdwise.fairness.groups import Groups, groups_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

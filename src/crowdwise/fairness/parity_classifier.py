@@ -15,14 +15,14 @@ import torch
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.groups import groups_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.fairness.gaps import classes_of
-from crowdwise.fairness.groups import groups_of
 from crowdwise.fairness.penalty import ParityPenalty
 from crowdwise.fairness.weights import parity_weights
-from crowdwise.learn.ccem import CCEM
-from crowdwise.learn.neural import Start
+from crowdwise.methods.classify.ccem import CCEM
+from crowdwise.methods.classify.neural import Start
 from crowdwise.parts.heads.confusion import ConfusionHead
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ParityClassifier(CCEM):
         progress: Progress | None = None,
         engine: Any = None,
     ) -> Self:
-        """Fit to features, votes and the group of every item: see `ccem`, and `crowdwise.fairness.groups_of` for `groups`."""
+        """Fit to features, votes and the group of every item: see `ccem`, and `crowdwise.data.groups.groups_of` for `groups`."""
         if groups is None:
             raise SettingError("parity-classifier needs the group of every item: fit(X, votes, groups={item: group})")
         if engine is not None:

@@ -16,15 +16,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
+from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.parts.annotators.protocol import counts_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.fairness.groups import Groups
+    from crowdwise.data.groups import Groups
 
 __all__ = ["annotator_scores", "matrices_given"]
 

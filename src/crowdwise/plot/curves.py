@@ -12,7 +12,7 @@ import polars as pl
 from crowdwise.data.encode import to_polars
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
-from crowdwise.learn.registry import make
+from crowdwise.methods.classify.registry import make
 from crowdwise.metrics import accuracy
 from crowdwise.plot.axes import axes_of, label_of
 

@@ -13,7 +13,7 @@ from crowdwise.plot.axes import GOOD, INK, RULE, WEAK, axes_of, label_of
 if TYPE_CHECKING:
     from os import PathLike
 
-    from crowdwise.regression.result import Estimates
+    from crowdwise.methods.ratings.result import Estimates
 
 __all__ = ["annotator_errors", "estimates", "save_estimates"]
 

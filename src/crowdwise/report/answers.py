@@ -111,7 +111,7 @@ def answers_page(
 
 
 def _lead(method: str) -> str:
-    from crowdwise.learn.registry import EVERY_METHOD
+    from crowdwise.methods.classify.registry import EVERY_METHOD
 
     known = EVERY_METHOD.get(method)
     about = f": {plain(known.summary, 200)}. Reference: {plain(known.reference, 200)}" if known else ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.metrics import score
 from crowdwise.report.markup import counted, percent, table, text, whole
 from crowdwise.robust.standing import UNJUDGED, Crowd

@@ -62,7 +62,7 @@ def write_report(
     fdr : float
         Expected share of wrong flags among the flags of each detector.
     groups : mapping, frame, Series or sequence, optional
-        The group of every item (see `crowdwise.fairness.groups_of`); adds how groups are treated.
+        The group of every item (see `crowdwise.data.groups.groups_of`); adds how groups are treated.
     made : mapping, optional
         Lines for "How it was computed", such as the command and the date.
     """

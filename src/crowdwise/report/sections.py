@@ -13,9 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise import __version__
-from crowdwise.aggregate.majority import MajorityVote
 from crowdwise.data.agreement import summary
 from crowdwise.data.gold import encode_gold
+from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.metrics import accuracy
 from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
 from crowdwise.report.counts import counts_of, counts_picture, counts_table

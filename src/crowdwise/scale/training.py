@@ -30,7 +30,7 @@ from crowdwise.scale.training_worker import start_group
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.engines.alternate import Progress
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["Torchrun", "check_trainable", "check_workers", "joined", "launched", "prepared", "worker_environment"]
 
@@ -144,7 +144,7 @@ def check_workers(workers: Any) -> None:
 
 def check_trainable(estimator: CrowdClassifier) -> None:
     """Refuse methods that several processes could not share."""
-    from crowdwise.learn.trained import TrainedClassifier
+    from crowdwise.methods.classify.trained import TrainedClassifier
 
     if not isinstance(estimator, TrainedClassifier):
         raise SettingError(
@@ -158,8 +158,8 @@ def prepared(estimator: CrowdClassifier, X: Any, y: Any, items: Any, gold: Any) 
 
     from crowdwise.estimator.cost import check_tables
     from crowdwise.estimator.settings import check_settings
-    from crowdwise.learn.align import aligned_votes
-    from crowdwise.learn.features import checked_features
+    from crowdwise.methods.classify.align import aligned_votes
+    from crowdwise.methods.classify.features import checked_features
 
     check_trainable(estimator)
     if dist.is_available() and dist.is_initialized():

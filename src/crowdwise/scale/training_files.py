@@ -22,7 +22,7 @@ from crowdwise.data.encode import series_of, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["read_data", "read_task", "unfitted", "write_estimator", "write_task"]
 

@@ -20,7 +20,7 @@ from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.engines.alternate import Progress
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["MODEL", "Listener", "ask_to_stop", "raise_problem", "reporter", "take_over", "write_problem", "write_warnings"]
 
@@ -107,7 +107,7 @@ def raise_problem(folder: Path, otherwise: str) -> None:
 
 def take_over(estimator: CrowdClassifier, folder: Path, votes: Annotations) -> None:
     """Give `estimator` what the first worker has saved, as if it had been fitted here."""
-    from crowdwise.learn.loading import load
+    from crowdwise.methods.classify.loading import load
 
     # What was made by the user is made again: a saved model has its weights alone.
     own = getattr(estimator, "network", getattr(estimator, "kernel", None))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from crowdwise.engines.alternate import Progress
-    from crowdwise.learn.base import CrowdClassifier
+    from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["RayTrain"]
 

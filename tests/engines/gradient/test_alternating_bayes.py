@@ -10,12 +10,12 @@ import pytest
 import torch
 from scipy.special import digamma
 from tests.engines.gradient.helpers import batch_of, even, quiet, random_logits, votes_on
-from tests.learn.loop_oracle import loop_round
+from tests.methods.classify.loop_oracle import loop_round
 
-from crowdwise.aggregate.belief_propagation import BeliefPropagation
-from crowdwise.aggregate.mean_field import MeanField
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.alternating import AlternatingHead
+from crowdwise.methods.labels.belief_propagation import BeliefPropagation
+from crowdwise.methods.labels.mean_field import MeanField
 
 TIGHT: dict[str, Any] = {"tol": 1e-13, "max_iter": 5000}
 DRAWS = np.random.default_rng(3).dirichlet(np.ones(3), (20, 3)) * 0.5 + 0.5 * np.eye(3)

@@ -15,10 +15,10 @@ from torch import nn
 from crowdwise.engines.gradient import checkpoint as files
 from crowdwise.engines.gradient.checkpoint import Checkpoint, read, write
 from crowdwise.errors import InputError, SettingError
-from crowdwise.learn.aggnet import AggNet
-from crowdwise.learn.ccem import CCEM
-from crowdwise.learn.crowd_layer import CrowdLayerVWB
-from crowdwise.learn.geocrowdnet import GeoCrowdNetF
+from crowdwise.methods.classify.aggnet import AggNet
+from crowdwise.methods.classify.ccem import CCEM
+from crowdwise.methods.classify.crowd_layer import CrowdLayerVWB
+from crowdwise.methods.classify.geocrowdnet import GeoCrowdNetF
 
 FEATURES, VOTES = small_crowd()
 FAST: dict[str, Any] = {"epochs": 6, "warmup": 2, "batch_size": 16, "init": "majority", "patience": 3, "validation": 0.2}

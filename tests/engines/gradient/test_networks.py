@@ -14,7 +14,7 @@ from torch import nn
 from crowdwise.engines.gradient import networks
 from crowdwise.engines.gradient.networks import Standardise, build_network, default_spec
 from crowdwise.engines.gradient.rows import rows_of
-from crowdwise.learn.ccem import CCEM
+from crowdwise.methods.classify.ccem import CCEM
 
 RNG = np.random.default_rng(0)
 

@@ -17,9 +17,9 @@ from torch import nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError, InputError, SettingError
-from crowdwise.learn.aggnet import AggNet
-from crowdwise.learn.ccem import CCEM
-from crowdwise.learn.geocrowdnet import GeoCrowdNetF, GeoCrowdNetW
+from crowdwise.methods.classify.aggnet import AggNet
+from crowdwise.methods.classify.ccem import CCEM
+from crowdwise.methods.classify.geocrowdnet import GeoCrowdNetF, GeoCrowdNetW
 
 FEATURES, VOTES = small_crowd()
 # Few epochs, several batches with a short last one, an early warm-up: everything happens, quickly.
@@ -453,7 +453,7 @@ MIXED = """
 import sys
 import numpy as np, torch
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
-from crowdwise.learn.registry import make_classifier
+from crowdwise.methods.classify.registry import make_classifier
 
 features, truth = blobs(6, 120, 3, gap=6.0)
 for name in ("ccem", "aggnet", "geocrowdnet-f"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
-from tests.aggregate.helpers import random_votes
+from tests.methods.labels.helpers import random_votes
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.parts.annotators import factors as m_step

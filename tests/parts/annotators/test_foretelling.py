@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdwise.aggregate.bayes_gc import BayesGC
-from crowdwise.aggregate.dawid_skene import DawidSkene
-from crowdwise.aggregate.mean_field import MeanField
 from crowdwise.data.annotations import Annotations
+from crowdwise.methods.labels.bayes_gc import BayesGC
+from crowdwise.methods.labels.dawid_skene import DawidSkene
+from crowdwise.methods.labels.mean_field import MeanField
 from crowdwise.parts.annotators.confusion import foretelling
 
 VOTES = Annotations.from_arrays(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.aggregate.helpers import random_votes
+from tests.methods.labels.helpers import random_votes
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate

@@ -11,8 +11,8 @@ import torch
 from scipy.special import digamma, gammaln, polygamma
 from tests.engines.gradient.helpers import CPU, batch_of, even, random_logits, some_votes, votes_on
 
-from crowdwise.aggregate.bayes_gc import BayesGC
 from crowdwise.data.annotations import Annotations
+from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.heads.targets import soft_cross_entropy

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, random_logits, small_crowd, some_votes, votes_on
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.learn.maxmig import MaxMIG
+from crowdwise.methods.classify.maxmig import MaxMIG
 from crowdwise.parts.heads.mutual_information import MutualInformationHead
 
 

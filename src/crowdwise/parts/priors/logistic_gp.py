@@ -10,7 +10,7 @@ Under this bound (Jaakkola and Jordan) an item is as good as a Gaussian observat
 so q(f) is Gaussian, xi^2 = E f^2 is best, and variance and length climb the log-normaliser of the sites, which is the
 bound with q(f) at its best. No step lets the bound fall.
 
-Everything but the sites themselves serves expectation propagation too (see `crowdwise.learn.rodr14`).
+Everything but the sites themselves serves expectation propagation too (see `crowdwise.methods.classify.rodr14`).
 Cost of a round: O(N^3), and a few times that while the kernel is learned.
 """
 

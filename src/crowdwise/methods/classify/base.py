@@ -1,0 +1,216 @@
+"""The shell of every feature-based method: a scikit-learn classifier that also knows its annotators.
+
+A method supplies `_learn`, which returns a `Learned`: something with class probabilities for new rows,
+and the fitted annotator model. The shell validates, aligns features and votes, infers the labels of the
+training items from both, and keeps one `Result`, so reports, detectors and policies work on it as on any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.errors import InputError, NotFittedError
+from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.problem import positions
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.settings import check_settings
+from crowdwise.estimator.views import ResultViews
+from crowdwise.kernels.numerics import best_class
+from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
+from crowdwise.methods.classify.features import checked_features
+from crowdwise.parts.annotators.confusion import foretelling
+from crowdwise.parts.priors.rows import RowPrior
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from typing_extensions import Self
+
+    from crowdwise.engines.alternate import Progress
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+
+__all__ = ["CrowdClassifier", "Learned", "Model"]
+
+Floats = NDArray[np.float64]
+
+
+class Model(Protocol):
+    """A fitted classifier: class probabilities of rows, and (for `save`) its arrays and plain values."""
+
+    def log_prob(self, features: Any) -> Floats:
+        """Log class probabilities, [N, K]."""
+        ...
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and plain values from which the model can be rebuilt."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a method returns; `log_prior` [N, K] where it is not what the model says of the rows."""
+
+    model: Model
+    annotators: AnnotatorModel
+    trace: dict[str, Floats]
+    n_iter: int
+    converged: bool
+    log_prior: Floats | None = None
+
+
+class _NotFitted(NotFittedError, SklearnNotFittedError):
+    """Known to those who catch either library's."""
+
+
+class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
+    """Base of the feature-based methods."""
+
+    name: ClassVar[str]
+    _accepts_images: ClassVar[bool] = False
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        raise NotImplementedError
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Fit to features and votes.
+
+        Parameters
+        ----------
+        X : [N, ...]
+            One row per item: an array or data frame, a scipy sparse matrix, a memory-mapped array, and for
+            networks also images, tensors and torch datasets.
+        y : Annotations, frame, matrix or labels
+            The votes; a plain sequence of N labels is one annotator.
+        items : sequence, optional
+            Ids of the rows of X. Without it, rows are in the order of the votes' items.
+        gold : mapping, frame or sequence, optional
+            Known labels of some items.
+        progress : callable, optional
+            Called after every epoch or iteration with (number, objective, change or held-out score).
+        engine : optional
+            Trains in other processes: `crowdwise.scale.Torchrun` or `crowdwise.scale.RayTrain`.
+        """
+        if engine is not None:
+            engine.train(self, X, y, items=items, gold=gold, progress=progress)
+            return self
+        check_settings(self)
+        features = checked_features(self, X, fitting=True, images=self._accepts_images)
+        votes = aligned_votes(features, y, items, gold)
+        check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
+        done = self._learn(features, votes, progress)
+        self.model_ = done.model
+        self.classes_ = votes.classes
+        log_prior = done.model.log_prob(features) if done.log_prior is None else done.log_prior
+        posterior = np.zeros((votes.n_items, votes.n_classes))
+        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+        done.annotators.infer(votes, log_prior, known, posterior)
+        self.result_ = Result(
+            method=self.name,
+            settings=self.get_params(deep=False),
+            seed=getattr(self, "random_state", None),
+            votes=votes,
+            posterior=posterior,
+            prior=RowPrior(log_prior),
+            annotators=done.annotators,
+            history=None,
+            trace=done.trace,
+            n_iter=done.n_iter,
+            converged=done.converged,
+        )
+        return self
+
+    # -- using a fit ---------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any, votes: Any = None) -> Floats:
+        """Class probabilities of new rows, [N, K]; with votes on them, the posterior given both.
+
+        Row n of X is item n of `votes`. Annotators never seen in the fit get the population's model.
+        """
+        result = self._fitted()
+        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        log_prob = self.model_.log_prob(features)
+        if votes is None:
+            return np.exp(log_prob)
+        votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
+        if votes.n_items != len(log_prob):
+            raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
+        who = positions(votes.annotators, result.votes.annotators)
+        posterior = np.zeros((votes.n_items, votes.n_classes))
+        self._annotators_on(features, who).infer(votes, self._prior(votes, log_prob), np.empty(0, np.int16), posterior)
+        return posterior
+
+    def predict(self, X: Any, votes: Any = None) -> NDArray[Any]:
+        """Labels of new rows, [N]; with votes on them, from both."""
+        proba = self.predict_proba(X, votes)
+        return np.asarray(self.classes_[best_class(proba, self._fitted().class_prior)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy for one label per row; for votes, the mean log-probability of a vote, which needs no truth.
+
+        So cross-validation on votes alone works: ``GridSearchCV(..., cv=KFold(5)).fit(X, votes)``.
+        """
+        if is_plain(y):
+            return float(super().score(X, y, sample_weight))
+        result = self._fitted()
+        votes = as_annotations(y).with_classes(result.votes.classes.tolist())
+        if votes.n_items != n_rows_of(X):
+            raise InputError(f"X has {n_rows_of(X):,} rows but there are {votes.n_items:,} items with votes")
+        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        log_prob = self.model_.log_prob(features)
+        model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
+        evidence, _ = foretelling(model).infer(
+            votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)
+        )
+        mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        return evidence / mass if mass > 0 else 0.0
+
+    def _before_votes(self, log_prob: Floats) -> Floats:
+        """What the classifier's answer, [N, K], counts for where there are votes too."""
+        return log_prob
+
+    def _prior(self, votes: Annotations, log_prob: Floats) -> Floats:
+        """What is known of the items before their votes; the classifier's own answer where there are none."""
+        return np.where((votes.votes_per_item > 0)[:, None], self._before_votes(log_prob), log_prob)
+
+    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> AnnotatorModel:
+        """The annotators' part for new rows; a method whose annotators read features overrides it."""
+        model: AnnotatorModel = self._fitted().annotators
+        return model.aligned(who, np.full(n_rows_of(features), -1))
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
+        from crowdwise.methods.classify.loading import save
+
+        save(self, folder)
+
+    def _fitted(self) -> Result:
+        if "result_" not in vars(self):
+            raise _NotFitted(f"this {type(self).__name__} is not fitted yet; call fit(X, votes) first")
+        result: Result = vars(self)["result_"]
+        return result
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if not _same(getattr(self, f.name), f.default)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a setting has its default; arrays and modules never do."""
+    return value is default or (isinstance(value, str | int | float) and value == default)

@@ -1,0 +1,232 @@
+"""DALC: a network with dropout, and annotators whose reliability follows from a few traits of the item (Yang et al. 2018).
+
+The model alone, which the paper calls DLC; whom to ask about what is a matter of policies.
+
+Model      p(z = k | x) = f(x)_k, a network with dropout
+           P(vote of a = z | x) = eta(x, a) = sigmoid(u_a . F (x, 1)), wrong labels uniform; u_a in R^d
+E-step     a vote adds  logit eta + log(K - 1)  to the class it names; the prior is the mean of f over passes with dropout
+M-step     an epoch of f on q; given F, all u_a by Newton steps; given u, F by L-BFGS
+
+Notes
+-----
+Where we depart from the paper. Embeddings are drawn around the crowd's mean, not around zero, so that an annotator with
+few votes or none is like the crowd rather than a coin. F has a penalty too: without it, F grows while the embeddings
+shrink. The penalties grow with the root of the number of votes, as noise does; the paper's 0.01 leaves embeddings free to
+explain a dozen votes by chance, and the labels follow. They grow to the whole over ten rounds, because under the noisy
+labels of the start experts look alike. Any number of classes; Newton and L-BFGS instead of a step per vote. Cost of a
+round: O(N D d + E d^2) and the passes; memory O(N D + E + A d^2), never items x annotators.
+
+References
+----------
+Yang, Drake, Damianou and Maarek (2018), Leveraging crowdsourcing data for deep active learning, an application: learning
+intents in Alexa, WWW.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import series_of, tidy, vocabulary_array
+from crowdwise.engines.gradient.rows import Rows
+from crowdwise.errors import SettingError
+from crowdwise.estimator.problem import positions
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.base import Learned
+from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.network_model import NetworkModel, materialised
+from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.parts.annotators.expertise import Expertise, Factors, infer_labels
+from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, has_dropout
+from crowdwise.parts.priors.scaling import Scaling
+
+if TYPE_CHECKING:
+    from crowdwise.engines.alternate import Progress
+
+__all__ = ["DALC"]
+
+Floats = NDArray[np.float64]
+
+# Rounds of the last inference, under the finished network, and the change of a probability that ends them.
+_LAST_ROUNDS, _LAST_CHANGE = 20, 1e-4
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DALC(NeuralClassifier):
+    """Network with dropout x low-rank expertise of annotators, by EM."""
+
+    dropout_passes: int = setting(
+        20,
+        "Passes with dropout left on that are averaged, in the E-step and in predictions; a network without dropout answers "
+        "once.",
+        low=0,
+        whole=True,
+    )
+    rank: int = setting(10, "Traits of an item on which reliability depends.", low=1, whole=True)
+    embedding: str = setting(
+        "low-rank",
+        "low-rank, or full: weights per annotator and feature (the paper's DLC/Sparse).",
+        choices=("low-rank", "full"),
+    )
+    reads: str = setting(
+        "features",
+        "What traits are made of: the features, or hidden, what the network's last linear layer reads.",
+        choices=("features", "hidden"),
+    )
+    penalty: float | None = setting(
+        None,
+        "L2 penalty that holds embeddings to the crowd's; by default 0.2 sqrt(votes) (1 + sqrt(columns / annotators)), or for "
+        "full ones the number of columns.",
+        above=0,
+        optional=True,
+    )
+    projection_penalty: float | None = setting(
+        None, "L2 penalty of what makes traits of features; by default as that of embeddings.", above=0, optional=True
+    )
+    init: Any = setting(
+        "majority",
+        'Start: the posterior of an aggregation method by its name, "identity" (vote shares, without a warm-up), or a '
+        "posterior [N, K].",
+        free=True,
+    )
+    alternations: int = setting(3, "Turns between embeddings and traits before every epoch.", low=1, whole=True)
+
+    name: ClassVar[str] = "dalc"
+
+    def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
+        # As the base's, which would refuse a network without dropout: here it answers once.
+        made, spec = self._made(rows, start.n_classes)
+        return materialised(made, rows).to(start.dtype), spec
+
+    def _head(self, votes: Annotations, start: Start) -> ExpertiseHead:
+        network = start.network
+        assert network is not None
+        seed = int(torch.randint(2**31, (1,)))
+        factors = Factors.start(
+            votes,
+            HiddenRows.width_of(network) if self._table is None else self._table.shape[1],
+            np.random.default_rng(seed),
+            rank=self.rank,
+            full=self.embedding == "full",
+            penalty=self.penalty,
+            projection_penalty=self.projection_penalty,
+        )
+        passes, alternations = self.dropout_passes, self.alternations
+        return ExpertiseHead(
+            votes, factors, start.posterior, network, self._table, passes=passes, alternations=alternations, seed=seed
+        )
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        scaling: Scaling | None = None
+        # Told to `_head` in this way; it is not told of the features.
+        self._table: Any = None
+        if self.reads == "features":
+            scaling, self._table = self._scaled(features)
+        try:
+            done = super()._learn(features, votes, progress)
+            model, head = done.model, self.head_
+            assert isinstance(model, NetworkModel)
+            assert isinstance(head, ExpertiseHead)
+            log_prior = done.log_prior
+            assert log_prior is not None
+            if not has_dropout(model.network):
+                model = replace(model, passes=0)
+            table = self._table
+            if table is None:
+                scaling, table = HiddenRows(model.network).read(lambda: _plain(model).log_prob(features))
+            factors, annotators = _settled(head, table, votes, log_prior)
+        finally:
+            del self._table
+        # The features belong to the caller; a fitted model keeps what it made of them.
+        head.table = None
+        assert scaling is not None
+        self.embedding_ = factors.embedding
+        self.projection_ = scaling.raw_weights(factors.projection.T)
+        return replace(done, model=model, annotators=annotators)
+
+    # -- using a fit ---------------------------------------------------------------------------
+
+    def expertise(self, X: Any, annotators: Sequence[Any] | None = None) -> Floats:
+        """Probability that each annotator labels each row right, eta, [n, A'].
+
+        Parameters
+        ----------
+        X : [n, ...]
+            Rows, seen in the fit or not.
+        annotators : sequence, optional
+            Ids of the annotators, in the order of the columns; by default all of the fit. One never seen is like the
+            crowd. For many rows and annotators, multiply `traits(X)` and `embedding_` some at a time instead.
+        """
+        result = self._fitted()
+        traits = self.traits(X)
+        model: Expertise = result.annotators
+        if annotators is not None:
+            ids = vocabulary_array(tidy(series_of(np.asarray(annotators))))
+            model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
+        return model.reliability(traits)
+
+    def traits(self, X: Any) -> Floats:
+        """F (x, 1) of rows, [n, d]: eta is the sigmoid of their products with rows of `embedding_`."""
+        self._fitted()
+        return self._traits_of(checked_features(self, X, fitting=False, images=self._accepts_images))
+
+    def _traits_of(self, features: Any) -> Floats:
+        model = self.model_
+        assert isinstance(model, NetworkModel)
+        rows = _rows_of(features)
+        if self.reads == "hidden":
+            rows = HiddenRows(model.network).read_raw(lambda: _plain(model).log_prob(features))
+        return np.asarray(rows @ self.projection_[:-1] + self.projection_[-1])
+
+    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> Expertise:
+        """The annotators' part for new rows: reliability follows the rows' own traits."""
+        model: Expertise = self._fitted().annotators
+        return replace(model.aligned(who, np.empty(0, np.int64)), traits=self._traits_of(features))
+
+    def _extra_arrays(self) -> dict[str, Floats]:
+        """What `save` keeps beside the network."""
+        return {"embedding_": self.embedding_, "projection_": self.projection_}
+
+    def _scaled(self, features: Any) -> tuple[Scaling, Any]:
+        """The features as a table of scaled columns, [N, D]."""
+        rows = _rows_of(features)
+        if getattr(rows, "ndim", 0) != 2:
+            raise SettingError(
+                f'{self.name}: reads="features" makes traits of a table of features (two axes); '
+                'for images and datasets set reads="hidden"'
+            )
+        if self.embedding == "full" and hasattr(rows, "tocsr"):
+            raise SettingError(f'{self.name}: embedding="full" has a weight per annotator and column; set embedding="low-rank"')
+        scaling = Scaling.of(rows)
+        return scaling, scaling.apply(rows)
+
+
+def _settled(head: ExpertiseHead, table: Any, votes: Annotations, log_prior: Floats) -> tuple[Factors, Expertise]:
+    """Annotators and labels taken to their end under the finished network."""
+    factors = head.factors
+    known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+    posterior = np.zeros_like(log_prior)
+    infer_labels(votes, factors.traits(table), factors.embedding, log_prior, known, posterior)
+    for _ in range(_LAST_ROUNDS):
+        factors = factors.refined(table, votes, posterior, head.alternations)
+        _, change = infer_labels(votes, factors.traits(table), factors.embedding, log_prior, known, posterior)
+        if change < _LAST_CHANGE:
+            break
+    return factors, factors.annotators(factors.traits(table), votes.n_classes)
+
+
+def _plain(model: NetworkModel) -> NetworkModel:
+    """The first network, without dropout: its hidden rows are those that traits are made of."""
+    return replace(model, networks=model.networks[:1], passes=0)
+
+
+def _rows_of(features: Any) -> Any:
+    """A tensor as an array; everything else as it is."""
+    return features.detach().cpu().numpy() if isinstance(features, torch.Tensor) else features

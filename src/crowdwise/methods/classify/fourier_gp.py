@@ -1,0 +1,124 @@
+"""RFF and VFF: a Gaussian process for two classes by Fourier features (Morales-Alvarez et al. 2019).
+
+Model      as `vgpcr`, with f(x) = phi(x) . rho, F cosines and F sines, rho ~ N(0, variance I)
+RFF        frequencies are drawn once from the kernel's spectrum; variance and length are learned
+VFF        frequencies are learned as well
+
+Notes
+-----
+The bound and its steps are those of `vgpcr`, in the space of the weights rho: the cost of a round is linear in the items,
+O(N F (D + F)). The kernel, and for VFF the frequencies, are learned after the first rounds, each time by a few L-BFGS
+steps on the bound, and then held. Features are standardised.
+
+References
+----------
+Morales-Alvarez, Ruiz, Santos-Rodriguez, Molina and Katsaggelos (2019), Scalable and efficient learning from crowds with
+Gaussian processes, Information Fusion 52, 110-127.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.estimator.base import _generator
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier
+from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
+from crowdwise.parts.priors.logistic_gp import log_mean_sigmoid
+
+if TYPE_CHECKING:
+    from crowdwise.engines.alternate import Fit
+    from crowdwise.parts.priors.scaling import Scaling
+
+__all__ = ["RFF", "VFF", "FourierModel"]
+
+Floats = NDArray[np.float64]
+
+_CHUNK = 10_000
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RFF(BinaryClassifier):
+    """Morales-Alvarez et al. (2019): Bayesian logistic regression on random Fourier features x Dirichlet confusion rows."""
+
+    frequencies: int = setting(100, "Frequencies; each gives a cosine and a sine.", low=1, whole=True)
+    random_state: int | None = setting(0, "Seed of the frequencies.", free=True)
+
+    name: ClassVar[str] = "rff"
+
+    _learns_frequencies: ClassVar[bool] = False
+
+    def _process(self, table: Any) -> FourierPrior:
+        evaluations = ROUNDS + 10 * self.kernel_rounds
+        announce(
+            self.name,
+            operations=evaluations * 2.0 * table.shape[0] * (2 * self.frequencies) ** 2 / FASTER,
+            memory=8.0 * (2 * self.frequencies) ** 2,
+            advice="use svgpcr, or fewer frequencies or kernel_rounds",
+        )
+        return FourierPrior.start(
+            table,
+            self.frequencies,
+            _generator(self.random_state),
+            learn_frequencies=self._learns_frequencies,
+        )
+
+    def _model(self, fit: Fit, table: Any, scaling: Scaling) -> FourierModel:
+        prior: FourierPrior = fit.prior
+        angular = np.vstack([prior.angular, np.zeros(prior.angular.shape[1])])
+        return FourierModel(scaling.raw_weights(angular), prior.weights, prior.factor)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class VFF(RFF):
+    """The same with frequencies that are learned."""
+
+    name: ClassVar[str] = "vff"
+
+    _learns_frequencies: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False)
+class FourierModel:
+    """Logistic regression on Fourier features with Gaussian weights.
+
+    Attributes
+    ----------
+    angular : [D + 1, F]
+        Frequencies for features as they are given; the last row is the phase at zero.
+    weights, factor : [2 F], [2 F, 2 F]
+        Mean of the weights, and the lower Cholesky factor of their precision.
+    """
+
+    angular: Floats
+    weights: Floats
+    factor: Floats
+
+    def log_prob(self, features: Any) -> Floats:
+        """[N, 2]."""
+        mean, variance = self.moments(features)
+        return log_mean_sigmoid(mean, variance)
+
+    def moments(self, features: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of f at new rows, [N] each."""
+        n_rows = features.shape[0]
+        mean, variance = np.zeros(n_rows), np.zeros(n_rows)
+        for start in range(0, n_rows, _CHUNK):
+            here = slice(start, start + _CHUNK)
+            phi = fourier_features(np.asarray(features[here] @ self.angular[:-1] + self.angular[-1]))
+            mean[here], variance[here] = moments_of(phi, self.weights, self.factor)
+        return mean, variance
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arrays."""
+        return {"angular": self.angular, "weights": self.weights, "factor": self.factor}, {"kind": "fourier"}
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> FourierModel:
+        """Rebuild from what `state` gave."""
+        return cls(*(np.asarray(arrays[name], float) for name in ("angular", "weights", "factor")))

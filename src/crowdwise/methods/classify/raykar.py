@@ -1,0 +1,169 @@
+"""Raykar et al.: a classifier and a confusion matrix per annotator, estimated together by EM.
+
+Model      p(votes, z | x) = prod_n f(x_n)[z_n] prod_{votes e on n} pi[a_e, z_n, y_e],   f(x) = softmax(x . w + b)
+E-step     log q_nk = log f(x_n)_k + sum_e log pi[a_e, k, y_e] + const
+M-step     pi_akl proportional to C_akl + pseudo-votes;  w by a step on soft targets q with an L2 penalty
+
+For two classes pi holds the paper's sensitivities, sum_n q_n y_n / sum_n q_n, and specificities.
+
+Notes
+-----
+Starts from the posterior of `dawid-skene` (the paper: vote shares, here ``init="identity"``), so that adversaries are
+told apart before the classifier learns from them. Pseudo-votes follow the crowd's rows by default: a hierarchical prior,
+where the paper has one Beta prior for all. ``classifier="gaussian"`` puts Gaussian classes in the place of logistic
+regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are tempered
+until they predict the votes on items left out best. Cost of a round: O(N D K + E K).
+
+References
+----------
+Raykar, Yu, Zhao, Valadez, Florin, Bogoni and Moy (2010), Learning from crowds, JMLR 11, 1297-1322.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.estimator.base import _generator
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.base import CrowdClassifier, Learned
+from crowdwise.methods.classify.logistic_model import LogisticModel
+from crowdwise.methods.classify.start import crowd_confusion, start_posterior
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.priors.gaussian import GaussianPrior
+from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
+
+if TYPE_CHECKING:
+    from crowdwise.engines.alternate import Progress
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+
+__all__ = ["Raykar", "teaching_items"]
+
+Floats = NDArray[np.float64]
+
+_FOLDS = 5
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Raykar(CrowdClassifier):
+    """Raykar et al. (2010): logistic regression x confusion matrices, fitted by EM.
+
+    Examples
+    --------
+    >>> from crowdwise.data.datasets import crowd_digits
+    >>> X, votes, truth = crowd_digits()
+    >>> model = Raykar().fit(X[:300], votes[:300])
+    >>> bool(model.score(X[300:], truth[300:]) > 0.8)
+    True
+    """
+
+    classifier: str = setting(
+        "logistic",
+        "logistic: logistic regression, as in the paper; gaussian: a Gaussian per class with one covariance, which learns "
+        "from fewer items.",
+        choices=("logistic", "gaussian"),
+    )
+    l2: float | None = setting(
+        None,
+        "L2 penalty of logistic regression on scaled columns (1 / C of scikit-learn); by default columns / 3.",
+        low=0,
+        optional=True,
+    )
+    pseudo_rows: float | None = setting(
+        None, "Items of a unit covariance that shrink the Gaussians'; by default as many as columns.", above=0, optional=True
+    )
+    pool: str = setting(
+        "crowd",
+        "What pseudo-votes follow: crowd, the row of all annotators together; own, the annotator's use of labels.",
+        choices=("crowd", "own"),
+    )
+    smoothing: float | None = setting(
+        None,
+        "Pseudo-votes per class added to every confusion row; by default 1 (crowd) or 1 / K (own). 0 is maximum likelihood.",
+        low=0,
+        optional=True,
+    )
+    init: Any = setting(
+        "dawid-skene",
+        'Start: the posterior of an aggregation method by its name, "identity" (vote shares, as in the paper), or a '
+        "posterior [N, K].",
+        free=True,
+    )
+    max_iter: int = setting(500, "Most iterations.", low=1, whole=True)
+    tol: float = setting(
+        1e-5, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
+    )
+    steps: int = setting(1, "Steps of logistic regression per iteration.", low=1, whole=True)
+    random_state: int | None = setting(0, "Seed of the items left out to temper the Gaussians.", free=True)
+
+    name: ClassVar[str] = "raykar"
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        taught = teaching_items(votes)
+        start = start_posterior(votes, self.init)[taught]
+        some, fewer = features[taught], votes._take_items(taught)
+        prior: LogisticPrior | GaussianPrior
+        if self.classifier == "gaussian":
+            prior = GaussianPrior.start(some, votes.n_classes, self.pseudo_rows)
+        else:
+            prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
+        annotators = Confusion.start(self._pseudo_votes(fewer, start), votes.n_annotators)
+        known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
+        fit = best_of(
+            lambda first: alternate(
+                fewer, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
+            ),
+            [start],
+        )
+        if self.classifier == "logistic":
+            return Learned(LogisticModel(fit.prior.raw_weights), fit.annotators, fit.trace, fit.n_iter, fit.converged)
+        left_out = _left_out_scores(some, fit.posterior, self.pseudo_rows, _generator(self.random_state))
+        temper = _temperature(left_out, fewer, fit.annotators)
+        model = LogisticModel(fit.prior.raw_weights * temper)
+        # What the Gaussians say of an item that they have seen is too sure; what they say without it is not.
+        log_prior = model.log_prob(features)
+        log_prior[taught] = log_softmax(left_out * temper)
+        return Learned(model, fit.annotators, fit.trace, fit.n_iter, fit.converged, log_prior)
+
+    def _pseudo_votes(self, votes: Annotations, start: Floats) -> Floats:
+        if self.pool == "crowd":
+            smoothing = 1.0 if self.smoothing is None else self.smoothing
+            return smoothing * votes.n_classes * crowd_confusion(votes, start).T[None]
+        return row_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
+
+
+def teaching_items(votes: Annotations) -> NDArray[np.int64]:
+    """Items with votes or a known label: the others say nothing about the classifier, and would only slow EM down."""
+    useful = votes.votes_per_item > 0
+    if votes.gold is not None:
+        useful = useful | (votes.gold >= 0)
+    return np.flatnonzero(useful)
+
+
+def _left_out_scores(features: Any, posterior: Floats, rows: float | None, rng: np.random.Generator) -> Floats:
+    """Log-odds of every item from Gaussians fitted, under the labels found, without it and a fifth of the others, [N, K]."""
+    n_items, n_classes = posterior.shape
+    fold = rng.permutation(n_items) % _FOLDS
+    scores = np.zeros((n_items, n_classes))
+    for held_out in range(min(_FOLDS, n_items) if n_items > 1 else 0):
+        out = fold == held_out
+        weights = GaussianPrior.start(features[~out], n_classes, rows).update(posterior[~out]).raw_weights
+        scores[out] = features[out] @ weights[:-1] + weights[-1]
+    return scores
+
+
+def _temperature(scores: Floats, votes: Annotations, annotators: AnnotatorModel) -> float:
+    """What to multiply log-odds by, at most 1, so that the votes are likeliest."""
+    from scipy.optimize import minimize_scalar
+
+    no_one, scratch = np.empty(0, np.int16), np.zeros_like(scores)
+
+    def loss(log_temperature: float) -> float:
+        return -annotators.infer(votes, log_softmax(scores * np.exp(log_temperature)), no_one, scratch)[0]
+
+    return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.01), 0.0), method="bounded").x))

@@ -1,0 +1,206 @@
+"""Two stages: aggregate the votes, then train a classifier on the posterior.
+
+    stage 1    q_n = posterior of item n by any label-only method
+    stage 2    max over theta of  sum_n sum_k q_nk log f_theta(x_n)_k
+
+The classifier never sees a vote and the aggregation never sees a feature; every other method here asks what is gained by
+doing both at once. `posterior_` is the aggregation's, too, except for items without votes. With votes on new rows,
+`predict_proba(X, votes)` does combine classifier and annotators.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.errors import DataWarning, SettingError, did_you_mean
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.kernels.posterior import harden
+from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
+from crowdwise.methods.classify.logistic_model import LogisticModel
+from crowdwise.methods.classify.raykar import teaching_items
+from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
+
+if TYPE_CHECKING:
+    from crowdwise.engines.alternate import Progress
+    from crowdwise.estimator.result import Result
+    from crowdwise.parts.annotators.protocol import AnnotatorModel
+
+__all__ = ["SklearnModel", "TwoStage"]
+
+Floats = NDArray[np.float64]
+
+_MOST_STEPS = 1000
+# Repeated rows with less weight than this cost time and change nothing.
+_SMALLEST_WEIGHT = 1e-3
+# A forest says 0 of what it has not seen; votes must be able to object.
+_SMALLEST_PROBABILITY = 1e-6
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TwoStage(CrowdClassifier):
+    """Any aggregation, then any classifier.
+
+    Examples
+    --------
+    >>> from crowdwise.data.datasets import crowd_digits
+    >>> X, votes, truth = crowd_digits()
+    >>> model = TwoStage(aggregator="one-coin").fit(X[:300], votes[:300])
+    >>> bool(model.score(X[300:], truth[300:]) > 0.8)
+    True
+    """
+
+    aggregator: Any = setting(
+        "dawid-skene", "Label-only method: its name, or an estimator with settings of its own.", free=True
+    )
+    classifier: Any = setting(
+        "logistic",
+        '"logistic"; "network", the default network; a `SoftNetwork` with settings of its own; or any scikit-learn classifier.',
+        choices=("logistic", "network"),
+        free=True,
+    )
+    soft: bool = setting(True, "Train on class probabilities; otherwise on the likeliest label of every item.")
+    l2: float | None = setting(
+        None,
+        "L2 penalty of logistic regression on scaled columns (1 / C of scikit-learn); by default columns / 3.",
+        low=0,
+        optional=True,
+    )
+    random_state: int | None = setting(0, "Seed of the network.", free=True)
+
+    name: ClassVar[str] = "two-stage"
+
+    @property
+    def _accepts_images(self) -> bool:  # type: ignore[override]
+        return self._uses_network
+
+    @property
+    def _uses_network(self) -> bool:
+        return (
+            self.classifier == "network" if isinstance(self.classifier, str) else isinstance(self.classifier, CrowdClassifier)
+        )
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        _check_classifier(self.classifier)
+        stage_one = self.aggregation_ = self._aggregated(votes)
+        target = stage_one.posterior if self.soft else harden(stage_one.posterior)
+        annotators = _annotators_of(stage_one)
+        log_prior = log_softmax(np.repeat(stage_one.prior.log_prob(), votes.n_items, axis=0))
+        if self._uses_network:
+            done = self._network(target)._learn(features, votes, progress)
+            return replace(done, annotators=annotators, log_prior=_seen_by(done.model, features, votes, log_prior))
+        taught = teaching_items(votes)
+        model: Model
+        if isinstance(self.classifier, str):
+            start = LogisticPrior.start(features[taught], votes.n_classes, l2=self.l2, steps=_MOST_STEPS)
+            model = LogisticModel(start.update(target[taught]).raw_weights)
+        else:
+            model = _fitted_classifier(self.classifier, features[taught], target[taught], soft=self.soft)
+        log_prior = _seen_by(model, features, votes, log_prior)
+        return Learned(model, annotators, stage_one.trace, stage_one.n_iter, stage_one.converged, log_prior)
+
+    def _aggregated(self, votes: Annotations) -> Result:
+        """Stage 1."""
+        if isinstance(self.aggregator, str):
+            if self.aggregator not in METHODS:
+                hint = did_you_mean(self.aggregator, list(METHODS))
+                raise SettingError(
+                    f"aggregator: no label-only method {self.aggregator!r}{hint} (there are {', '.join(METHODS)})"
+                )
+            # One annotator leaves nothing to aggregate.
+            method = make("majority" if votes.n_annotators == 1 else self.aggregator)
+        elif isinstance(self.aggregator, Aggregator):
+            method = clone(self.aggregator)
+        else:
+            raise SettingError(f"aggregator must be a label-only method or its name; got {type(self.aggregator).__name__}")
+        result: Result = method.fit(votes).result_
+        return result
+
+    def _network(self, target: Floats) -> CrowdClassifier:
+        from crowdwise.methods.classify.soft_network import SoftNetwork
+
+        network = SoftNetwork(random_state=self.random_state) if isinstance(self.classifier, str) else clone(self.classifier)
+        check_settings(network.set_params(init=target))
+        made: CrowdClassifier = network
+        return made
+
+
+def _seen_by(model: Model, features: Any, votes: Annotations, log_prior: Floats) -> Floats:
+    """Where an item has no votes, the classifier's opinion in the place of the class shares, [N, K]."""
+    silent = votes.votes_per_item == 0
+    return np.where(silent[:, None], model.log_prob(features), log_prior) if silent.any() else log_prior
+
+
+@dataclass(frozen=True, eq=False)
+class SklearnModel:
+    """A fitted scikit-learn classifier whose classes are codes."""
+
+    classifier: Any
+    n_classes: int
+
+    def log_prob(self, features: Any) -> Floats:
+        """[N, K]; classes that it never saw are all but impossible."""
+        proba = np.full((features.shape[0], self.n_classes), _SMALLEST_PROBABILITY)
+        seen = np.asarray(self.classifier.classes_, int)
+        proba[:, seen] = np.maximum(self.classifier.predict_proba(features), _SMALLEST_PROBABILITY)
+        return np.asarray(np.log(proba / proba.sum(axis=1, keepdims=True)))
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Refuse: there is no way to write an arbitrary estimator without pickle."""
+        raise SettingError(
+            f"a {type(self.classifier).__name__} cannot be saved without pickle; "
+            'use classifier="logistic" or "network", or keep the estimator in memory'
+        )
+
+
+def _check_classifier(classifier: Any) -> None:
+    if isinstance(classifier, str) or (isinstance(classifier, CrowdClassifier) and classifier.name == "soft-network"):
+        return
+    if isinstance(classifier, CrowdClassifier):
+        raise SettingError(
+            f"{classifier.name} learns from the votes itself and needs no first stage; call its own fit(X, votes)"
+        )
+    if isinstance(classifier, type) or not hasattr(classifier, "fit"):
+        raise SettingError(f"classifier must be a name or a scikit-learn classifier (an instance); got {classifier!r}")
+    if not hasattr(classifier, "predict_proba"):
+        raise SettingError(
+            f"{type(classifier).__name__} gives no class probabilities; wrap it in sklearn.calibration.CalibratedClassifierCV"
+        )
+
+
+def _annotators_of(stage_one: Result) -> AnnotatorModel:
+    """The aggregation's, or, where it only counts votes, confusion matrices counted under its posterior."""
+    annotators: AnnotatorModel = stage_one.annotators
+    if stage_one.trace:
+        return annotators
+    votes = stage_one.votes
+    one_vote = np.full((1, votes.n_classes, votes.n_classes), 1 / votes.n_classes)
+    return Confusion.start(one_vote, votes.n_annotators).update(votes, stage_one.posterior)
+
+
+def _fitted_classifier(classifier: Any, features: Any, target: Floats, *, soft: bool) -> SklearnModel:
+    """Fit a scikit-learn classifier to soft labels: every item once per class, weighted by its probability."""
+    model, n_classes = clone(classifier), target.shape[1]
+    weighable = has_fit_parameter(model, "sample_weight")
+    if soft and not weighable:
+        warnings.warn(
+            f"the fit of {type(model).__name__} takes no sample_weight: trained on the likeliest labels (soft=False says so)",
+            DataWarning,
+            stacklevel=5,
+        )
+    if soft and weighable:
+        row, code = np.nonzero(target > _SMALLEST_WEIGHT)
+        model.fit(features[row], code, sample_weight=target[row, code])
+    else:
+        model.fit(features, target.argmax(axis=1))
+    return SklearnModel(model, n_classes)

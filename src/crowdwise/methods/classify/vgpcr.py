@@ -1,0 +1,271 @@
+"""VGPCR: a full Gaussian process for two classes, and annotators with a sensitivity and a specificity (Ruiz et al. 2019).
+
+Model      f ~ GP(0, kappa);  z_n ~ Bernoulli(sigmoid(f_n));  R_ak ~ Dir (two Betas);  vote of a on n ~ R_a[z_n]
+Posterior  q(f) prod_n q(z_n) prod_ak Dir(R_ak), with the Jaakkola bound on the link
+q(z_n)     log-odds  E f_n + sum_e (E log R[a_e, 1, y_e] - E log R[a_e, 0, y_e])
+q(f)       a Gaussian process under Gaussian sites, in closed form (see `crowdwise.parts.priors.logistic_gp`)
+kernel     by L-BFGS on the bound, in some rounds after the first five
+
+Notes
+-----
+Every step is exact for its block, so the bound never falls. The paper starts from vote shares (here ``init="identity"``);
+the default, the posterior of `dawid-skene`, tells adversaries apart before the process learns from them. Features are
+standardised. Items without votes or gold teach nothing and are left out. Cost of a round: O(N^3).
+
+References
+----------
+Ruiz, Morales-Alvarez, Molina and Katsaggelos (2019), Learning from crowds with variational Gaussian processes, Pattern
+Recognition 88, 298-311.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
+from crowdwise.errors import InputError
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
+from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.raykar import teaching_items
+from crowdwise.methods.classify.start import start_posterior
+from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.priors.abilities import dirichlet_rows
+from crowdwise.parts.priors.logistic_gp import LogisticGP, SquaredExponential, log_mean_sigmoid, squared_distances
+from crowdwise.parts.priors.scaling import Scaling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crowdwise.engines.alternate import Progress
+
+__all__ = ["VGPCR", "BinaryClassifier", "ProcessModel", "announce_cubic", "log_mean_probit"]
+
+Floats = NDArray[np.float64]
+
+# Entries of a table of covariances between new rows and items that are made together.
+_CHUNK = 2**22
+# First rounds, in which the kernel stays as it is.
+_HELD = 5
+# Rounds that a fit takes, as a rule, and how much faster matrix products are than plain numpy.
+ROUNDS, FASTER = 40, 30
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BinaryClassifier(CrowdClassifier):
+    """Base of the methods for two classes: a label prior that reads features beside Dirichlet confusion rows."""
+
+    worker_prior: Any = setting(
+        "dir:2,1",
+        'Dirichlet prior of confusion rows, "dir:R,W": R on the right label, W on the wrong one; "dir:1,1" is the paper\'s.',
+        free=True,
+    )
+    init: Any = setting(
+        "dawid-skene",
+        'Start: the posterior of an aggregation method by its name, "identity" (vote shares, as in the paper), or a '
+        "posterior [N, 2].",
+        free=True,
+    )
+    kernel_rounds: int = setting(
+        10, "Iterations in which the kernel is learned, after the first few; 0 keeps its start.", low=0, whole=True
+    )
+    max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
+    tol: float = setting(
+        1e-4, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
+    )
+
+    def latent(self, X: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of the latent function at rows, [N] each: the second class where it is above zero."""
+        self._fitted()
+        moments: tuple[Floats, Floats] = self.model_.moments(  # type: ignore[attr-defined]
+            checked_features(self, X, fitting=False, images=False)
+        )
+        return moments
+
+    def _process(self, table: Any) -> LabelPrior:
+        """The label prior before any vote, on scaled rows; a dataclass whose `rounds` say how long its kernel moves."""
+        raise NotImplementedError
+
+    def _model(self, fit: Fit, table: Any, scaling: Scaling) -> Model:
+        """What predicts new rows."""
+        raise NotImplementedError
+
+    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: NDArray[np.int64]) -> Floats | None:
+        """What is known of the items before their votes, where it is not what the model says of them."""
+        return None
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        if votes.n_classes != 2:
+            raise InputError(
+                f"Only binary classification is supported. {self.name} is for two classes; these votes have {votes.n_classes}; "
+                "use svgpcr"
+            )
+        rows = dirichlet_rows(self.worker_prior, 2, votes.annotators)
+        taught = teaching_items(votes)
+        start = start_posterior(votes, self.init)[taught]
+        some, fewer = features[taught], votes._take_items(taught)
+        scaling = Scaling.of(some)
+        table = scaling.apply(some)
+        prior = self._process(table)
+        annotators = DirichletConfusion.start(rows, votes.n_annotators)
+        fit = best_of(lambda first: self._alternated(fewer, prior, annotators, first, progress), [start])
+        model = self._model(fit, table, scaling)
+        log_prior = self._log_prior(fit, model, features, taught)
+        return Learned(model, fit.annotators, fit.trace, fit.n_iter, fit.converged, log_prior)
+
+    def _alternated(
+        self, votes: Annotations, prior: Any, annotators: DirichletConfusion, start: Floats, progress: Progress | None
+    ) -> Fit:
+        """Some rounds with the kernel held, then the others: under labels that are still rough, it would learn to be flat."""
+        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+        n_held = min(_HELD, self.max_iter - 1) if self.kernel_rounds else 0
+        held = alternate(votes, prior, annotators, start=start, known=known, max_iter=n_held, tol=self.tol, progress=progress)
+
+        def later(number: int, bound: float, change: float) -> None:
+            if progress is not None:
+                progress(held.n_iter + number, bound, change)
+
+        fit = alternate(
+            votes,
+            replace(held.prior, rounds=self.kernel_rounds),
+            held.annotators,
+            start=held.posterior,
+            known=known,
+            max_iter=self.max_iter - held.n_iter,
+            tol=self.tol,
+            progress=later,
+        )
+        trace = {term: np.concatenate([held.trace[term], fit.trace[term]]) for term in fit.trace}
+        return replace(fit, trace=trace, n_iter=held.n_iter + fit.n_iter)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def announce_cubic(method: str, n_items: int, evaluations: float) -> None:
+    """Say what a process on all items will cost; `evaluations` count Cholesky factors of all items."""
+    announce(
+        method,
+        operations=evaluations * 2.0 * float(n_items) ** 3 / FASTER,
+        memory=6.0 * 8 * float(n_items) ** 2,
+        advice="use svgpcr or rff, which are linear in the items, or select fewer items",
+    )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class VGPCR(BinaryClassifier):
+    """Ruiz et al. (2019): a Gaussian process on all items x Dirichlet confusion rows, by variational inference."""
+
+    name: ClassVar[str] = "vgpcr"
+
+    def _process(self, table: Any) -> LogisticGP:
+        announce_cubic(self.name, table.shape[0], ROUNDS + 5 * self.kernel_rounds)
+        return LogisticGP.start(table)
+
+    def _model(self, fit: Fit, table: Any, scaling: Scaling) -> Model:
+        prior: LogisticGP = fit.prior
+        return ProcessModel("logistic", scaling, table, prior.kernel, prior.precision, prior.natural)
+
+
+# -- prediction --------------------------------------------------------------------------------
+
+
+def log_mean_probit(mean: Floats, variance: Floats) -> Floats:
+    """log E Phi(-f), log E Phi(f) for Gaussian f, [N, 2]."""
+    from scipy.special import log_ndtr
+
+    scaled = mean / np.sqrt(1 + variance)
+    return np.column_stack([log_ndtr(-scaled), log_ndtr(scaled)])
+
+
+_LINKS: dict[str, Callable[[Floats, Floats], Floats]] = {"logistic": log_mean_sigmoid, "probit": log_mean_probit}
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessModel:
+    """A Gaussian process under a Gaussian site exp(natural f - precision f^2 / 2) on every item that taught it.
+
+    Attributes
+    ----------
+    link : str
+        logistic or probit.
+    scaling, rows : [N, D]
+        How columns are scaled, and the items' scaled features.
+    precision, natural : [N]
+        The sites.
+    """
+
+    link: str
+    scaling: Scaling
+    rows: Any
+    kernel: SquaredExponential
+    precision: Floats
+    natural: Floats
+
+    def log_prob(self, features: Any) -> Floats:
+        """[N, 2]."""
+        mean, variance = self.moments(features)
+        return _LINKS[self.link](mean, variance)
+
+    def moments(self, features: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of f at new rows, [N] each."""
+        from scipy.linalg import solve_triangular
+
+        if hasattr(features, "tocsr") and not hasattr(self.rows, "tocsr"):
+            features = features.toarray()
+        table = self.scaling.apply(features)
+        factor, weights = self._factor
+        mean, variance = np.zeros(table.shape[0]), np.zeros(table.shape[0])
+        step = max(1, _CHUNK // len(weights))
+        for start in range(0, len(mean), step):
+            here = slice(start, start + step)
+            covariance = self.kernel(squared_distances(self.rows, table[here]))
+            mean[here] = weights @ covariance
+            covariance *= np.sqrt(self.precision)[:, None]
+            explained = solve_triangular(factor, covariance, lower=True, overwrite_b=True, check_finite=False)
+            variance[here] = self.kernel.variance - np.einsum("mn,mn->n", explained, explained)
+        return mean, np.maximum(variance, 1e-12 * self.kernel.variance)
+
+    @cached_property
+    def _factor(self) -> tuple[Floats, Floats]:
+        """Cholesky factor of I + W K W, W = sqrt(precision), and K^-1 E f of the items."""
+        from scipy.linalg import cho_solve, cholesky
+
+        covariance, root = self.kernel(squared_distances(self.rows)), np.sqrt(self.precision)
+        factor = cholesky(np.eye(len(root)) + root[:, None] * covariance * root, lower=True)
+        return factor, self.natural - root * cho_solve((factor, True), root * (covariance @ self.natural))
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Rows, sites and kernel; the factor is made again."""
+        arrays = {"precision": self.precision, "natural": self.natural}
+        arrays |= {"center": self.scaling.center, "scale": self.scaling.scale}
+        plain = {"kind": "process", "link": self.link, "variance": self.kernel.variance, "length": self.kernel.length}
+        if hasattr(self.rows, "tocsr"):
+            rows = self.rows.tocsr()
+            return arrays | {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}, plain
+        return arrays | {"rows": self.rows}, plain
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> ProcessModel:
+        """Rebuild from what `state` gave."""
+        if plain["link"] not in _LINKS:
+            raise ValueError(f"no link {plain['link']!r}")
+        precision, natural, scale = (np.asarray(arrays[name], float) for name in ("precision", "natural", "scale"))
+        if "rows" in arrays:
+            rows: Any = np.asarray(arrays["rows"], float)
+        else:
+            from scipy.sparse import csr_array
+
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            rows = csr_array(parts, shape=(len(precision), len(scale)))
+        kernel = SquaredExponential(float(plain["variance"]), float(plain["length"]))
+        return cls(plain["link"], Scaling(np.asarray(arrays["center"], float), scale), rows, kernel, precision, natural)

@@ -1,0 +1,161 @@
+"""Yan et al.: annotators whose reliability depends on the item, with a logistic classifier, by EM.
+
+Model      p(z = k | x) = softmax(x . w + b)_k
+           P(vote of a = z | x) = eta_a(x) = sigmoid(w_a . x~ + gamma_a), wrong labels uniform
+E-step     a vote adds  logit eta_a(x_n) + log(K - 1)  to the class it names
+M-step     a logistic regression per annotator with soft target q_{n, y_e} (all at once), and the classifier on q
+
+Notes
+-----
+x~ are the first `dimensions` principal components of the scaled features, each of unit variance: weights per annotator
+and feature would be more than the votes can tell. The paper has no priors; here annotators' weights are drawn around the
+crowd's (see `crowdwise.parts.annotators.reliability`), so that few votes, or votes that are all right, have a solution. Starts
+from the posterior of `dawid-skene`. Cost of a round: O(N D K + E d^2).
+
+References
+----------
+Yan, Rosales, Fung, Schmidt, Hermosillo, Bogoni, Moy and Dy (2010), Modeling annotator expertise: learning when everybody
+knows a bit of something, AISTATS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.base import CrowdClassifier, Learned
+from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.logistic_model import LogisticModel
+from crowdwise.methods.classify.raykar import teaching_items
+from crowdwise.methods.classify.start import start_posterior
+from crowdwise.parts.annotators.reliability import ItemReliability
+from crowdwise.parts.priors.logistic import LogisticPrior
+from crowdwise.parts.priors.scaling import principal_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crowdwise.engines.alternate import Progress
+
+__all__ = ["Yan", "YanModel"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class YanModel(LogisticModel):
+    """The classifier, and what turns features into those that reliability depends on: `projection`, [D + 1, d]."""
+
+    projection: Floats
+
+    def project(self, features: Any) -> Floats:
+        """Features of reliability, [N, d]."""
+        return np.asarray(features @ self.projection[:-1] + self.projection[-1])
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The weights and the projection."""
+        return {"weights": self.weights, "projection": self.projection}, {"kind": "yan"}
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> YanModel:
+        """Rebuild from what `state` gave."""
+        return cls(np.asarray(arrays["weights"], float), np.asarray(arrays["projection"], float))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Yan(CrowdClassifier):
+    """Yan et al. (2010): logistic regression x reliability that depends on the item, fitted by EM."""
+
+    dimensions: int = setting(20, "Principal components of the features that reliability may depend on.", low=1, whole=True)
+    reliability_l2: float | None = setting(
+        None,
+        "L2 penalty that holds an annotator's weights to the crowd's; by default the number of components.",
+        above=0,
+        optional=True,
+    )
+    l2: float | None = setting(
+        None,
+        "L2 penalty of the classifier on scaled columns (1 / C of scikit-learn); by default columns / 3.",
+        low=0,
+        optional=True,
+    )
+    init: Any = setting(
+        "dawid-skene",
+        'Start: the posterior of an aggregation method by its name, "identity" (vote shares), or a posterior [N, K].',
+        free=True,
+    )
+    max_iter: int = setting(500, "Most iterations.", low=1, whole=True)
+    tol: float = setting(
+        1e-5, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
+    )
+    steps: int = setting(1, "Steps of the classifier per iteration.", low=1, whole=True)
+    random_state: int | None = setting(0, "As in the other methods; nothing is random here.", free=True)
+
+    name: ClassVar[str] = "yan"
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        taught = teaching_items(votes)
+        start = start_posterior(votes, self.init)[taught]
+        some, fewer = features[taught], votes._take_items(taught)
+        prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
+        projection = _projection(prior, self.dimensions)
+        # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.
+        strength = projection.shape[1] if self.reliability_l2 is None else self.reliability_l2
+        rows = np.asarray(some @ projection[:-1] + projection[-1])
+        annotators = ItemReliability.start(rows, votes.n_annotators, votes.n_classes, l2=float(strength))
+        known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
+        fit = best_of(
+            lambda first: alternate(
+                fewer, prior, annotators, start=first, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
+            ),
+            [start],
+        )
+        model = YanModel(fit.prior.raw_weights, projection)
+        # The items without votes have features, too.
+        everyone = replace(fit.annotators, features=model.project(features))
+        return Learned(model, everyone, fit.trace, fit.n_iter, fit.converged)
+
+    def reliability(self, X: Any, annotators: Sequence[Any] | None = None) -> Floats:
+        """Probability that each annotator labels each row right, [N, A'].
+
+        Parameters
+        ----------
+        X : [N, D]
+            Rows, seen in the fit or not.
+        annotators : sequence, optional
+            Ids of the annotators, in the order of the columns; by default all of the fit.
+            One never seen is like the crowd.
+        """
+        from crowdwise.data.encode import series_of, tidy, vocabulary_array
+        from crowdwise.estimator.problem import positions
+
+        result = self._fitted()
+        rows = self._projected(checked_features(self, X, fitting=False, images=False))
+        model: ItemReliability = result.annotators
+        if annotators is not None:
+            ids = vocabulary_array(tidy(series_of(np.asarray(annotators))))
+            model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
+        return model.reliability(rows)
+
+    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> ItemReliability:
+        """The annotators' part for new rows: reliability follows the rows' own features."""
+        model: ItemReliability = self._fitted().annotators
+        return replace(model.aligned(who, np.empty(0, np.int64)), features=self._projected(features))
+
+    def _projected(self, features: Any) -> Floats:
+        assert isinstance(self.model_, YanModel)
+        return self.model_.project(features)
+
+
+def _projection(prior: LogisticPrior, dimensions: int) -> Floats:
+    """From features as given to principal components of unit variance, [D + 1, d]."""
+    axes, variance, mean = principal_axes(prior.table, dimensions)
+    kept = variance > 1e-10 * max(float(variance[0]), 1e-300)
+    turn = axes[:, kept] / np.sqrt(variance[kept])
+    return prior.scaling.raw_weights(np.vstack([turn, -(mean @ turn)]))

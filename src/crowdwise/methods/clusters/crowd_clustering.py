@@ -1,0 +1,181 @@
+"""Clusters from features and answers: a network on the simplex, and the likelihood of the answers.
+
+Model      f(x) = softmax of a network; P(link of i and j) = f(x_i) . f(x_j)
+           annotator a says "same" with probability hit_a if linked, false_alarm_a if not
+Loss       - sum over pairs of log(H_p f_i.f_j + G_p sum_{k != l} f_ik f_jl) - log Beta priors of the rates
+           - volume * log det(F^T F / items of the batch)
+
+H and G are the probabilities of all answers on the pair. The probability of no link is summed over different clusters, not
+subtracted; rates stay within 0.001 and 0.999. All of it is trained by Adam at once; `restarts` networks are trained and the one
+with the smallest loss is kept.
+
+References
+----------
+Ibrahim, Nguyen and Fu: tutorial on learning from crowdsourced noisy labels (ICASSP 2025), similarity annotations.
+Gomes, Welinder, Krause and Perona (2011): Crowdclustering, NIPS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from crowdwise.errors import InputError
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.clusters.base import SimilarityMethod
+from crowdwise.methods.clusters.block import BlockFit
+from crowdwise.methods.clusters.pairs import Pairs, Rates
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["CrowdClustering", "pair_loss"]
+
+Floats = NDArray[np.float64]
+_LOW = 1e-3
+# Keeps log det finite while all predictions agree.
+_RIDGE = 1e-4
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CrowdClustering(SimilarityMethod):
+    """Crowd clustering with a network: clusters of items seen and unseen, and the annotators' rates.
+
+    Extra: torch. After `fit(votes, X)`, `predict_proba(X)` clusters new items.
+    """
+
+    hidden: int = setting(64, "Width of the hidden layer; 0 is a linear map.", low=0, whole=True)
+    epochs: int = setting(40, "Passes over the pairs.", low=1, whole=True)
+    batch_size: int = setting(512, "Pairs in a batch.", low=1, whole=True)
+    learning_rate: float = setting(0.003, "Step of Adam.", above=0)
+    weight_decay: float = setting(1e-4, "Weight decay of the network.", low=0)
+    volume: float = setting(0.01, "Strength of the log-det penalty that keeps clusters apart.", low=0)
+    restarts: int = setting(3, "Networks to train; the smallest loss is kept.", low=1, whole=True)
+
+    name: ClassVar[str] = "crowd-clustering"
+    needs_features: ClassVar[bool] = True
+
+    def fit(self, votes: Any, X: Any = None) -> Self:
+        """Fit to answers and to features, a row for each of ``votes.items``, [N, D]."""
+        return super().fit(votes, X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of every cluster for new rows of features, [M, K]."""
+        self._fitted()
+        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        rows = rows.reshape(len(rows), -1)
+        if rows.shape[1] != len(self.centre_):
+            raise InputError(f"rows of {rows.shape[1]} features, but the model was fitted to {len(self.centre_)}")
+        return self._predict(self.network_, self._scaled(rows))[:, self.order_]
+
+    def _fit(self, pairs: Pairs, n_clusters: int, features: Any, rng: np.random.Generator) -> BlockFit:
+        self.centre_, spread = features.mean(axis=0), features.std(axis=0)
+        self.spread_ = np.where(spread > 1e-9, spread, 1.0)
+        rows = self._scaled(features)
+        runs = [self._train(pairs, rows, n_clusters, int(rng.integers(2**31))) for _ in range(self.restarts)]
+        self.network_, rates, trace = min(runs, key=lambda run: float(np.mean(run[2][-3:])))
+        found = torch.sigmoid(rates).clamp(_LOW, 1 - _LOW).detach().double().numpy()
+        fitted = Rates(found[0], found[1], self.right, self.wrong)
+        return BlockFit(self._predict(self.network_, rows), fitted, -np.array(trace), True)
+
+    def _scaled(self, features: Floats) -> Tensor:
+        return torch.as_tensor((features - self.centre_) / self.spread_, dtype=torch.float32)
+
+    @staticmethod
+    def _predict(network: nn.Module, rows: Tensor) -> Floats:
+        with torch.no_grad():
+            return np.asarray(torch.softmax(network(rows).double(), dim=1).numpy())
+
+    def _train(self, pairs: Pairs, rows: Tensor, n_clusters: int, seed: int) -> tuple[nn.Module, Tensor, list[float]]:
+        """One network from one seed: the network, the logits of the rates [2, A], and the mean loss of every epoch."""
+        generator = torch.Generator().manual_seed(seed)
+        network = _network(rows.shape[1], self.hidden, n_clusters, seed)
+        start = Rates.start(pairs.n_annotators, 4.0, 1.0)
+        rates = torch.logit(torch.as_tensor(np.stack([start.hit, start.false_alarm]), dtype=torch.float32)).requires_grad_()
+        groups = [{"params": list(network.parameters()), "weight_decay": self.weight_decay}, {"params": [rates], "lr": 0.02}]
+        optimiser = torch.optim.Adam(groups, lr=self.learning_rate)
+        order = np.argsort(pairs.pair_e, kind="stable")
+        pointer = np.searchsorted(pairs.pair_e[order], np.arange(len(pairs) + 1))
+        trace = []
+        for _ in range(self.epochs):
+            total = 0.0
+            shuffled = torch.randperm(len(pairs), generator=generator).numpy()
+            for begin in range(0, len(pairs), self.batch_size):
+                chosen = shuffled[begin : begin + self.batch_size]
+                size = pointer[chosen + 1] - pointer[chosen]
+                answers = order[np.repeat(pointer[chosen] - np.cumsum(size) + size, size) + np.arange(size.sum())]
+                loss = pair_loss(
+                    network(rows[pairs.i[chosen]]),
+                    network(rows[pairs.j[chosen]]),
+                    rates,
+                    torch.as_tensor(np.repeat(np.arange(len(chosen)), size)),
+                    torch.as_tensor(pairs.annotator[answers], dtype=torch.int64),
+                    torch.as_tensor(pairs.same[answers]),
+                    torch.as_tensor(pairs.weight[answers], dtype=torch.float32),
+                    prior=(self.right / len(pairs), self.wrong / len(pairs)),
+                    volume=self.volume,
+                )
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                total += float(loss.detach()) * len(chosen)
+            trace.append(total / len(pairs))
+        return network, rates, trace
+
+
+def pair_loss(
+    logits_i: Tensor,
+    logits_j: Tensor,
+    rates: Tensor,
+    pair: Tensor,
+    annotator: Tensor,
+    same: Tensor,
+    weight: Tensor,
+    *,
+    prior: tuple[float, float],
+    volume: float,
+) -> Tensor:
+    """Mean loss of a batch of pairs.
+
+    Parameters
+    ----------
+    logits_i, logits_j : [B, K]
+        What the network says of the two items.
+    rates : [2, A]
+        Logits of hit and false-alarm rates.
+    pair, annotator, same, weight : [E]
+        The answers: place of their pair in the batch, who gave them, whether "same", and their weight.
+    prior : (right, wrong)
+        Pseudo-answers per pair of the data, so that an epoch counts the prior once.
+    """
+    f_i, f_j = torch.softmax(logits_i, 1), torch.softmax(logits_j, 1)
+    others = f_j @ (1 - torch.eye(f_j.shape[1], dtype=f_j.dtype))
+    linked, apart = (f_i * f_j).sum(1), (f_i * others).sum(1)
+    share = torch.sigmoid(rates).clamp(_LOW, 1 - _LOW)
+    said = share[:, annotator]
+    each = weight * torch.where(same, said, 1 - said).log()
+    log_h, log_g = torch.zeros(2, len(linked), dtype=each.dtype).index_add(1, pair, each)
+    tiny = torch.finfo(linked.dtype).tiny
+    log_z = torch.logaddexp(log_h + linked.clamp(min=tiny).log(), log_g + apart.clamp(min=tiny).log())
+    right = share[0].log().sum() + (1 - share[1]).log().sum()
+    wrong = (1 - share[0]).log().sum() + share[1].log().sum()
+    loss = -log_z.mean() - prior[0] * right - prior[1] * wrong
+    if volume > 0:
+        f = torch.cat([f_i, f_j]).double()
+        gram = f.T @ f / len(f) + _RIDGE * torch.eye(f.shape[1], dtype=f.dtype)
+        loss = loss - volume * torch.linalg.slogdet(gram)[1].to(loss.dtype)
+    return loss
+
+
+def _network(width: int, hidden: int, n_clusters: int, seed: int) -> nn.Module:
+    """A network whose weights depend on the seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if hidden == 0:
+            return nn.Linear(width, n_clusters)
+        return nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, n_clusters))

@@ -1,0 +1,59 @@
+"""Wawa (worker agreement with aggregate): a vote weighted by agreement with the majority.
+
+1. majority vote;  2. w_a = share of a's votes that equal it;  3. vote again with these weights.
+
+Notes
+-----
+Annotators with earlier answers (`annotator_prior`) or gold items start from those: the agreement of
+a gold item is with its known label. Cost: O(E), two passes.
+
+References
+----------
+Appen's "agreement with aggregate"; the definition is that of crowd-kit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.engines.alternate import Fit
+from crowdwise.engines.shards import Shard, Tally
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
+from crowdwise.kernels.numerics import best_class
+from crowdwise.methods.labels.majority import weighted_vote
+from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.weights import VoteWeights
+
+__all__ = ["Wawa", "agreements"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Wawa(Aggregator):
+    """A vote in which every annotator weighs as much as it agrees with the majority."""
+
+    name: ClassVar[str] = "wawa"
+
+    def _fit(self, problem: Problem) -> Fit:
+        votes = problem.votes
+        first = weighted_vote(problem, VoteWeights(np.ones(votes.n_annotators)))
+        earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)]
+        right = problem.shards.total(agreements, first.prior.probability).sums[0] + earlier[0]
+        total = votes.answers.sum(axis=1) + earlier[0] + earlier[1]
+        typical = float(right.sum() / total.sum()) if total.sum() > 0 else 1.0
+        weight = np.where(total > 0, right / np.where(total > 0, total, 1.0), typical)
+        return weighted_vote(problem, VoteWeights(weight, typical), n_iter=2)
+
+
+def agreements(shard: Shard, class_shares: Floats) -> Tally:
+    """Weight of every annotator's votes that equal the present label, [A]."""
+    votes = shard.votes
+    labels = best_class(shard.posterior, class_shares)
+    return Tally((sum_by_annotator(votes, (votes.label == labels[votes.item]).astype(float)),))

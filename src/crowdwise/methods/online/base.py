@@ -1,0 +1,311 @@
+"""The shell of the online methods: a state that updates append to, and a `Result` that is made only when asked for.
+
+Every update visits the items that got votes: their posteriors under the present counts (E-step), then these posteriors in the
+place of the old ones in the counts (M-step). `revisit` goes once through items that have waited
+longest, some for every item touched, so that what was thought of them early on does not stay in the counts.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.coding import union
+from crowdwise.data.encode import series_of, tidy, vocabulary_array
+from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
+from crowdwise.estimator.base import Aggregator, as_annotations, warn_if_switched
+from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.result import Result
+from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.kernels.numerics import log_floored
+from crowdwise.methods.online.arriving import arriving_votes, known_classes, without_votes
+from crowdwise.parts.priors.marginals import given_class_prior
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from typing_extensions import Self
+
+    from crowdwise.engines.alternate import Fit, LabelPrior, Progress
+    from crowdwise.estimator.problem import Problem
+    from crowdwise.methods.online.records import Memory, Rules
+    from crowdwise.methods.online.state import State
+
+__all__ = ["OnlineAggregator"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+# Up to here a fit makes its result at once, as every other method does; beyond, when it is asked for.
+_AT_ONCE = 100_000
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OnlineAggregator(Aggregator):
+    """Base of the methods whose verb is `update(votes)`; a method supplies `_rules`, `_memory` and `_parts`.
+
+    After an update `work_` is the number of votes it read, the measure of its cost.
+    """
+
+    batch: int = setting(1, "Items whose posteriors are found together before the counts take them in.", low=1, whole=True)
+    sweeps: int = setting(1, "Most visits to every item that an update touches.", low=1, whole=True)
+    tol: float = setting(1e-3, "An update ends its sweeps when no probability changes by more.", above=0)
+    revisit: float = setting(3.0, "Older items visited again, per item that an update touches.", low=0)
+
+    #: Settings of `_memory`: with others, what was counted could not be taken out again.
+    lasting: ClassVar[tuple[str, ...]]
+
+    def _rules(self, n_classes: int, history: Floats, history_total: Floats, fixed: Floats) -> Rules:
+        raise NotImplementedError
+
+    def _memory(self, size: int) -> Memory:
+        """Tables of weights for turns up to `size`."""
+        raise NotImplementedError
+
+    def _parts(self, state: State, rules: Rules, who: Integers) -> tuple[LabelPrior, Any]:
+        """Label prior and annotator model of the present state, annotators in the order of `who`."""
+        raise NotImplementedError
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def fit(
+        self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Forget everything and take in these votes; see `update`, which goes on from there.
+
+        Parameters
+        ----------
+        votes : Annotations, frame or matrix
+            May be without any vote, to name all classes before the first: ``Annotations.from_arrays([], [], [],
+            items=[], annotators=[], classes=["cat", "dog"])``.
+        gold, annotator_prior, progress, engine
+            As in every method. On an engine votes arrive shard by shard, each an update, and none is revisited.
+        """
+        check_settings(self)
+        if engine is not None:
+            self._forget_all()
+            engine.fit(self, votes, gold, annotator_prior=annotator_prior, progress=progress)
+            return self
+        votes = as_annotations(votes)
+        if gold is not None:
+            votes = votes.with_gold(gold)
+        if votes.n_classes == 1:
+            warnings.warn(
+                f"only one class occurs ({votes.classes[0]}); if there are others, name them all with classes=... or --classes",
+                DataWarning,
+                stacklevel=2,
+            )
+        history = None if annotator_prior is None else encode_history(votes, annotator_prior)
+        self._check(votes.classes, votes.n_annotators, votes.n_votes)
+        from crowdwise.methods.online.state import State
+
+        self._forget_all()
+        self._state, self._history = State(votes.classes), history
+        self._take_in(votes, None, progress)
+        if votes.n_votes <= _AT_ONCE:
+            self._fitted()
+        return self
+
+    def _fit(self, problem: Problem) -> Fit:
+        from crowdwise.methods.online.sharded import fit_shards
+
+        return fit_shards(self, problem)
+
+    def update(self, votes: Any, gold: Any = None, *, progress: Progress | None = None) -> Self:
+        """Fold in new votes at a cost that grows with them and with the votes on their items, not with the state.
+
+        The first update starts the model. New items, annotators and classes are welcome; a new class makes every array
+        wider, once. Nothing changes if the votes or the gold labels are refused.
+        """
+        check_settings(self)
+        if "_state" not in vars(self) and "result_" not in vars(self):
+            return self.fit(votes, gold, progress=progress)
+        state = self._present()
+        changed = [name for name, value in self._begun_with.items() if getattr(self, name) != value]
+        if changed:
+            raise SettingError(f"{type(self).__name__}: {changed[0]} cannot change between updates; call fit again")
+        arriving = arriving_votes(votes, state.classes)
+        classes = union([state.classes, arriving.classes], sort=False)
+        self._check(classes, len(state.annotators) + arriving.n_annotators, state.n_votes + arriving.n_votes)
+        known = None if gold is None else known_classes(gold, state, arriving, classes)
+        added = classes[len(state.classes) :].tolist()
+        if added:
+            warnings.warn(
+                f"classes that the earlier votes did not have: {', '.join(map(str, added))}", DataWarning, stacklevel=2
+            )
+        vars(self).pop("result_", None)
+        self._take_in(arriving, known, progress)
+        return self
+
+    def start_from(self, result: Any) -> Self:
+        """Go on from a fit of any method, given as its result or estimator: its posteriors become the counts."""
+        check_settings(self)
+        result = getattr(result, "result_", result)
+        if not isinstance(result, Result):
+            raise InputError(f"start_from needs a result or a fitted estimator; got {type(result).__name__}")
+        self._check(result.votes.classes, result.votes.n_annotators, result.votes.n_votes)
+        self._forget_all()
+        self._begin_with(result)
+        return self
+
+    def opinion(self, items: Any) -> Floats:
+        """Posterior of some items under the present state, [len(items), K]: cheap, however large the state is."""
+        from crowdwise.methods.online.loops import opinions
+
+        state = self._present()
+        codes = state.items.find(vocabulary_array(tidy(series_of(items))))
+        if (codes < 0).any():
+            raise InputError(f"no item {series_of(items)[int(np.flatnonzero(codes < 0)[0])]!r} in these votes")
+        return opinions(codes, state.arrays, self._present_rules(state))
+
+    def _take_in(self, votes: Annotations, known: tuple[NDArray[Any], Integers] | None, progress: Progress | None) -> None:
+        from crowdwise.methods.online.loops import visit
+
+        state = self._state
+        touched = state.add(votes)
+        if known is not None:
+            told = state.tell(state.items.find(known[0]), known[1])
+            touched = np.union1d(touched, told)
+        n_revisits = min(math.ceil(self.revisit * len(touched)), len(state.items) - len(touched))
+        new = state.arrays.annotator[state.n_votes - votes.n_votes : state.n_votes]
+        longest = int(state.arrays.turns[new].max(initial=0)) + votes.n_votes
+        memory = self._present_memory(max(longest, int(state.arrays.clock[0]) + len(touched) + n_revisits))
+        rules = self._present_rules(state)
+        self.work_, self._settled = 0, self.sweeps == 1
+        for sweep in range(self.sweeps):
+            n_read, change = visit(touched, self.batch, state.arrays, memory, rules)
+            self.work_ += n_read
+            if progress is not None:
+                progress(sweep + 1, math.nan, change)
+            if sweep and change <= self.tol:
+                self._settled = True
+                break
+        if n_revisits > 0:
+            waiting = (state.cursor + np.arange(n_revisits)) % len(state.items)
+            state.cursor = int(waiting[-1] + 1) % len(state.items)
+            counted = waiting[(state.arrays.arrival[waiting] > 0) & ~np.isin(waiting, touched)]
+            self.work_ += visit(counted, self.batch, state.arrays, memory, rules)[0]
+        state.n_updates += 1
+
+    # -- using a fit ---------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what is missing comes here: a result that no one has asked for yet, or a view of one that is not there.
+        if name == "result_":
+            return self._fitted()
+        if isinstance(getattr(type(self), name, None), property):
+            self._fitted()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _fitted(self) -> Result:
+        """The result, made anew after an update: labels of all items under the present counts."""
+        if "result_" in vars(self):
+            return super()._fitted()
+        if "_state" not in vars(self):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(votes) or update(votes) first")
+        state = self._state
+        votes, _, who = state.votes()
+        prior, annotators = self._parts(state, self._present_rules(state), who)
+        posterior = np.zeros((votes.n_items, votes.n_classes))
+        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
+        evidence, _ = annotators.infer(votes, prior.log_prob(), known, posterior)
+        terms = {"votes": evidence, "class prior": -prior.penalty(), "annotators": -annotators.penalty()}
+        result = Result(
+            method=self.name,
+            settings=self.get_params(),
+            seed=None,
+            votes=votes,
+            posterior=posterior,
+            prior=prior,
+            annotators=annotators,
+            history=None if self._history is None else self._grown_history(state)[0][who],
+            trace={name: np.array([value]) for name, value in terms.items()},
+            n_iter=state.n_updates,
+            converged=self._settled,
+        )
+        vars(self)["result_"] = result
+        warn_if_switched(result)
+        return result
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the fit and its state into `folder`, whole or not at all; a loaded model goes on to the bit."""
+        from crowdwise.estimator.storage import save
+
+        save(self._fitted(), folder, self._present().members())
+
+    def _restore(self, result: Result, members: Mapping[str, bytes]) -> None:
+        """Take over a saved result with the state that lies beside it; without one, the votes are counted again."""
+        from crowdwise.methods.online.state import State
+
+        self._forget_all()
+        vars(self)["result_"] = result
+        state = State.from_members(result, members)
+        if state is not None:
+            order = state.annotators.order()
+            self._state, self._settled = state, result.converged
+            self._history = None if result.history is None else result.history[np.argsort(order)]
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _present(self) -> State:
+        if "_state" not in vars(self):
+            # A result without its state: `fit` was not called on this estimator.
+            result = super()._fitted()
+            self._forget_all()
+            vars(self)["result_"] = result
+            self._begin_with(result)
+        return self._state
+
+    def _begin_with(self, result: Result) -> None:
+        from crowdwise.methods.online.state import State
+
+        longest = int(result.votes.votes_per_annotator.max(initial=0))
+        memory = self._present_memory(max(longest, result.votes.n_items))
+        self._state, self._history, self._settled = State.from_result(result, memory), result.history, result.converged
+
+    def _forget_all(self) -> None:
+        for name in ("result_", "_state", "_tables", "_histories"):
+            vars(self).pop(name, None)
+        self._begun_with = {name: getattr(self, name) for name in self.lasting}
+
+    def _check(self, classes: NDArray[Any], n_annotators: int, n_votes: int) -> None:
+        check_tables(n_annotators, len(classes), n_votes)
+        given_class_prior(self.class_prior, without_votes(classes))
+        self._memory(0)
+
+    def _present_memory(self, size: int) -> Memory:
+        """Tables long enough, kept from update to update."""
+        kept: tuple[int, Memory] | None = vars(self).get("_tables")
+        if kept is None or kept[0] < size:
+            size = max(size, 2 * kept[0] if kept else 0)
+            kept = size, self._memory(size)
+            self._tables = kept
+        return kept[1]
+
+    def _present_rules(self, state: State) -> Rules:
+        fixed = given_class_prior(self.class_prior, without_votes(state.classes))
+        n_classes = len(state.classes)
+        history = np.empty((0, n_classes, n_classes)), np.empty((0, n_classes))
+        if self._history is not None:
+            history = self._grown_history(state)
+        return self._rules(n_classes, *history, np.empty(0) if fixed is None else log_floored(fixed))
+
+    def _grown_history(self, state: State) -> tuple[Floats, Floats]:
+        """History of all annotators of the state and its sums over the observed label, zero for those who came later."""
+        kept: tuple[Floats, Floats] | None = vars(self).get("_histories")
+        n_classes = len(state.classes)
+        assert self._history is not None
+        if kept is None or len(kept[0]) < len(state.annotators) or kept[0].shape[2] < n_classes:
+            grown = np.zeros((2 * len(state.annotators), n_classes, n_classes))
+            grown[: len(self._history), : self._history.shape[1], : self._history.shape[2]] = self._history
+            kept = grown, grown.sum(axis=1)
+            self._histories = kept
+        return kept

@@ -1,0 +1,156 @@
+"""Online methods over shards: votes arrive shard by shard, and what was counted travels on.
+
+The items of a shard are visited under the counts of all shards before, and its own counts go with these to the next one. Where
+nothing is forgotten, a further sweep goes through all shards, and the fit is the one in memory. With steps or forgetting, a
+vote weighs by its turn, which is not kept; a shard is then swept before the next one comes, as if each were an `update`
+with ``revisit=0``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.engines.alternate import Fit
+from crowdwise.engines.sharded import infer_and_count
+from crowdwise.engines.shards import ShardLost
+from crowdwise.methods.online.loops import averaged_weights, visit
+from crowdwise.methods.online.state import State
+
+if TYPE_CHECKING:
+    from crowdwise.engines.shards import Shard
+    from crowdwise.estimator.problem import Problem
+    from crowdwise.methods.online.base import OnlineAggregator
+
+__all__ = ["Counted", "fit_shards", "take_in"]
+
+Floats = NDArray[np.float64]
+
+_ATTEMPTS = 10
+
+
+class Counted(NamedTuple):
+    """What a state has counted by annotators and classes, without any vote or item (see `crowdwise.methods.online.records`).
+
+    `past` sums each annotator's averages over all of their turns, [A, L, K]; `change` is the largest of a probability in the
+    last sweep over each shard.
+    """
+
+    counts: Floats
+    totals: Floats
+    used: Floats
+    turns: NDArray[np.int32]
+    shares: Floats
+    clock: NDArray[np.int64]
+    past: Floats
+    change: float
+
+    @classmethod
+    def nothing(cls, n_annotators: int, n_classes: int) -> Counted:
+        """Before the first vote."""
+        table, rows = np.zeros((n_annotators, n_classes, n_classes)), np.zeros((n_annotators, n_classes))
+        turns, clock = np.zeros(n_annotators, np.int32), np.zeros(1, np.int64)
+        return cls(table, rows, rows, turns, np.zeros(n_classes), clock, table, 0.0)
+
+    def put_into(self, state: State) -> None:
+        """Make it what a fresh state has counted."""
+        arrays, size = state.arrays, len(self.turns)
+        for name in ("counts", "totals", "used", "turns"):
+            getattr(arrays, name)[:size] = getattr(self, name)
+        state.arrays = arrays._replace(shares=self.shares.copy(), clock=self.clock.copy())
+
+
+def take_in(shard: Shard, before: Counted, estimator: OnlineAggregator, classes: NDArray[Any], first: bool) -> Counted:
+    """Visit the items of a shard, for the `first` time or again; return what has been counted in all."""
+    votes, n_annotators = shard.votes, len(before.turns)
+    # Ids do not matter here, only that there are as many of them.
+    plain = replace(votes, items=np.arange(votes.n_items), annotators=np.arange(n_annotators), classes=classes)
+    state = State(classes)
+    touched = state.add(plain)
+    before.put_into(state)
+    arrays = state.arrays
+    if not first:
+        # Counted before, at turns that do not matter where nothing is forgotten.
+        arrays.posterior[: votes.n_items] = shard.posterior
+        arrays.arrival[touched] = arrays.turn[: votes.n_votes] = 1
+    longest = int(before.turns.max(initial=0)) + votes.n_votes
+    memory = estimator._present_memory(max(longest, int(before.clock[0]) + len(touched)))
+    rules = estimator._present_rules(state)
+    change = 0.0
+    for sweep in range(estimator.sweeps if _forgets(estimator) else 1):
+        change = visit(touched, estimator.batch, arrays, memory, rules)[1]
+        if sweep and change <= estimator.tol:
+            break
+    shard.posterior[:] = arrays.posterior[: votes.n_items]
+    past = before.past
+    if _forgets(estimator):
+        past = past + _averages_since(state, before, memory.gain, memory.fade)
+    own = {name: state.used(name) for name in ("counts", "totals", "used", "turns")}
+    change = max(change, before.change)
+    return Counted(**own, shares=arrays.shares, clock=arrays.clock, past=past, change=change)
+
+
+def fit_shards(estimator: OnlineAggregator, problem: Problem) -> Fit:
+    """Fit an online method to votes in shards."""
+    votes = problem.votes
+    apprentice = type(estimator)(**estimator.get_params())
+    apprentice._forget_all()
+    apprentice._history = problem.history
+    for attempt in range(_ATTEMPTS):
+        try:
+            counted, settled = _sweep(apprentice, problem)
+            break
+        except ShardLost:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    state = State(votes.classes)
+    state.annotators.add(votes.annotators)
+    state._make_room(weighted=False)
+    counted.put_into(state)
+    state.past = counted.past
+    prior: Any
+    prior, annotators = apprentice._parts(state, apprentice._present_rules(state), np.arange(votes.n_annotators))
+    evidence = problem.shards.renew(infer_and_count, annotators, prior, False).evidence
+    terms = {"votes": evidence, "class prior": -prior.penalty(), "annotators": -annotators.penalty()}
+    trace = {name: np.array([value]) for name, value in terms.items()}
+    return Fit(problem.shards.posterior, prior, annotators, trace, 1, settled)
+
+
+def _sweep(estimator: OnlineAggregator, problem: Problem) -> tuple[Counted, bool]:
+    """Go through the shards until little changes; return what was counted, and whether it came to that."""
+    votes = problem.votes
+    counted = Counted.nothing(votes.n_annotators, votes.n_classes)
+    for sweep in range(1 if _forgets(estimator) else estimator.sweeps):
+        counted = problem.shards.fold(take_in, counted._replace(change=0.0), estimator, votes.classes, sweep == 0)
+        if problem.progress is not None:
+            problem.progress(sweep + 1, math.nan, counted.change)
+        if sweep and counted.change <= estimator.tol:
+            return counted, True
+    return counted, estimator.sweeps == 1 or (_forgets(estimator) and counted.change <= estimator.tol)
+
+
+def _forgets(estimator: OnlineAggregator) -> bool:
+    """Whether a vote weighs by its turn."""
+    return len(estimator._memory(0).gain) > 0
+
+
+def _averages_since(state: State, before: Counted, gain: Floats, fade: Floats) -> Floats:
+    """Sum of every annotator's averages over the turns of this shard, [A, L, K].
+
+    At a later turn, what was counted before has faded by exp(fade[now] - fade[then]); votes of the shard are summed one by one.
+    """
+    turns, since = state.used("turns"), before.turns
+    weight, faded = averaged_weights(state.used("turn"), state.used("annotator"), turns, since, gain, fade)
+    if len(state.arrays.weight):
+        weight *= state.used("weight")
+    n_classes = len(state.classes)
+    row = state.used("annotator").astype(np.int64) * n_classes + state.used("label")
+    total = before.counts * faded[:, None, None]
+    for k in range(n_classes):
+        mass = weight * state.arrays.posterior[state.used("item"), k]
+        total[:, :, k] += np.bincount(row, weights=mass, minlength=len(turns) * n_classes).reshape(-1, n_classes)
+    return total

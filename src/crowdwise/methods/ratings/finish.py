@@ -1,0 +1,118 @@
+"""From a fitted Gaussian crowd to estimates in the users' units, with the level of biases fixed and intervals that cover."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.ratings import Values
+from crowdwise.errors import DataWarning
+from crowdwise.methods.ratings.gaussian import Items
+from crowdwise.methods.ratings.intervals import uncertainty
+from crowdwise.methods.ratings.problem import Problem
+from crowdwise.methods.ratings.result import Estimates
+
+__all__ = ["crowd_estimates", "doubt_of", "point_estimates", "warn_of_single_answers"]
+
+Floats = NDArray[np.float64]
+
+
+def doubt_of(problem: Problem, items: Items, precision: Floats, prior: float, shared: bool) -> Floats:
+    """Variance of the log precision of every annotator, [A, D], by the information in the answers.
+
+    An answer tells less of the noise the more it decided its item by itself: (1 - p / P)^2 of an answer on a known item.
+    """
+    alone = 1 - precision * items.variance[problem.item]
+    told = 0.5 * problem.by_annotator(problem.weight[:, None] * alone**2)
+    if shared:
+        told = np.broadcast_to(told.sum(axis=1, keepdims=True), told.shape)
+    doubt: Floats = 1 / (prior + told)
+    return doubt
+
+
+def crowd_estimates(
+    values: Values,
+    method: str,
+    problem: Problem,
+    items: Items,
+    precision: Floats,
+    doubt: Floats,
+    bias: Floats,
+    bias_prior: Floats,
+    noise_variance: Floats,
+    level: str,
+    signal: float | None = None,
+) -> Estimates:
+    """Estimates, intervals and the table of annotators.
+
+    Parameters
+    ----------
+    precision, doubt : [E, D]
+        Of every answer: expected precision, and the variance of its logarithm.
+    bias, noise_variance : [A, D]
+    bias_prior : [D]
+        Variance of biases in the crowd.
+    level : {"values", "annotators"}
+        Over what the mean bias is zero, where no known value tells.
+    signal : float, optional
+        Variance of the items over all dimensions; by default that of their prior.
+    """
+    n_annotators = problem.n_annotators
+    # One degree of freedom of the biases has gone into their common level.
+    spread_of_biases = bias_prior * n_annotators / max(n_annotators - 1, 1)
+    found = uncertainty(problem, items, precision, doubt, bias, np.broadcast_to(1 / spread_of_biases, bias.shape))
+    variance = found.variance
+    if level == "values" and not problem.is_known.any():
+        share = (problem.count / problem.count.sum())[:, None]
+        shift = (share * bias).sum(axis=0)
+        items = replace(items, mean=items.mean + shift, prior_mean=items.prior_mean + shift)
+        bias = bias - shift
+        variance = variance + spread_of_biases * max(float((share**2).sum()) - 1 / n_annotators, 0.0)
+    weight = problem.by_annotator(precision).mean(axis=1)
+    signal = float(items.prior_variance.sum()) if signal is None else signal
+    return Estimates(
+        values,
+        method,
+        items.mean * problem.spread + problem.centre,
+        np.sqrt(variance) * problem.spread,
+        found.freedom,
+        bias * problem.spread + problem.offset,
+        np.sqrt(noise_variance) * problem.spread,
+        weight / weight.sum(),
+        signal / (signal + noise_variance.sum(axis=1)),
+        {"bias_sd": np.sqrt(found.bias_variance) * problem.spread},
+    )
+
+
+def point_estimates(
+    values: Values,
+    method: str,
+    problem: Problem,
+    items: Items,
+    tau: Floats,
+    noise: Floats,
+    bias: Floats,
+    *,
+    shrinkage: float,
+    strength: float,
+    shared: bool,
+    level: str,
+    signal: float | None = None,
+) -> Estimates:
+    """The same for annotators as points (see `GaussianCrowd`): tau, [A, D], noise of dimensions, [D], biases, [A, D]."""
+    precision = problem.weight[:, None] * (tau / noise)[problem.annotator]
+    doubt = doubt_of(problem, items, precision, strength, shared)[problem.annotator]
+    variance = noise / tau
+    # The prior of a bias is one of its annotator's noise; what intervals need is the spread of biases in the crowd.
+    own = variance / (shrinkage + problem.count[:, None])
+    spread = np.maximum((bias**2 + own).mean(axis=0), 1e-6)
+    return crowd_estimates(values, method, problem, items, precision, doubt, bias, spread, variance, level, signal)
+
+
+def warn_of_single_answers(values: Values) -> None:
+    """Without two answers to one item, noise cannot be told from what items differ by."""
+    if values.values_per_item.max(initial=0) < 2:
+        warnings.warn("no item has two values, so the noise of annotators is a guess", DataWarning, stacklevel=4)

@@ -1,0 +1,130 @@
+"""Gaussian crowd by EM: a bias and a noise variance per annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.ratings import Values
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.ratings.base import NumberMethod, iterate
+from crowdwise.methods.ratings.finish import point_estimates, warn_of_single_answers
+from crowdwise.methods.ratings.gaussian import (
+    Items,
+    annotator_prior,
+    free_level,
+    infer_items,
+    relative_noise,
+    update_annotators,
+    update_prior,
+)
+from crowdwise.methods.ratings.problem import Problem
+from crowdwise.methods.ratings.result import Estimates
+
+__all__ = ["GaussianCrowd"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Items, and as points the biases and precisions, [A, D], with the noise of dimensions, [D]."""
+
+    items: Items
+    bias: Floats
+    tau: Floats
+    noise: Floats
+
+    def precision(self, problem: Problem) -> Floats:
+        return problem.weight[:, None] * (self.tau / self.noise)[problem.annotator]
+
+
+@dataclass(repr=False)
+class GaussianCrowd(NumberMethod):
+    """Values with an annotator's bias and noise, by EM.
+
+    z_n ~ N(m, s); a value of annotator a on it is z_n + b_a plus noise of precision tau_a. Items are summed out; biases,
+    precisions, m and s maximise the probability of the values times a prior of annotators: b_a ~ N(0, 1 / (shrinkage tau_a)),
+    and tau_a as if it had shown `strength` times two answers of the overall variance. The variance of z_n enters the noise of
+    its annotators: without it, whoever is nearest to the estimates gets all the weight.
+
+    Values of several dimensions are independent given the annotators, who have one precision for all of them (`shared`), times
+    a noise of each dimension.
+
+    References
+    ----------
+    Raykar et al. (2010), Journal of Machine Learning Research 11, section 5 (continuous labels).
+
+    Examples
+    --------
+    >>> truth = [1, 5, 8, 3, 6, 2, 9, 4]
+    >>> slips = [1, -2, 2, 1, -1, 2, -2, 0]
+    >>> answers = [answer for t, slip in zip(truth, slips) for answer in (t, t + 0.3, t + slip)]
+    >>> values = Values.from_arrays([t for t in truth for _ in range(3)], ["x", "y", "z"] * 8, answers)
+    >>> GaussianCrowd().fit(values).annotators_["annotator"].to_list()[-1]
+    'z'
+    """
+
+    shrinkage: float = setting(1.0, "biases shrink as if an annotator had given so many answers without one", above=0)
+    strength: float = setting(1.0, "prior of the precisions: counts as twice as many answers of the overall variance", above=0)
+    shared: bool = setting(True, "one precision of an annotator for all dimensions, else one for each")
+    level: str = setting(
+        "values", "mean bias 0 over values or annotators, without known values", choices=("values", "annotators")
+    )
+    tol: float = setting(1e-7, "stop when the log-probability changes by less, relatively", above=0)
+    max_iter: int = setting(1000, "rounds at most", low=1, whole=True)
+
+    name: ClassVar[str] = "gaussian-crowd"
+
+    def _fit(self, values: Values, known: Floats) -> Estimates:
+        warn_of_single_answers(values)
+        problem = Problem.of(values, known, correct=True)
+        state, trace, converged = iterate(
+            self._start(problem),
+            lambda state: self._step(problem, state),
+            lambda state: self._score(problem, state),
+            lambda state: state.items.mean,
+            self.tol,
+            self.max_iter,
+        )
+        self._account(trace, converged, self.max_iter)
+        return point_estimates(
+            values, self.name, problem, state.items, state.tau, state.noise, state.bias, level=self.level, **self._prior()
+        )
+
+    def _start(self, problem: Problem) -> _State:
+        shape = (problem.n_annotators, problem.n_dimensions)
+        means, noise = problem.item_means(), problem.noise()
+        relative = relative_noise(noise) if self.shared else np.ones(len(noise))
+        items = Items(means, np.zeros(means.shape), means.mean(axis=0), np.maximum(1 - noise, 0.1))
+        state = _State(items, np.zeros(shape), np.broadcast_to(relative / noise, shape), relative)
+        return replace(state, items=infer_items(problem, items, state.precision(problem), state.bias))
+
+    def _step(self, problem: Problem, state: _State) -> _State:
+        """M-step of biases, precisions, noise and prior; then the posterior of the items."""
+        items = state.items
+        bias, tau, noise = update_annotators(problem, items, state.noise, **self._prior())
+        state = _State(update_prior(items), bias, tau, noise)
+        items = infer_items(problem, state.items, state.precision(problem), bias)
+        items, bias = free_level(problem, items, state.precision(problem), bias, self.shrinkage * tau / noise)
+        return replace(state, items=items, bias=bias)
+
+    def _score(self, problem: Problem, state: _State) -> float:
+        """Log-probability of values and annotators, with items summed out."""
+        items, precision = state.items, state.precision(problem)
+        off = problem.value - items.mean[problem.item] - state.bias[problem.annotator]
+        tau = state.tau / state.noise
+        told = 0.5 * (problem.weight[:, None] * np.log(tau[problem.annotator] / (2 * np.pi))).sum()
+        # At the posterior mean: the square of a sum of Gaussians splits into these two, and what z is uncertain by.
+        told -= 0.5 * (precision * off**2).sum()
+        told -= 0.5 * ((items.mean - items.prior_mean) ** 2 / items.prior_variance).sum()
+        free = ~problem.is_known
+        told += 0.5 * (np.log(items.variance[free]) - np.log(items.prior_variance)).sum()
+        told -= 0.5 * (np.log(2 * np.pi * items.prior_variance) * problem.is_known.sum()).sum()
+        return float(told + annotator_prior(state.tau, state.noise, state.bias, **self._prior()))
+
+    def _prior(self) -> dict[str, Any]:
+        return {"shrinkage": self.shrinkage, "strength": self.strength, "shared": self.shared}

@@ -1,0 +1,149 @@
+"""Label-wise: every label is a yes-no question with sensitivity and specificity per annotator; skill is shared across labels.
+
+Model      logit sensitivity_al = skill_a + ease_l + own_al (Gaussian priors), likewise specificity
+           labels of an item: independent with shares pi_l, or with `dependence` a mixture of patterns (see `patterns`)
+E-step     exact, for a mixture too: given the pattern labels are independent
+M-step     a bound that is exact at the present value (see `skills`); patterns in closed form
+
+Notes
+-----
+A Dawid-Skene per label learns 2 K numbers of every annotator, each from the few items with that label. Here an annotator who
+misses half of the common labels is expected to miss half of the rare ones, too; `own_sd` says how far labels may differ.
+Patterns help where labels go together and votes are few. Votes "not k" and answers on shown labels only are taken for what
+they say. Cost per iteration: O(answers + chosen labels + items x labels x patterns).
+
+References
+----------
+Duan, Oyama, Sato and Kurihara (2014), Separate or joint? Estimation of multiple labels from crowdsourced annotations, Expert
+Systems with Applications 41(13); Dawid and Skene (1979).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.label_sets import LabelSets
+from crowdwise.errors import ConvergenceWarning, InputError, SettingError
+from crowdwise.estimator.configured import Configured
+from crowdwise.estimator.cost import announce
+from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.methods.sets.evidence import Evidence
+from crowdwise.methods.sets.patterns import Patterns
+from crowdwise.methods.sets.result import InferredSets
+from crowdwise.methods.sets.skills import Coin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+    from crowdwise.methods.sets.patterns import Posterior
+
+__all__ = ["LabelWise"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LabelWise(Configured):
+    """Sets of labels from chosen labels, with annotators' skill shared across labels."""
+
+    dependence: bool = setting(False, "Let labels go together: a mixture of label patterns in place of independent labels.")
+    patterns: int | None = setting(
+        None,
+        "Most patterns of the mixture; by default twice the number of labels, and 20 at most.",
+        low=1,
+        whole=True,
+        optional=True,
+    )
+    threshold: float = setting(0.5, "Probability from which a label is chosen.", above=0)
+    sensitivity: float = setting(0.75, "How often a typical annotator chooses a label that applies.", above=0)
+    specificity: float = setting(0.9, "How often a typical annotator leaves out a label that does not apply.", above=0)
+    skill_sd: float = setting(1.0, "Spread of skill among annotators, in logits.", above=0)
+    label_sd: float = setting(1.0, "Spread of ease among labels, in logits.", above=0)
+    own_sd: float = setting(0.5, "How far an annotator's skill on a label differs from its skill in general, in logits.", low=0)
+    max_iter: int = setting(2000, "Most iterations.", low=1, whole=True)
+    tol: float = setting(
+        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
+    )
+
+    name: ClassVar[str] = "label-wise"
+
+    def fit(self, answers: Any, *, progress: Callable[[int, float, float], None] | None = None) -> Self:
+        """Fit to answers: `LabelSets`, or a frame that `LabelSets.from_frame` takes."""
+        check_settings(self)
+        for name in ("threshold", "sensitivity", "specificity"):
+            if not 0 < getattr(self, name) < 1:
+                raise SettingError(f"LabelWise: {name} must lie between 0 and 1; got {getattr(self, name)!r}")
+        answers = answers if isinstance(answers, LabelSets) else LabelSets.from_frame(answers)
+        if answers.n_labels == 0:
+            raise InputError("no label is named in any answer; give all of them with labels=... or --classes")
+        evidence = Evidence.of(answers)
+        wanted = 1 if not self.dependence else self.patterns or min(2 * answers.n_labels, 20)
+        cells = answers.n_items * answers.n_labels * wanted
+        announce(self.name, operations=3000.0 * cells, memory=3.0 * 8 * cells, advice="use fewer patterns, or dependence=false")
+        patterns, posterior = Patterns.start(evidence.shares(), wanted, weight=1.0)
+        size = (answers.n_annotators, answers.n_labels)
+        spread = (self.skill_sd, self.label_sd, self.own_sd)
+        hit, clear = Coin.start(*size, self.sensitivity, *spread), Coin.start(*size, self.specificity, *spread)
+        trace: list[float] = []
+        before, converged = posterior.label, False
+        for iteration in range(self.max_iter):
+            hit, clear, patterns = self._maximise(evidence, hit, clear, patterns, posterior)
+            (log_hit, log_miss), (log_clear, log_alarm) = hit.log_prob(), clear.log_prob()
+            yes, no = evidence.log_lik(log_hit, log_miss), evidence.log_lik(log_alarm, log_clear)
+            posterior, total = patterns.infer(yes, no)
+            trace.append(total - patterns.penalty() - hit.penalty() - clear.penalty())
+            now = posterior.label
+            change = float(np.abs(now - before).max(initial=0.0))
+            before = now
+            if progress is not None:
+                progress(iteration + 1, trace[-1], change)
+            if iteration and abs(trace[-1] - trace[-2]) <= self.tol * abs(trace[-1]) and change <= 100 * self.tol:
+                converged = True
+                break
+        if not converged:
+            warnings.warn(
+                f"stopped after {len(trace)} iterations before the stopping rule was met; raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.trace_, self.n_iter_, self.converged_ = np.array(trace), len(trace), converged
+        self.patterns_ = patterns
+        # A tie goes to the label: equal answers summed in another order must not decide.
+        chosen = before >= self.threshold - 1e-9
+        self.result_ = InferredSets(
+            answers=answers,
+            method=self.name,
+            probability=before,
+            chosen=chosen,
+            set_probability=posterior.of_set(chosen),
+            sensitivity=hit.probability,
+            specificity=clear.probability,
+            share=patterns.probability,
+        )
+        return self
+
+    @staticmethod
+    def _maximise(
+        evidence: Evidence, hit: Coin, clear: Coin, patterns: Patterns, posterior: Posterior
+    ) -> tuple[Coin, Coin, Patterns]:
+        applies = posterior.label
+        chosen, told = evidence.counts(applies)
+        alarms, told_not = evidence.counts(1 - applies)
+        return hit.update(chosen, told), clear.update(told_not - alarms, told_not), patterns.update(posterior)
+
+    @property
+    def items_(self) -> Any:
+        """A table of the items."""
+        return self._kept("result_").frame()
+
+    @property
+    def annotators_(self) -> Any:
+        """A table of the annotators."""
+        return self._kept("result_").annotators_frame()

@@ -1,0 +1,76 @@
+"""Token by token: majority vote and Dawid-Skene, which look at no neighbour, with valid tag sequences at the end.
+
+Every token gets its probabilities on its own; the tag sequences are the most probable valid ones under their product, and
+so are the spans' probabilities. With ``bio=False`` the tags are simply the most probable ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.estimator.settings import setting
+from crowdwise.kernels.chains import forward_backward
+from crowdwise.methods.labels.dawid_skene import DawidSkene
+from crowdwise.methods.labels.majority import MajorityVote
+from crowdwise.methods.tags.base import SequenceMethod
+from crowdwise.methods.tags.engine import ChainFit
+from crowdwise.methods.tags.transitions import Transitions
+
+if TYPE_CHECKING:
+    from crowdwise.data.token_votes import TokenVotes
+    from crowdwise.estimator.base import Aggregator
+    from crowdwise.kernels.chains import Steps
+    from crowdwise.methods.tags.scheme import Tags
+
+__all__ = ["TokenDawidSkene", "TokenMajority"]
+
+Floats = NDArray[np.float64]
+
+
+class _TokenByToken(SequenceMethod):
+    """Tags of every token by a label-only method."""
+
+    def _tokens(self) -> Aggregator:
+        raise NotImplementedError
+
+    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags) -> ChainFit:
+        self.token_result_ = self._tokens().fit(tags.votes).result_
+        # Weights of one, so that only what is forbidden changes the product of the tokens' own probabilities.
+        allowed = self._allowed(scheme)
+        flat = Transitions(allowed, 0.0, allowed.astype(float))
+        messages = forward_backward(*flat.weights(), self.token_result_.posterior, steps)
+        trace = sum(self.token_result_.trace.values(), start=np.zeros(self.token_result_.n_iter))
+        return ChainFit(flat, None, messages, np.asarray(trace), self.token_result_.converged)
+
+    def _posterior(self, tags: TokenVotes, fit: ChainFit) -> Floats:
+        return self.token_result_.posterior
+
+    def _confusion(self, tags: TokenVotes, fit: ChainFit) -> Floats:
+        return self.token_result_.confusion
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TokenMajority(_TokenByToken):
+    """Majority vote of every token, made a valid tag sequence."""
+
+    name: ClassVar[str] = "token-majority"
+
+    def _tokens(self) -> Aggregator:
+        return MajorityVote()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TokenDawidSkene(_TokenByToken):
+    """Dawid-Skene of every token, made a valid tag sequence."""
+
+    max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
+    tol: float = setting(1e-6, "Stop when the bound changes by less than this share.", low=0)
+
+    name: ClassVar[str] = "token-dawid-skene"
+
+    def _tokens(self) -> Aggregator:
+        return DawidSkene(max_iter=self.max_iter, tol=self.tol)

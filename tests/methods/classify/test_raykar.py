@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from tests.methods.classify.crowds import clouds, diagonal_crowd, vote
+from tests.methods.labels.helpers import quiet, random_votes
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.errors import ConvergenceWarning, SettingError
+from crowdwise.methods.classify.logistic_model import LogisticModel
+from crowdwise.methods.classify.raykar import Raykar
+from crowdwise.methods.labels.dawid_skene import DawidSkene
+
+CLASSIFIERS = ("logistic", "gaussian")
+
+
+def rises(model: Any) -> bool:
+    bound = model.trace_
+    return bool((np.diff(bound) >= -1e-9 * np.abs(bound[1:])).all())
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from(["crowd", "own"]), st.floats(0, 2))
+@settings(max_examples=25)
+def test_the_bound_never_falls(classifier: str, seed: int, n_classes: int, pool: str, smoothing: float) -> None:
+    rng = np.random.default_rng(seed)
+    votes = random_votes(rng, 12, 3, n_classes, 40)
+    features = rng.normal(size=(12, 5))
+    with quiet():
+        model = Raykar(classifier=classifier, pool=pool, smoothing=smoothing, tol=1e-10, max_iter=40).fit(features, votes)
+    assert rises(model)
+
+
+def test_the_posterior_is_bayes_rule_with_the_classifier_as_prior() -> None:
+    features, truth = clouds(0, 12, 3, gap=1.0)
+    votes = vote(0, truth, diagonal_crowd(3, 3, 0.7), per_item=2)
+    model = Raykar().fit(features, votes)
+    joint = model.predict_proba(features)
+    for item, annotator, label in zip(votes.item, votes.annotator, votes.label, strict=True):
+        joint[item] *= model.confusion_[annotator, :, label]
+    np.testing.assert_allclose(model.posterior_, joint / joint.sum(axis=1, keepdims=True), atol=1e-9)
+    # And so on new rows.
+    np.testing.assert_allclose(model.predict_proba(features, votes), model.posterior_, atol=1e-9)
+
+
+def test_for_two_classes_confusion_holds_the_paper_s_sensitivity_and_specificity() -> None:
+    rng = np.random.default_rng(1)
+    features, votes = rng.normal(size=(20, 2)), random_votes(rng, 20, 3, 2, 80)
+    mu = rng.uniform(0.1, 0.9, 20)
+    with quiet():
+        model = Raykar(pool="own", smoothing=0, init=np.column_stack([1 - mu, mu]), max_iter=1).fit(features, votes)
+    for a in range(3):
+        mine = votes.annotator == a
+        y, q = votes.label[mine], mu[votes.item[mine]]
+        assert model.confusion_[a, 1, 1] == pytest.approx((q * y).sum() / q.sum())
+        assert model.confusion_[a, 0, 0] == pytest.approx(((1 - q) * (1 - y)).sum() / (1 - q).sum())
+
+
+def test_pseudo_votes_follow_the_crowd_s_rows() -> None:
+    """Counted by hand under the start: K pseudo-votes per row, in the proportions of the row of all annotators."""
+    rng = np.random.default_rng(2)
+    features, votes = rng.normal(size=(15, 2)), random_votes(rng, 15, 3, 3, 60)
+    start = rng.dirichlet(np.ones(3), 15)
+    counts = np.zeros((3, 3, 3))
+    for item, annotator, label in zip(votes.item, votes.annotator, votes.label, strict=True):
+        counts[annotator, :, label] += start[item]
+    pooled = counts.sum(axis=0)
+    right = (np.trace(pooled) + 1) / (pooled.sum() + 2)
+    pooled += 3 * np.where(np.eye(3, dtype=bool), right, (1 - right) / 2)
+    expected = counts + 3 * 0.5 * pooled / pooled.sum(axis=1, keepdims=True)
+    with quiet():
+        model = Raykar(smoothing=0.5, init=start, max_iter=1).fit(features, votes)
+    np.testing.assert_allclose(model.confusion_, expected / expected.sum(axis=2, keepdims=True))
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_features_repair_what_thin_votes_leave_open(classifier: str) -> None:
+    features, truth = clouds(3, 800, 4)
+    votes = vote(3, truth, diagonal_crowd(20, 4, 0.6), per_item=2)
+    model = Raykar(classifier=classifier).fit(features[:400], votes[:400])
+    with quiet():
+        votes_alone = DawidSkene().fit(votes[:400])
+    assert (model.labels_ == truth[:400]).mean() > (votes_alone.labels_ == truth[:400]).mean() + 0.1
+    assert model.score(features[400:], truth[400:]) > 0.95
+    assert np.abs(model.confusion_[:, np.arange(4), np.arange(4)].mean() - 0.6) < 0.05
+    assert rises(model)
+
+
+def test_an_asymmetric_annotator_is_recovered_untransposed() -> None:
+    features, truth = clouds(4, 600, 2)
+    one = np.array([[0.95, 0.05], [0.4, 0.6]])
+    votes = vote(4, truth, [one, [[0.8, 0.2], [0.1, 0.9]], [[0.7, 0.3], [0.3, 0.7]]])
+    model = Raykar(smoothing=0.1).fit(features, votes)
+    np.testing.assert_allclose(model.confusion_[0], one, atol=0.06)
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_adversaries_are_told_apart_by_the_start(classifier: str) -> None:
+    features, truth = clouds(5, 300, 2, gap=2.0)
+    confusion = np.concatenate([diagonal_crowd(4, 2, 0.8), diagonal_crowd(2, 2, 0.15)])
+    votes = vote(5, truth, confusion)
+    model = Raykar(classifier=classifier).fit(features, votes)
+    assert (model.labels_ == truth).mean() > 0.9
+    assert (model.result_.accuracy[4:] < 0.35).all()
+    assert (model.result_.accuracy[:4] > 0.65).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_one_label_per_row_is_about_plain_logistic_regression(n_classes: int) -> None:
+    features, truth = clouds(6, 300, n_classes, gap=2.5)
+    model = Raykar(l2=1.0).fit(features, truth)
+    scaled = (features - features.mean(axis=0)) / features.std(axis=0)
+    plain = LogisticRegression(C=2.0 if n_classes == 2 else 1.0, max_iter=1000).fit(scaled, truth)
+    assert (model.predict(features) == plain.predict(scaled)).mean() > 0.95
+    assert model.score(features, truth) > plain.score(scaled, truth) - 0.02
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_known_labels_stay_and_teach(classifier: str) -> None:
+    features, truth = clouds(7, 200, 3)
+    # Everybody takes class 0 for class 1 and the other way round; votes alone cannot know.
+    swapped = diagonal_crowd(4, 3, 0.9)[:, [1, 0, 2]]
+    votes = vote(7, truth, swapped)
+    gold = {n: int(truth[n]) for n in range(60)}
+    model = Raykar(classifier=classifier).fit(features, votes, gold=gold)
+    np.testing.assert_allclose(model.posterior_[np.arange(60), truth[:60]], 1)
+    assert (model.labels_ == truth).mean() > 0.95
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_items_without_votes_get_labels_and_change_nothing_else(classifier: str) -> None:
+    features, truth = clouds(8, 150, 3)
+    votes = vote(8, truth, diagonal_crowd(3, 3, 0.8))
+    # Vote shares, because the class shares of dawid-skene do count items without votes.
+    some = Raykar(classifier=classifier, init="identity").fit(features[:100], votes[:100])
+    bare = votes._take_votes(votes.item < 100)
+    every = Raykar(classifier=classifier, init="identity").fit(features, bare)
+    np.testing.assert_allclose(every.model_.weights, some.model_.weights, rtol=1e-9, atol=1e-12)
+    assert (every.labels_[100:] == truth[100:]).mean() > 0.9
+    np.testing.assert_allclose(every.posterior_[100:], every.predict_proba(features[100:]))
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_odd_shapes_are_fitted(classifier: str, n_classes: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    one_per_class = np.arange(n_classes)
+    cases = [
+        (rng.normal(size=(n_classes, 1)), one_per_class),  # one item per class, one column
+        (np.zeros((n_classes, 3)), one_per_class),  # features that say nothing
+        (rng.normal(size=(20, 60)), random_votes(rng, 20, 2, n_classes, 200)),  # more columns than items, repeated votes
+        (csr_array(rng.poisson(1.0, (20, 7)).astype(float)), random_votes(rng, 20, 30, n_classes, 25)),
+        (rng.normal(size=(20, 3)).astype(np.float32), random_votes(rng, 20, 2, n_classes, 30, weight=rng.uniform(0, 3, 30))),
+    ]
+    for features, votes in cases:
+        with quiet():
+            model = Raykar(classifier=classifier).fit(features, votes)
+        for rows in (model.posterior_, model.predict_proba(features), model.confusion_):
+            np.testing.assert_allclose(rows.sum(axis=-1), 1)
+        assert rises(model)
+
+
+def test_ids_may_be_any_text() -> None:
+    features, truth = clouds(9, 40, 2)
+    votes = vote(9, truth, diagonal_crowd(2, 2, 0.9))
+    names = np.array([f"Bild №{n} 🦉" for n in range(40)])
+    named = Annotations.from_arrays(
+        names[votes.item], np.array(["Zoë", "李"])[votes.annotator], np.array(["ja", "nein"])[votes.label]
+    )
+    model = Raykar().fit(features, named, items=names)
+    np.testing.assert_allclose(model.posterior_, Raykar().fit(features, votes).posterior_, atol=1e-9)
+    assert set(model.predict(features)) == {"ja", "nein"}
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_the_same_fit_twice_is_the_same_to_the_bit(classifier: str) -> None:
+    features, truth = clouds(10, 80, 3)
+    votes = vote(10, truth, diagonal_crowd(5, 3, 0.7), per_item=2)
+    first, second = (Raykar(classifier=classifier).fit(features, votes) for _ in range(2))
+    assert first.posterior_.tobytes() == second.posterior_.tobytes()
+    assert first.model_.weights.tobytes() == second.model_.weights.tobytes()
+
+
+def test_a_model_is_rebuilt_from_its_arrays() -> None:
+    features, truth = clouds(11, 30, 3)
+    model = Raykar().fit(features, truth)
+    arrays, plain = model.model_.state()
+    assert plain == {"kind": "logistic"}
+    np.testing.assert_array_equal(LogisticModel.from_state(arrays, plain).log_prob(features), model.model_.log_prob(features))
+
+
+def test_too_few_iterations_are_a_warning() -> None:
+    features, truth = clouds(12, 30, 2)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        Raykar(max_iter=1).fit(features, truth)
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    for wrong in ({"l2": -1.0}, {"classifier": "forest"}, {"pool": "all"}, {"pseudo_rows": 0.0}, {"init": "dawid"}):
+        with pytest.raises(SettingError, match=next(iter(wrong))):
+            Raykar(**wrong).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_tempered_gaussians_are_not_too_sure_of_rows_they_have_not_seen() -> None:
+    """Few items in many columns: the untempered classifier is almost always sure, and often wrong."""
+    features, truth = clouds(13, 460, 3, n_columns=40, gap=1.5)
+    votes = vote(13, truth, diagonal_crowd(6, 3, 0.75), per_item=3)
+    model = Raykar(classifier="gaussian").fit(features[:60], votes[:60])
+    proba = model.predict_proba(features[60:])
+    hit = proba.argmax(axis=1) == truth[60:]
+    assert abs(proba.max(axis=1).mean() - hit.mean()) < 0.12
+    # The labels of the training items do not rest on what the Gaussians say of items that they were fitted to.
+    said = np.exp(model.result_.prior.log_prob())
+    assert said.max(axis=1).mean() < model.predict_proba(features[:60]).max(axis=1).mean()
+
+
+def labelme(folder: Path) -> tuple[np.ndarray, Annotations, np.ndarray, np.ndarray]:
+    data, test = np.load(folder / "labelme" / "features.npz"), np.load(folder / "labelme" / "test_features.npz")
+    votes = Annotations.from_frame(pl.read_csv(folder / "labelme" / "annotations.csv"))
+    assert (votes.items.astype(int) == data["item"]).all()
+    truth = pl.read_csv(folder / "labelme" / "test_truth.csv")
+    assert (truth["item"].to_numpy() == test["item"]).all()
+    return data["X"], votes, test["X"], truth["label"].to_numpy()
+
+
+@pytest.mark.slow
+def test_on_labelme_held_out_votes_choose_a_classifier_that_is_right_in_88_of_100(shared_data: Path) -> None:
+    """No true label takes part in the choice. Published with these annotators: crowd layer 83.2, best 86 to 87."""
+    features, votes, test, truth = labelme(shared_data)
+    grid = GridSearchCV(Raykar(), {"classifier": list(CLASSIFIERS)}, cv=KFold(5, shuffle=True, random_state=0))
+    grid.fit(features, votes)
+    assert (grid.best_estimator_.predict(test).astype(int) == truth).mean() >= 0.88
+    logistic = Raykar().fit(features, votes)
+    assert (logistic.predict(test).astype(int) == truth).mean() >= 0.83

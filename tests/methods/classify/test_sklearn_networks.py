@@ -1,0 +1,139 @@
+"""The networks as scikit-learn estimators: its own checks, pipelines, clones and searches."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import VotingClassifier
+from sklearn.feature_selection import SelectKBest
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
+from torch import nn
+
+from crowdwise.methods.classify.ccem import CCEM
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.registry import CLASSIFIERS
+
+
+def networks() -> list[Any]:
+    """Every registered method with a network that there is; the fast suite checks one of them."""
+    names = []
+    for name, method in CLASSIFIERS.items():
+        try:
+            if issubclass(method.cls, NeuralClassifier):
+                names.append(name)
+        except ImportError:
+            continue
+    return [name if name == "ccem" else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+FEATURES, TRUTH = blobs(0, 90, 3, gap=6.0)
+VOTES = votes_on(TRUTH, even(3, 3, 0.85))
+FAST: dict[str, Any] = {"epochs": 6, "batch_size": 32, "init": "majority", "learning_rate": 0.02}
+
+
+@pytest.mark.parametrize("name", networks())
+def test_scikit_learns_own_checks_pass(name: str) -> None:
+    """With a plain y, which is one annotator; six epochs at a high rate are enough for the data of the checks."""
+    model = CLASSIFIERS[name].cls(epochs=6, warmup=1, batch_size=32, learning_rate=0.05, dropout=0.0)
+    with quiet():
+        results = check_estimator(model, on_fail=None, on_skip=None)
+    failed = [(result["check_name"], repr(result["exception"])) for result in results if result["status"] == "failed"]
+    assert failed == []
+    assert sum(result["status"] == "passed" for result in results) > 40
+
+
+def test_a_pipeline_fits_and_predicts_with_votes() -> None:
+    pipe = make_pipeline(StandardScaler(), CCEM(**FAST))
+    pipe.fit(FEATURES, VOTES)
+    assert (pipe.predict(FEATURES) == TRUTH).mean() > 0.9
+    np.testing.assert_allclose(pipe.predict_proba(FEATURES).sum(axis=1), 1)
+    assert pipe.score(FEATURES, TRUTH) > 0.9
+    assert pipe.score(FEATURES, VOTES) < 0
+
+
+def test_a_pipeline_passes_gold_on() -> None:
+    pipe = make_pipeline(StandardScaler(), CCEM(**FAST))
+    pipe.fit(FEATURES, VOTES, ccem__gold={0: int(TRUTH[0])})
+    assert pipe[-1].posterior_[0, TRUTH[0]] == 1
+
+
+def test_a_pipeline_selects_features_by_plain_labels() -> None:
+    pipe = make_pipeline(SelectKBest(k=3), CCEM(**FAST)).fit(FEATURES, TRUTH)
+    assert (pipe.predict(FEATURES) == TRUTH).mean() > 0.9
+
+
+def test_a_clone_is_unfitted_and_fits_the_same() -> None:
+    network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    model = CCEM(**FAST, network=network, class_weight={0: 1.0, 1: 2.0, 2: 1.0}).fit(FEATURES, VOTES)
+    copy = clone(model)
+    assert not hasattr(copy, "network_")
+    assert copy.get_params().keys() == model.get_params().keys()
+    copy.fit(FEATURES, VOTES)
+    np.testing.assert_array_equal(copy.posterior_, model.posterior_)
+
+
+def test_settings_are_listed_and_set() -> None:
+    model = CCEM().set_params(epochs=3, likelihood="items")
+    assert (model.get_params()["epochs"], model.get_params()["likelihood"]) == (3, "items")
+    assert repr(model) == "CCEM(epochs=3, likelihood='items')"
+    with pytest.raises(ValueError, match="Invalid parameter 'epoch'"):
+        model.set_params(epoch=3)
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3), ShuffleSplit(2, random_state=0)], ids=["3", "k-fold", "shuffled"])
+def test_a_search_over_plain_labels(cv: Any) -> None:
+    search = GridSearchCV(CCEM(**FAST), {"learning_rate": [1e-7, 0.02]}, cv=cv, error_score="raise")
+    search.fit(FEATURES, TRUTH)
+    assert search.best_params_ == {"learning_rate": 0.02}
+    assert search.score(FEATURES, TRUTH) > 0.9
+
+
+@pytest.mark.parametrize("cv", [KFold(3), ShuffleSplit(2, random_state=0)], ids=["k-fold", "shuffled"])
+def test_a_search_over_votes_needs_no_truth(cv: Any) -> None:
+    search = GridSearchCV(CCEM(**FAST), {"learning_rate": [1e-7, 0.02]}, cv=cv, error_score="raise")
+    search.fit(FEATURES, VOTES)
+    assert search.best_params_ == {"learning_rate": 0.02}
+    assert (search.predict(FEATURES) == TRUTH).mean() > 0.9
+    assert search.best_score_ < 0
+
+
+def test_folds_of_votes_by_a_number_are_refused_by_scikit_learn() -> None:
+    """For classifiers a number means strata of y, which votes do not have; ``cv=KFold(3)`` is the way."""
+    with pytest.raises(ValueError, match=r"Expected array-like \(array or non-string sequence\), got Annotations"):
+        GridSearchCV(CCEM(**FAST), {"epochs": [1]}, cv=3).fit(FEATURES, VOTES)
+
+
+def test_cross_validation_over_labels_and_votes() -> None:
+    model = CCEM(**FAST)
+    assert (cross_val_score(model, FEATURES, TRUTH, cv=3, error_score="raise") > 0.85).all()
+    assert (cross_val_score(model, FEATURES, VOTES, cv=KFold(3), error_score="raise") < 0).all()
+    assert (cross_val_predict(model, FEATURES, TRUTH, cv=3) == TRUTH).mean() > 0.85
+
+
+def test_a_search_inside_a_pipeline_with_processes() -> None:
+    pipe = make_pipeline(StandardScaler(), CCEM(**FAST))
+    search = GridSearchCV(pipe, {"ccem__epochs": [1, 6]}, cv=KFold(2), error_score="raise")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(FEATURES, VOTES)
+    assert search.best_params_ == {"ccem__epochs": 6}
+
+
+def test_an_ensemble_of_networks() -> None:
+    ensemble = VotingClassifier([("a", CCEM(**FAST)), ("b", CCEM(**FAST, random_state=1))], voting="soft")
+    assert ensemble.fit(FEATURES, TRUTH).score(FEATURES, TRUTH) > 0.9
+
+
+def test_text_labels_come_back_as_text() -> None:
+    words = np.array(["cat", "dog", "élan"])[TRUTH]
+    model = CCEM(**FAST).fit(FEATURES, words)
+    assert model.classes_.tolist() == ["cat", "dog", "élan"]
+    assert (model.predict(FEATURES) == words).mean() > 0.9
