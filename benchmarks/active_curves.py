@@ -32,11 +32,11 @@ from page import SHARED, interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.active.loop import ActiveLoop
-from crowdwise.active.oracle import RecordedCrowd
-from crowdwise.active.policies import policy_of
+from crowdwise.campaign.loop import ActiveLoop
+from crowdwise.campaign.oracle import RecordedCrowd
+from crowdwise.campaign.policies import policy_of
 from crowdwise.data.annotations import Annotations
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 RUNS = Path(__file__).parent / ".runs" / "active_curves.json"
 CURVES = RUNS.with_suffix(".csv")

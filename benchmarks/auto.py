@@ -23,9 +23,9 @@ import crowdwise
 import crowdwise.data.simulate
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.choice.candidates import CANDIDATES
 from crowdwise.data.gold import encode_gold
-from crowdwise.metrics import accuracy
+from crowdwise.trust.choice.candidates import CANDIDATES
+from crowdwise.trust.metrics import accuracy
 
 RUNS = Path(__file__).parent / ".runs" / "auto.json"
 SEEDS = 3

@@ -15,7 +15,7 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.registry import METHODS
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 SETS = ["bluebird", "possent", "product", "rte", "sentence_polarity", "sp_amt", "temp"]
 

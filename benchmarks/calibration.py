@@ -24,11 +24,19 @@ from real_data import SETS
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.calibration import ConformalSets, Dirichlet, EffectiveVotes, Isotonic, Temperature, select, temperature_by_votes
-from crowdwise.calibration.effective_votes import groups_in
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.result import Result
-from crowdwise.metrics import brier, ece, ece_interval, log_loss
+from crowdwise.trust.calibration import (
+    ConformalSets,
+    Dirichlet,
+    EffectiveVotes,
+    Isotonic,
+    Temperature,
+    select,
+    temperature_by_votes,
+)
+from crowdwise.trust.calibration.effective_votes import groups_in
+from crowdwise.trust.metrics import brier, ece, ece_interval, log_loss
 
 RUNS = Path(__file__).parent / ".runs" / "calibration.json"
 METHOD = "dawid-skene"

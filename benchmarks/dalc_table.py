@@ -29,7 +29,7 @@ from page import SHARED, interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 from crowdwise.data.annotations import Annotations
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 N_ITEMS, N_TRAITS = 50_000, 10
 LOW, HIGH = -0.3, 0.6

@@ -32,7 +32,7 @@ import crowdwise.errors
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.methods.classify.soft_network import SoftNetwork
-from crowdwise.metrics import accuracy, ece
+from crowdwise.trust.metrics import accuracy, ece
 
 RUNS = Path(__file__).parent / ".runs" / "deep_robustness.json"
 IMAGES = PAGE.parent / "images"

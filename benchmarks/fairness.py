@@ -15,11 +15,11 @@ from page import SHARED, interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 from crowdwise.data.annotations import Annotations
-from crowdwise.fairness import ItemGroupDS, ParityClassifier, audit, disparity, parity_labels
-from crowdwise.fairness.gaps import gap_tables, one_hot
-from crowdwise.fairness.rates import Decisions
 from crowdwise.io import read_gold
-from crowdwise.robust import spammers
+from crowdwise.trust.crowd import spammers
+from crowdwise.trust.fairness import ItemGroupDS, ParityClassifier, audit, disparity, parity_labels
+from crowdwise.trust.fairness.gaps import gap_tables, one_hot
+from crowdwise.trust.fairness.rates import Decisions
 
 SEEDS = range(12)
 

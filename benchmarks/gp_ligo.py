@@ -78,7 +78,7 @@ def run(entry: str, settings: dict[str, Any], seed: int, scale: float) -> dict[s
     import crowdwise
     from crowdwise.methods.classify.soft_network import SoftNetwork
     from crowdwise.methods.classify.trained import TrainedClassifier
-    from crowdwise.metrics import ece, log_loss, mean_true_probability
+    from crowdwise.trust.metrics import ece, log_loss, mean_true_probability
 
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     name = METHODS[entry][0]

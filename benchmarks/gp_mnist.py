@@ -31,7 +31,7 @@ from page import SHARED, interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 from crowdwise.data.simulate import simulate
-from crowdwise.metrics import ece, log_loss, mean_true_probability
+from crowdwise.trust.metrics import ece, log_loss, mean_true_probability
 
 N_CLASSES = 10
 ANNOTATORS = ("95%", "90%", "80%", "spammer", "adversary")

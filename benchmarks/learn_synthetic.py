@@ -12,7 +12,7 @@ from page import interval, provenance, put, table
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
-from crowdwise.metrics import confusion_error
+from crowdwise.trust.metrics import confusion_error
 
 SEEDS = 3
 K, WIDTH = 5, 10
@@ -58,7 +58,7 @@ def vote(y: np.ndarray, matrices: np.ndarray, per_item: int, rng: np.random.Gene
 
 
 def measured(entry: str, kind: str, n: int, seed: int, **settings) -> tuple[float, float]:
-    """Test accuracy, and error of the confusion matrices (`crowdwise.metrics.confusion_error`, classes not renamed)."""
+    """Test accuracy, and error of the confusion matrices (`crowdwise.trust.metrics.confusion_error`, classes not renamed)."""
     rng = np.random.default_rng(seed)
     matrices = crowd(kind, 10, rng)
     spread = 0.8 if kind == "no experts" else 1.5

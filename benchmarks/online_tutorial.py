@@ -27,13 +27,13 @@ from page import SHARED, interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 import crowdwise.io
-from crowdwise.active.campaign import race
-from crowdwise.active.oracle import RecordedCrowd
+from crowdwise.campaign.campaign import race
+from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.methods.online.online_em import OnlineEM
 from crowdwise.methods.online.streaming import StreamingDawidSkene
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 SETS = ("dog", "web")
 CHUNK = {"dog": 50, "web": 100}

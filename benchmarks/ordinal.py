@@ -17,7 +17,7 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
 from crowdwise.kernels.posterior import median_class
-from crowdwise.metrics import accuracy, bootstrap_interval, mean_absolute_error, quadratic_kappa
+from crowdwise.trust.metrics import accuracy, bootstrap_interval, mean_absolute_error, quadratic_kappa
 
 METHODS = ["majority", "dawid-skene", "one-coin", "ordinal-binary", "cumulative-link"]
 MEASURES = (accuracy, mean_absolute_error, quadratic_kappa)

@@ -14,7 +14,7 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.datasets import dawid_skene_1979
 from crowdwise.data.gold import encode_gold
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 IBCC = ("bayes-gc", {"diagonal": 4.0, "off_diagonal": 1.0, "alpha0": 1.0})
 RELEASE = "IBCC, release of Li (2019), truth-inference-at-scale"

@@ -17,7 +17,7 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.registry import METHODS
-from crowdwise.metrics import accuracy, ece, log_loss
+from crowdwise.trust.metrics import accuracy, ece, log_loss
 
 SETS = [
     "adult", "bluebird", "cf", "cf_amt", "cifar10n", "convarg_pairs", "dog", "labelme", "ner_mturk", "possent", "product",

@@ -15,8 +15,8 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
 from crowdwise.engines.dependence import residual_agreement
-from crowdwise.metrics import accuracy, ece
-from crowdwise.robust import covariance, groups
+from crowdwise.trust.crowd import covariance, groups
+from crowdwise.trust.metrics import accuracy, ece
 
 # set -> majority, EM, pruned majority, pruned EM, pruned annotators (slides of the ICASSP 2025 tutorial)
 PRINTED = {

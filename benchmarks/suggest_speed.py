@@ -58,8 +58,8 @@ def _peak() -> float:
 
 def state_of(policy: str, n_items: int, n_annotators: int) -> Any:
     """A model fitted to the votes, and a pool of all items with a capacity of fifty answers each."""
-    from crowdwise.active.policies import State
-    from crowdwise.active.pool import Pool
+    from crowdwise.campaign.policies import State
+    from crowdwise.campaign.pool import Pool
     from crowdwise.methods.labels.dawid_skene import DawidSkene
 
     votes, truth = crowd(n_items, n_annotators)
@@ -81,7 +81,7 @@ def run(policy: str, n_items: int, n_annotators: int, budget: int) -> dict[str, 
     """Seconds of one `suggest` and the memory it takes on top of model and votes."""
     import psutil
 
-    from crowdwise.active.assign import suggest
+    from crowdwise.campaign.assign import suggest
 
     # Compile and load before the clock starts.
     suggest(state_of(policy, 500, 50), policy, 10)

@@ -34,11 +34,11 @@ from sklearn.linear_model import LogisticRegression
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.active.assign import suggest
-from crowdwise.active.policies import State
-from crowdwise.active.pool import Pool, extended
+from crowdwise.campaign.assign import suggest
+from crowdwise.campaign.policies import State
+from crowdwise.campaign.pool import Pool, extended
 from crowdwise.data.annotations import Annotations
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 RUNS = Path(__file__).parent / ".runs" / "versus_active.json"
 PICTURE = IMAGES / "versus-active.png"
@@ -231,7 +231,7 @@ class Given:
 
 def suggest_items(turn: Turn, scores: np.ndarray, annotators: str, size: int) -> Pairs:
     """The best items that can be asked about, one question each, and for each an annotator."""
-    from crowdwise.active.policies import policy_of
+    from crowdwise.campaign.policies import policy_of
 
     pool = Pool.of(turn.votes, allowed=turn.crowd.oracle.allowed)
     policy = Given(scores, policy_of(f"random+{annotators}"))

@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 # Public name -> module. Loaded on first use, so that `import crowdwise` and the CLI's --help stay fast.
 _LAZY = {
     "Annotations": "crowdwise.data.annotations",
-    "Auto": "crowdwise.choice.auto",
-    "AutoClassifier": "crowdwise.choice.auto_classifier",
+    "Auto": "crowdwise.trust.choice.auto",
+    "AutoClassifier": "crowdwise.trust.choice.auto_classifier",
     "BayesGC": "crowdwise.methods.labels.bayes_gc",
     "BeliefPropagation": "crowdwise.methods.labels.belief_propagation",
     "CommunityBCC": "crowdwise.methods.labels.community_bcc",
@@ -81,7 +81,7 @@ _LAZY = {
     "VGPCR": "crowdwise.methods.classify.vgpcr",
     "Yan": "crowdwise.methods.classify.yan",
     "ItemGroupDS": "crowdwise.methods.labels.item_group_ds",
-    "ParityClassifier": "crowdwise.fairness.parity_classifier",
+    "ParityClassifier": "crowdwise.trust.fairness.parity_classifier",
     "TokenVotes": "crowdwise.data.token_votes",
     "HMMCrowd": "crowdwise.methods.tags.hmm_crowd",
     "BSC": "crowdwise.methods.tags.bsc",
@@ -112,31 +112,30 @@ _LAZY = {
 
 # Modules that work as attributes without an import of their own: `crowdwise.datasets.demo()`.
 _MODULES = {
-    "active": "active",
-    "calibration": "calibration",
-    "compare": "compare",
+    "calibration": "trust.calibration",
+    "campaign": "campaign",
+    "compare": "trust.compare",
+    "crowd": "trust.crowd",
     "data": "data",
     "datasets": "data.datasets",
     "engines": "engines",
     "errors": "errors",
     "estimator": "estimator",
-    "fairness": "fairness",
+    "fairness": "trust.fairness",
     "io": "io",
     "methods": "methods",
-    "metrics": "metrics",
+    "metrics": "trust.metrics",
     "parts": "parts",
-    "plot": "plot",
+    "plot": "report.plot",
     "report": "report",
-    "robust": "robust",
     "scale": "scale",
     "simulate": "data.simulate",
+    "trust": "trust",
 }
 
 __all__ = ["__version__", *sorted(_LAZY)]
 
 if TYPE_CHECKING:
-    from crowdwise.choice.auto import Auto as Auto
-    from crowdwise.choice.auto_classifier import AutoClassifier as AutoClassifier
     from crowdwise.data.annotations import Annotations as Annotations
     from crowdwise.data.label_sets import LabelSets as LabelSets
     from crowdwise.data.pairs import Comparisons as Comparisons
@@ -144,7 +143,6 @@ if TYPE_CHECKING:
     from crowdwise.data.ratings import Values as Values
     from crowdwise.data.token_votes import TokenVotes as TokenVotes
     from crowdwise.estimator.result import Result as Result
-    from crowdwise.fairness.parity_classifier import ParityClassifier as ParityClassifier
     from crowdwise.io import read as read
     from crowdwise.methods.classify.aggnet import AggNet as AggNet
     from crowdwise.methods.classify.bayes_dgc import BayesDGC as BayesDGC
@@ -227,6 +225,9 @@ if TYPE_CHECKING:
     from crowdwise.methods.tags.baselines import TokenMajority as TokenMajority
     from crowdwise.methods.tags.bsc import BSC as BSC
     from crowdwise.methods.tags.hmm_crowd import HMMCrowd as HMMCrowd
+    from crowdwise.trust.choice.auto import Auto as Auto
+    from crowdwise.trust.choice.auto_classifier import AutoClassifier as AutoClassifier
+    from crowdwise.trust.fairness.parity_classifier import ParityClassifier as ParityClassifier
 
 
 def __getattr__(name: str) -> Any:

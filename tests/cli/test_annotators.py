@@ -88,10 +88,10 @@ def test_a_wrong_rate_is_refused(run: Run, fdr: str) -> None:
 
 
 def test_a_terminal_gets_what_fits_and_the_reasons(campaign: pl.DataFrame) -> None:
-    from tests.robust.crowds import fit
+    from tests.trust.crowd.crowds import fit
 
     from crowdwise.data.annotations import Annotations
-    from crowdwise.robust.table import examine, for_terminal
+    from crowdwise.trust.crowd.table import examine, for_terminal
 
     table = for_terminal(examine(fit(Annotations.from_frame(campaign))).table)
     assert table.columns == ["annotator", "n_votes", "accuracy", "bits", "worst_confusion", "flags"]

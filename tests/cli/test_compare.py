@@ -18,13 +18,13 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.cli.conftest import Run
-from tests.compare.test_table import FOLD, VOTES, made, outcome
-from tests.compare.test_table import TRUTH as KNOWN
+from tests.trust.compare.test_table import FOLD, VOTES, made, outcome
+from tests.trust.compare.test_table import TRUTH as KNOWN
 
 from crowdwise.cli.comparison import document, markdown, page, write_comparison
-from crowdwise.compare.collect import Collector
-from crowdwise.compare.fitting import Outcome, Task
-from crowdwise.compare.table import Comparison
+from crowdwise.trust.compare.collect import Collector
+from crowdwise.trust.compare.fitting import Outcome, Task
+from crowdwise.trust.compare.table import Comparison
 
 TWO = ["--methods", "dawid-skene,majority"]
 HOSTILE = "<script>alert(1)</script> | =cmd() *x* [a](b) `c`\nnext"

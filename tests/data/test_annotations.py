@@ -532,7 +532,7 @@ def test_deduplicate_is_the_set_of_votes(votes):
 
 def test_importing_annotations_is_light():
     heavy = "{'sklearn', 'numba', 'torch', 'scipy', 'pandas'}"
-    modules = "crowdwise, crowdwise.data.annotations, crowdwise.data.agreement, crowdwise.metrics"
+    modules = "crowdwise, crowdwise.data.annotations, crowdwise.data.agreement, crowdwise.trust.metrics"
     modules += ", crowdwise.data.simulate, crowdwise.data.datasets"
     code = f"import sys, {modules}; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

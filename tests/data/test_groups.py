@@ -10,7 +10,7 @@ import pytest
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
-from crowdwise.fairness import Groups, groups_of, read_groups
+from crowdwise.trust.fairness import Groups, groups_of, read_groups
 
 VOTES = Annotations.from_arrays(["a", "b", "b", "ç"], ["x", "x", "y", "x"], [1, 0, 1, 1])
 

@@ -26,7 +26,7 @@ from crowdwise.report.counts import counts_of
 from crowdwise.report.full import report_page
 from crowdwise.report.people import People, matrices
 from crowdwise.report.review import why_of
-from crowdwise.robust.standing import crowd_of
+from crowdwise.trust.crowd.standing import crowd_of
 
 SECTIONS = ["short", "data", "choice", "labels", "review", "annotators", "alike", "trust", "budget", "computed"]
 

@@ -129,7 +129,7 @@ def run(
     if save is not None and save.exists() and not save.is_dir():
         raise SettingError(f"--save: {save} is a file; name a folder")
     if drop_spammers:
-        from crowdwise.robust.report import check_level
+        from crowdwise.trust.crowd.report import check_level
 
         check_level(fdr)
     if warm_from is None:
@@ -206,8 +206,8 @@ def _update(
 def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:
     """Refit without the flagged annotators and name them, quiet or not: nobody is dropped silently."""
     from crowdwise.cli.text import count, one_line, say
-    from crowdwise.robust import spammers
-    from crowdwise.robust.pruning import refit_without
+    from crowdwise.trust.crowd import spammers
+    from crowdwise.trust.crowd.pruning import refit_without
 
     dropped = spammers.score(result, fdr=fdr).flagged
     if dropped:

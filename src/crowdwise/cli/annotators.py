@@ -24,7 +24,7 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.robust.table import Findings
+    from crowdwise.trust.crowd.table import Findings
 
 # Rows that a terminal shows.
 _SCREEN = 40
@@ -63,9 +63,9 @@ def run(
     from crowdwise.cli.inputs import STEADY_METHOD, read_times, result_of
     from crowdwise.cli.outputs import check_outputs, emit, print_json
     from crowdwise.cli.text import say
-    from crowdwise.robust.pruning import refit_without
-    from crowdwise.robust.report import check_level
-    from crowdwise.robust.table import examine, for_terminal, with_dropped
+    from crowdwise.trust.crowd.pruning import refit_without
+    from crowdwise.trust.crowd.report import check_level
+    from crowdwise.trust.crowd.table import examine, for_terminal, with_dropped
 
     check_level(fdr)
     check_outputs({"-o": output}, (votes, method.gold, method.history))
@@ -78,7 +78,7 @@ def run(
         result = refit_without(result, found.spammers)
         table = with_dropped(table, examine(result, fdr=fdr, time=times).table)
     if plot is not None:
-        from crowdwise.robust.plot import plot_confusions
+        from crowdwise.report.plot.crowd import plot_confusions
 
         drawn = plot_confusions(result, plot)
         if not quiet:
@@ -109,7 +109,7 @@ def _print_reasons(table: pl.DataFrame, most: int = 20) -> None:
 
 def _check_plot(plot: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
     from crowdwise.cli.outputs import check_outputs
-    from crowdwise.robust.plot import SUFFIXES
+    from crowdwise.report.plot.crowd import SUFFIXES
 
     if plot is not None:
         if not str(plot).lower().endswith(SUFFIXES):

@@ -12,8 +12,8 @@ from crowdwise.cli.options import Json, MethodOptions, Output, Quiet, ReadOption
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.calibration.calibrating import Calibrated
     from crowdwise.estimator.result import Result
+    from crowdwise.trust.calibration.calibrating import Calibrated
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"
@@ -55,9 +55,9 @@ def run(
     annotators who share errors for less (groups). With true labels of some items, by these; every one of them gets a
     probability from a calibration that has not seen it, and so the calibration error after it is an honest one.
     """
-    from crowdwise.calibration.calibrating import HOWS, NEED_TRUTH, calibrate
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
     from crowdwise.errors import did_you_mean
+    from crowdwise.trust.calibration.calibrating import HOWS, NEED_TRUTH, calibrate
 
     if how is not None and how not in HOWS:
         raise SettingError(f"--how: no way {how!r}{did_you_mean(how, list(HOWS))} (there are {', '.join(HOWS)})")
@@ -73,8 +73,8 @@ def run(
                 raise SettingError(f"{option} needs true labels: --truth FILE (columns item and label)")
     done = calibrate(result, how, truth=known)
     if plot is not None and done.before is not None and done.after is not None:
-        from crowdwise.calibration.plot import plot_reliability
         from crowdwise.cli.outputs import wrote
+        from crowdwise.report.plot.calibration import plot_reliability
 
         plot_reliability({"before": done.before} | ({} if done.how == "none" else {"after": done.after}), plot)
         wrote(plot, quiet)
@@ -117,8 +117,8 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
 
 def check_plot(plot: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
     """Refuse a plot that could not be written, before any work."""
-    from crowdwise.calibration.plot import SUFFIXES
     from crowdwise.cli.outputs import check_outputs
+    from crowdwise.report.plot.calibration import SUFFIXES
 
     if plot is not None:
         if not str(plot).lower().endswith(SUFFIXES):

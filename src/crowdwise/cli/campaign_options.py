@@ -22,7 +22,7 @@ def _pool(*names: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolOptions:
-    """Limits; the options of `crowdwise.active.pool.Pool.of`."""
+    """Limits; the options of `crowdwise.campaign.pool.Pool.of`."""
 
     pool: Annotated[
         Path | None, _pool("--pool", metavar="FILE", help="Items to ask about: item. By default those voted on.")

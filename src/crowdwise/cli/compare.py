@@ -70,10 +70,10 @@ def run(
     from crowdwise.cli.inputs import check_rows, parse_list, read_features, read_votes
     from crowdwise.cli.outputs import check_outputs, print_csv, print_json, to_stdout, wrote
     from crowdwise.cli.progress import steps
-    from crowdwise.compare import comparison
-    from crowdwise.compare.choose import chosen
     from crowdwise.io.writer import disarmed
     from crowdwise.kernels.votes import n_threads
+    from crowdwise.trust.compare import comparison
+    from crowdwise.trust.compare.choose import chosen
 
     check_outputs({"-o": output}, (votes, truth, features.features), tables=False)
     if output is not None and not to_stdout(output):

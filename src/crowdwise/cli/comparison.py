@@ -14,7 +14,7 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.compare import Comparison
+    from crowdwise.trust.compare import Comparison
 
 __all__ = ["check_suffix", "document", "markdown", "overview", "page", "print_comparison", "write_comparison"]
 

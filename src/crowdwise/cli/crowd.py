@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.active.oracle import RecordedCrowd, SimulatedCrowd
+    from crowdwise.campaign.oracle import RecordedCrowd, SimulatedCrowd
     from crowdwise.cli.options import ReadOptions
 
 __all__ = ["parse_classes", "parse_mix", "recorded_crowd", "simulated_crowd"]
@@ -37,7 +37,7 @@ def parse_classes(text: str) -> dict[str, Any]:
 
 def recorded_crowd(path: str, truth: Path | None, read: ReadOptions) -> RecordedCrowd:
     """Recorded votes that answer questions; they or the file `truth` carry the true labels."""
-    from crowdwise.active.oracle import RecordedCrowd
+    from crowdwise.campaign.oracle import RecordedCrowd
     from crowdwise.cli.inputs import read_gold, read_votes
 
     data = read_votes(path, read)
@@ -48,7 +48,7 @@ def recorded_crowd(path: str, truth: Path | None, read: ReadOptions) -> Recorded
 
 def simulated_crowd(items: int, annotators: int, kind: str, classes: str | None, seed: int) -> SimulatedCrowd:
     """Annotators of a family or mix, who answer every question."""
-    from crowdwise.active.oracle import SimulatedCrowd
+    from crowdwise.campaign.oracle import SimulatedCrowd
     from crowdwise.data.simulate import simulate
 
     drawn = simulate(

@@ -25,8 +25,8 @@ def run(
     from crowdwise.data.datasets import demo
     from crowdwise.estimator.registry import make
     from crowdwise.io import write_table
-    from crowdwise.metrics import accuracy
     from crowdwise.report import write_page
+    from crowdwise.trust.metrics import accuracy
 
     campaign = demo()
     votes, truth = campaign.votes, campaign.truth

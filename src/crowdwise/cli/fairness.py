@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.data.annotations import Annotations
-    from crowdwise.fairness import Audit, Groups, ParityLabels
+    from crowdwise.trust.fairness import Audit, Groups, ParityLabels
 
 EXAMPLES = (
     "Example: crowdwise fairness votes.csv --group sex --truth truth.csv\n\n"
@@ -95,8 +95,8 @@ def run(
     from crowdwise.cli.inputs import read_gold, read_votes
     from crowdwise.cli.outputs import check_outputs, emit, print_csv, print_json, to_stdout, write
     from crowdwise.cli.text import say
-    from crowdwise.fairness import audit, parity_labels
-    from crowdwise.fairness.parity import CONSTRAINTS
+    from crowdwise.trust.fairness import audit, parity_labels
+    from crowdwise.trust.fairness.parity import CONSTRAINTS
 
     inputs = (votes, groups, truth, predicted, features)
     check_outputs({"-o": output, "--annotators": annotators}, inputs)
@@ -159,7 +159,7 @@ def check_groups(votes: str, group: str | None, groups: Path | None) -> None:
 
 def item_groups(votes: str, read: ReadOptions, group: str | None, groups: Path | None, data: Annotations) -> Groups:
     """The group of every item, from the votes' own file or from another."""
-    from crowdwise.fairness import read_groups
+    from crowdwise.trust.fairness import read_groups
 
     if groups is not None:
         return read_groups(groups, data)

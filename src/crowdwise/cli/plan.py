@@ -25,7 +25,7 @@ def run(
     Each asks about the least certain items; who answers is drawn by the activity so far. The
     estimate believes the model: where that is overconfident, so is the plan.
     """
-    from crowdwise.active.stopping import expected_accuracy, plan
+    from crowdwise.campaign.stopping import expected_accuracy, plan
     from crowdwise.cli.inputs import STEADY_METHOD, result_of
     from crowdwise.cli.outputs import print_json
     from crowdwise.cli.text import count, number

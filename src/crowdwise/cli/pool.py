@@ -10,7 +10,7 @@ from crowdwise.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.active.pool import Pool
+    from crowdwise.campaign.pool import Pool
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["beside_asked", "read_capacity", "read_ids"]
@@ -53,7 +53,7 @@ def beside_asked(pool: Pool, votes: Annotations, path: Path) -> Pool:
     """The pool beside questions of before that have no answer yet."""
     import numpy as np
 
-    from crowdwise.active.names import ids_of
+    from crowdwise.campaign.names import ids_of
     from crowdwise.data.encode import translate
 
     columns, where = _table(path, {"item": None, "annotator": None})

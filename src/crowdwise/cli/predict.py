@@ -155,7 +155,7 @@ def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) ->
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.encode import codes_of, series_of, tidy
     from crowdwise.data.gold import encode_gold
-    from crowdwise.metrics import score
+    from crowdwise.trust.metrics import score
 
     items = np.arange(len(rows)) if rows.items is None else rows.items
     known = read_gold(path, None)

@@ -97,7 +97,7 @@ def run(
 
     result = estimator.result_
     if plot is not None:
-        from crowdwise.plot.numbers import save_estimates
+        from crowdwise.report.plot.numbers import save_estimates
 
         save_estimates(result, plot, level=level)
         wrote(plot, quiet)

@@ -61,7 +61,7 @@ def run(
     from crowdwise.cli.inputs import read_gold, read_times
     from crowdwise.cli.outputs import check_outputs, write, wrote
     from crowdwise.report import write_report
-    from crowdwise.robust.report import check_level
+    from crowdwise.trust.crowd.report import check_level
 
     check_level(fdr)
     if price is not None and not 0 <= price < float("inf"):

@@ -12,7 +12,7 @@ from crowdwise.cli.options import FLAG, Json, MethodOptions, Output, Quiet, Read
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.calibration.decisions import Decisions
+    from crowdwise.trust.calibration.decisions import Decisions
 
 EXAMPLES = (
     "Example: crowdwise review votes.csv --error 0.05 -o decisions.csv\n\n"
@@ -52,10 +52,10 @@ def run(
     Without true labels the calibrated posterior is believed. With true labels of some items, chosen at random, labels are
     accepted only as far as these show that the error stays within the rate, and the error found is printed with its interval.
     """
-    from crowdwise.calibration.decisions import decide
     from crowdwise.cli.calibrate import fit_and_truth
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
     from crowdwise.errors import did_you_mean
+    from crowdwise.trust.calibration.decisions import decide
 
     for option, value in (("--error", error), ("--risk", risk)):
         if not 0 < value < 1:
@@ -90,8 +90,8 @@ def run(
 
 def _tell(decisions: Decisions, error: float, risk: float) -> None:
     """How many are accepted and what is known of their error, on stderr."""
-    from crowdwise.calibration.selection import least_known
     from crowdwise.cli.text import count, number, say
+    from crowdwise.trust.calibration.selection import least_known
 
     found, facts = decisions.selection, decisions.facts()
     say(f"{decisions.result.method}: {decisions.account}")

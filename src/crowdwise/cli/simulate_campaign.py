@@ -72,9 +72,9 @@ def run(
     a classifier is trained after every batch. The table on stdout is the end of the race: accuracy, what the model
     itself expected, and the mean accuracy on the way.
     """
-    from crowdwise.active.campaign import race, summary, write_curves
-    from crowdwise.active.oracle import Oracle
-    from crowdwise.active.policies import policy_of
+    from crowdwise.campaign.campaign import race, summary, write_curves
+    from crowdwise.campaign.oracle import Oracle
+    from crowdwise.campaign.policies import policy_of
     from crowdwise.cli.classifier import CAMPAIGN_CLASSIFIER, build_classifier, check_all_rows, taken_by
     from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
     from crowdwise.cli.inputs import STEADY_METHOD, build, parse_list, read_features

@@ -11,8 +11,8 @@ from crowdwise.cli.options import CampaignMethodOptions, Json, MethodOptions, Ou
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.active.assign import Assignments
-    from crowdwise.active.policies import State
+    from crowdwise.campaign.assign import Assignments
+    from crowdwise.campaign.policies import State
     from crowdwise.data.annotations import Annotations
 
 EXAMPLES = (
@@ -52,8 +52,8 @@ def run(
     accuracy, ucb, thompson, epsilon-greedy or expertise. With --features a classifier is trained
     (see crowdwise train), and questions are spread out over the features.
     """
-    from crowdwise.active.assign import suggest
-    from crowdwise.active.policies import policy_of
+    from crowdwise.campaign.assign import suggest
+    from crowdwise.campaign.policies import policy_of
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
 
     check_outputs({"-o": output}, (votes, limits.pool, limits.capacity, limits.asked, features.features, method.gold))
@@ -83,8 +83,8 @@ def _state(
     """A fitted model and the pool, and whether the model has seen votes."""
     import numpy as np
 
-    from crowdwise.active.policies import State
-    from crowdwise.active.pool import Pool, extended
+    from crowdwise.campaign.policies import State
+    from crowdwise.campaign.pool import Pool, extended
     from crowdwise.cli.inputs import STEADY_METHOD, build, read_gold, read_history, read_votes
     from crowdwise.cli.inputs import read_features as read_rows
     from crowdwise.cli.pool import beside_asked, read_capacity, read_ids
@@ -132,7 +132,7 @@ def _state(
 
 def _trained(method: MethodOptions, votes: Annotations, rows: Any, quiet: bool) -> tuple[Any, Any]:
     """The chosen classifier, and the features in the order of its items."""
-    from crowdwise.active.names import sliceable
+    from crowdwise.campaign.names import sliceable
     from crowdwise.cli.classifier import CAMPAIGN_CLASSIFIER, build_classifier, check_all_rows, taken_by
     from crowdwise.cli.inputs import read_gold
     from crowdwise.cli.progress import epochs
@@ -155,7 +155,7 @@ def _no_votes(read: ReadOptions) -> Annotations:
 
 
 def _facts(found: Assignments, policy: str, budget: float) -> dict[str, Any]:
-    from crowdwise.active.stopping import expected_accuracy
+    from crowdwise.campaign.stopping import expected_accuracy
 
     result = found.state.result
     mean, low, high = expected_accuracy(result, items=found.state.pool.items)

@@ -34,7 +34,6 @@ from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
-from crowdwise.metrics import accuracy
 from crowdwise.parts.annotators.confusion import foretelling
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -201,8 +200,10 @@ class Aggregator(Configured, ResultViews):
         if y is not None:
             from crowdwise.data.gold import encode_gold
 
-            aligned = as_annotations(votes).with_classes(self._fitted().votes.classes.tolist())
-            return accuracy(self.predict_proba(aligned), encode_gold(aligned, y))
+            result = self._fitted()
+            aligned = as_annotations(votes).with_classes(result.votes.classes.tolist())
+            truth, chosen = encode_gold(aligned, y), best_class(self.predict_proba(aligned), result.class_prior)
+            return float((chosen == truth)[truth >= 0].mean()) if (truth >= 0).any() else float("nan")
         if not self._fitted().trace:
             raise SettingError(f"{self.name} has no likelihood to score votes by; give true labels: score(votes, y)")
         _, evidence, total = self._infer(votes, foretell=True)

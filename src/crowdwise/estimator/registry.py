@@ -278,7 +278,7 @@ METHODS: dict[str, Method] = {
             "choice",
             "votes",
             "cross-validation, rule of one standard error",
-            package="crowdwise.choice",
+            package="crowdwise.trust.choice",
         ),
     )
 }

@@ -14,7 +14,7 @@ from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_
 from crowdwise.report.doubt import Doubt
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture
-from crowdwise.robust.standing import STANDINGS, Crowd
+from crowdwise.trust.crowd.standing import STANDINGS, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result

@@ -1,10 +1,10 @@
-"""What more votes would buy: simulated campaigns to a few targets, by `crowdwise.active.planning`."""
+"""What more votes would buy: simulated campaigns to a few targets, by `crowdwise.campaign.planning`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crowdwise.active.planning import Plan, plan
+from crowdwise.campaign.planning import Plan, plan
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.markup import caption, fill, percent, stroke, svg, table, whole
 from crowdwise.report.review import unit_of

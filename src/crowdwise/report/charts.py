@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.report.markup import caption, fill, percent, plain, rect, short, stroke, svg, whole
-from crowdwise.robust.standing import STANDINGS, Crowd
+from crowdwise.trust.crowd.standing import STANDINGS, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.fairness import Audit, audit
 from crowdwise.report.markup import caption, counted, fill, percent, short, stroke, svg, table, text, whole
+from crowdwise.trust.fairness import Audit, audit
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result

@@ -9,9 +9,9 @@ import numpy as np
 
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.methods.labels.majority import MajorityVote
-from crowdwise.metrics import score
 from crowdwise.report.markup import counted, percent, table, text, whole
-from crowdwise.robust.standing import UNJUDGED, Crowd
+from crowdwise.trust.crowd.standing import UNJUDGED, Crowd
+from crowdwise.trust.metrics import score
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result

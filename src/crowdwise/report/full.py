@@ -56,7 +56,7 @@ def write_report(
     title : str, optional
         Heading of the page.
     time : [E] or frame, optional
-        When votes were given: tests who changed along it (see `crowdwise.robust.drift`).
+        When votes were given: tests who changed along it (see `crowdwise.trust.crowd.drift`).
     price : float, optional
         Of one vote; adds costs to the plan.
     fdr : float

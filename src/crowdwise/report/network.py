@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.plot.people import annotator_positions
 from crowdwise.report.markup import caption, counted, fill, percent, plain, stroke, svg, table, text, whole
 from crowdwise.report.picture import marker
-from crowdwise.robust.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd
+from crowdwise.report.plot.people import annotator_positions
+from crowdwise.trust.crowd.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result

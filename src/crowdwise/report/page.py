@@ -16,7 +16,7 @@ from crowdwise.report.doubt import doubt_of, least_certain_table
 from crowdwise.report.findings import findings, truth_table
 from crowdwise.report.markup import plain
 from crowdwise.report.sheet import STYLE
-from crowdwise.robust.standing import crowd_of
+from crowdwise.trust.crowd.standing import crowd_of
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -33,7 +33,7 @@ def write_page(result: Result, path: str | PathLike[str], *, truth: Any = None, 
     path : path
         The file to create or replace.
     truth : [N], optional
-        Class codes of the items, -1 where unknown, as in `crowdwise.metrics`; adds a comparison
+        Class codes of the items, -1 where unknown, as in `crowdwise.trust.metrics`; adds a comparison
         with majority vote. `crowdwise.data.gold.encode_gold` makes them from labels.
     title : str, optional
         Heading of the page.

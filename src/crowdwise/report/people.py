@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from crowdwise.report.markup import caption, clean, counted, percent, plain, rect, short, svg
 from crowdwise.report.review import unit_of
-from crowdwise.robust import capacity, colluders, copiers, drift, groups, spammers
-from crowdwise.robust.standing import STANDINGS, Crowd
-from crowdwise.robust.table import annotator_table
+from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
+from crowdwise.trust.crowd.standing import STANDINGS, Crowd
+from crowdwise.trust.crowd.table import annotator_table
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.result import Result
-    from crowdwise.robust.report import Report
+    from crowdwise.trust.crowd.report import Report
 
 __all__ = ["People", "matrices", "people_data", "people_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crowdwise.report.markup import caption, fill, rect, short, stroke, svg, whole
-from crowdwise.robust.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd, crowd_of
+from crowdwise.trust.crowd.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd, crowd_of
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result

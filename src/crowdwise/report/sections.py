@@ -16,7 +16,6 @@ from crowdwise import __version__
 from crowdwise.data.agreement import summary
 from crowdwise.data.gold import encode_gold
 from crowdwise.methods.labels.majority import MajorityVote
-from crowdwise.metrics import accuracy
 from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
 from crowdwise.report.counts import counts_of, counts_picture, counts_table
 from crowdwise.report.doubt import Doubt, doubt_of, least_certain_table
@@ -24,7 +23,8 @@ from crowdwise.report.findings import findings
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.people import MOST_PEOPLE, People, matrices, people_of
 from crowdwise.report.review import MOST_ITEMS, Why, why_picture
-from crowdwise.robust.standing import Crowd, crowd_of
+from crowdwise.trust.crowd.standing import Crowd, crowd_of
+from crowdwise.trust.metrics import accuracy
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result

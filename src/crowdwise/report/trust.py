@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.active.stopping import expected_accuracy
-from crowdwise.calibration.curves import Reliability, reliability
+from crowdwise.campaign.stopping import expected_accuracy
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
 from crowdwise.estimator.registry import METHODS, make
-from crowdwise.heldout import deal
-from crowdwise.metrics import accuracy, bootstrap_interval
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.findings import truth_table
 from crowdwise.report.markup import caption, counted, fill, percent, stroke, svg, table, whole
 from crowdwise.report.review import unit_of
+from crowdwise.trust.calibration.curves import Reliability, reliability
+from crowdwise.trust.heldout import deal
+from crowdwise.trust.metrics import accuracy, bootstrap_interval
 
 if TYPE_CHECKING:
     from crowdwise.estimator.base import Aggregator

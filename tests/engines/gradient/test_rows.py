@@ -217,7 +217,7 @@ votes = Annotations.from_arrays(item, np.tile([0, 1], rows), label[item], items=
 used = int(open("/proc/self/statm").read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
 resource.setrlimit(resource.RLIMIT_DATA, (used + 400_000_000,) * 2)
 network = "linear" if sys.argv[2] == "table" else Corner
-model = crowdwise.methods.classify.ccem.CCEM(network=network, epochs=1, batch_size=32, learning_rate=0.1, init="majority", refit=False)
+model = crowdwise.CCEM(network=network, epochs=1, batch_size=32, learning_rate=0.1, init="majority", refit=False)
 model.fit(features, votes)
 assert (model.predict(features[:100]) == label[:100]).all() or sys.argv[2] == "table"
 print("fitted")

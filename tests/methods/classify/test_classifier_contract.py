@@ -24,7 +24,7 @@ def there() -> list[str]:
     return names
 
 
-# For two classes only; tests/learn/test_binary_gps.py has their contract.
+# For two classes only; tests/methods/classify/test_binary_gps.py has their contract.
 BINARY = ("vgpcr", "rff", "vff", "rodr14")
 NAMES = [name for name in there() if name not in BINARY]
 # The fast suite runs one of each kind: end to end, EM with a network, EM with a table.

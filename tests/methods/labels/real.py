@@ -11,7 +11,7 @@ from tests.methods.labels.helpers import quiet
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 
 def accuracy_on(folder: Path, dataset: str, method: str, **settings: Any) -> float:

@@ -33,7 +33,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.estimator.registry import METHODS, make
 from crowdwise.estimator.settings import describe_settings
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))
 iterative = pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))

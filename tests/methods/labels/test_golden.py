@@ -14,7 +14,7 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.datasets import dawid_skene_1979
 from crowdwise.estimator.registry import make
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 
 def fit(name: str, votes: Annotations, **options: Any) -> Any:

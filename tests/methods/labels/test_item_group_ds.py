@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fairness.crowds import biased_crowd
+from tests.trust.fairness.crowds import biased_crowd
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, NotFittedError, SettingError
-from crowdwise.fairness import ItemGroupDS
 from crowdwise.methods.classify.registry import make
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
+from crowdwise.trust.fairness import ItemGroupDS
 
 
 def error_of(model: ItemGroupDS, confusion: Any, group: int) -> float:

@@ -20,7 +20,7 @@ from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.problem import MOMENT_STARTS
 from crowdwise.estimator.registry import METHODS, make
-from crowdwise.metrics import accuracy, confusion_error
+from crowdwise.trust.metrics import accuracy, confusion_error
 
 FULL = ["spectral-ds", "tensor-admm", "multi-spa", "cnmf", "sym-nmf"]
 ONE_COIN = ["pgd", "m-msr"]

@@ -10,16 +10,16 @@ import pytest
 from scipy.optimize import minimize
 from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet, random_votes
 
-from crowdwise.choice.candidates import CANDIDATES
-from crowdwise.compare.choose import chosen
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CostWarning
 from crowdwise.estimator import cost
 from crowdwise.estimator.registry import make
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.posterior import expected_rank, median_class
-from crowdwise.metrics import accuracy, mean_absolute_error
 from crowdwise.parts.annotators.targets import falling, of_classes
+from crowdwise.trust.choice.candidates import CANDIDATES
+from crowdwise.trust.compare.choose import chosen
+from crowdwise.trust.metrics import accuracy, mean_absolute_error
 
 
 def sigmoid(x: Any) -> Any:

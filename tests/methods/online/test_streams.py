@@ -17,7 +17,7 @@ from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.methods.online.online_em import OnlineEM
 from crowdwise.methods.online.streaming import StreamingDawidSkene
-from crowdwise.metrics import accuracy
+from crowdwise.trust.metrics import accuracy
 
 both = pytest.mark.parametrize("cls", [StreamingDawidSkene, OnlineEM])
 

@@ -240,7 +240,7 @@ CLASSIFIERS: dict[str, Method] = {
             "choice",
             "votes and features or images",
             "cross-validation, rule of one standard error",
-            package="crowdwise.choice",
+            package="crowdwise.trust.choice",
         ),
     )
 }

@@ -52,7 +52,7 @@ TASKS: dict[str, Method] = {
             "fairness",
             "votes and a group per item",
             "after Kim and Ghahramani (2012)",
-            package="crowdwise.fairness",
+            package="crowdwise.methods.labels",
         ),
         Method(
             "parity-classifier",
@@ -61,7 +61,7 @@ TASKS: dict[str, Method] = {
             "fairness",
             "votes, features and a group per item",
             "after Ibrahim, Nguyen and Fu (2023)",
-            package="crowdwise.fairness",
+            package="crowdwise.trust.fairness",
         ),
         Method(
             "label-wise",

@@ -1,8 +1,8 @@
 """Clusters from answers alone: a mixed-membership block model with a spectral start.
 
-Maximises the likelihood of `crowdwise.methods.clusters.block`, a symmetric non-negative factorisation F F^T of the links on the pairs
-that were asked about, together with the annotators' rates; then, unless ``members="mixed"``, some rounds of mean field in which
-an item is in one cluster. The objective of the first part never falls. Cost per iteration: O(pairs x K + answers).
+Maximises the likelihood of `crowdwise.methods.clusters.block`, a symmetric non-negative factorisation F F^T of the links on the
+pairs that were asked about, together with the annotators' rates; then, unless ``members="mixed"``, some rounds of mean field in
+which an item is in one cluster. The objective of the first part never falls. Cost per iteration: O(pairs x K + answers).
 
 References
 ----------

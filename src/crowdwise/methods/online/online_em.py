@@ -11,7 +11,7 @@ Notes
 Steps by a count of all items would freeze annotators who come rarely. An item that gets further votes is visited again: its
 old posterior is taken out of every average at the weight it has by now, which follows from its turn, and the new one is put
 in. Every row of `prior_a` has `strength` pseudo-votes, `start` of them right and the others even, and `own_labels` more in
-proportion to u_al = 1 / t_a + share of l in a's votes (why: see `crowdwise.methods.online.streaming`). For the first `hold` items the
+proportion to u_al = 1 / t_a + share of l in a's votes (why: see `streaming`). For the first `hold` items the
 parameters stay at the start: the prior with all labels used evenly, and even class shares. With `average` the result's
 matrices come from the mean of s_a over the annotator's past (Polyak and Ruppert), with the posteriors of now;
 updates go on from the latest s_a. Weights of votes multiply their part in the averages. Cost of an update: O(K) for every

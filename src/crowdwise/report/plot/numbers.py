@@ -1,0 +1,99 @@
+"""Estimated numbers with their intervals, and the annotators behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdwise.errors import InputError, MissingExtraError
+from crowdwise.io.atomic import replacing
+from crowdwise.report.plot.axes import GOOD, INK, RULE, WEAK, axes_of, label_of
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from crowdwise.methods.ratings.result import Estimates
+
+__all__ = ["annotator_errors", "estimates", "save_estimates"]
+
+SUFFIXES = (".png", ".pdf", ".svg")
+# More names than these could not be read.
+_MOST_NAMES = 40
+
+
+def estimates(result: Estimates, dimension: int = 0, *, level: float = 0.95, most: int = 60, ax: Any = None) -> Any:
+    """Draw items in order of their estimates, with intervals, and the answers as dots; at most `most`, spread evenly."""
+    ax = axes_of(ax, (7.0, 4.0))
+    low, high = (side[:, dimension] for side in result.interval(level))
+    middle = result.estimate[:, dimension]
+    order = np.argsort(middle, kind="stable")
+    order = order[np.isfinite(middle[order])]
+    if not len(order):
+        raise InputError("there is no estimate to draw")
+    order = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).astype(int))]
+    place = np.full(result.values.n_items, -1)
+    place[order] = np.arange(len(order))
+    shown = place[result.values.item]
+    ax.plot(shown[shown >= 0], result.values.value[shown >= 0, dimension], ".", color=RULE, markersize=3, label="answers")
+    spans = [middle[order] - low[order], high[order] - middle[order]]
+    ax.errorbar(
+        np.arange(len(order)),
+        middle[order],
+        spans,
+        fmt="o",
+        color=GOOD,
+        markersize=3,
+        linewidth=1,
+        label=f"estimate, {100 * level:g}%",
+    )
+    if len(order) <= _MOST_NAMES:
+        ax.set_xticks(range(len(order)), [label_of(result.values.items[n], 14) for n in order], rotation=90, fontsize=6)
+    else:
+        ax.set_xticks([])
+    ax.set_xlabel(f"items by estimate ({len(order)} of {result.values.n_items})")
+    ax.set_ylabel(label_of(result.values.names[dimension]))
+    # Estimates rise to the right, so the upper left is free.
+    ax.legend(fontsize=7, frameon=False, loc="upper left")
+    return ax
+
+
+def annotator_errors(result: Estimates, dimension: int = 0, *, most: int = 30, ax: Any = None) -> Any:
+    """Draw annotators with most answers: bias as a dot, noise as a bar around it."""
+    ax = axes_of(ax, (4.0, 4.0))
+    chosen = np.argsort(-result.values.values_per_annotator, kind="stable")[:most]
+    chosen = chosen[np.argsort(result.noise[chosen, dimension], kind="stable")][::-1]
+    place = np.arange(len(chosen))
+    ax.axvline(0, color=RULE, linewidth=0.8)
+    ax.errorbar(
+        result.bias[chosen, dimension],
+        place,
+        xerr=result.noise[chosen, dimension],
+        fmt="o",
+        color=INK,
+        ecolor=WEAK,
+        markersize=3,
+    )
+    ax.set_yticks(place, [label_of(result.values.annotators[a], 14) for a in chosen], fontsize=6)
+    ax.set_xlabel("bias, and noise as a bar")
+    return ax
+
+
+def save_estimates(result: Estimates, path: str | PathLike[str], *, level: float = 0.95) -> None:
+    """Draw estimates and annotators of every dimension into a file, whole or not at all."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise MissingExtraError('plots need matplotlib: pip install "crowdwise[report]"') from problem
+    if not str(path).lower().endswith(SUFFIXES):
+        raise InputError(f"{path}: a plot ends in {', '.join(SUFFIXES)}")
+    rows = result.values.n_dimensions
+    figure = Figure(figsize=(11, 4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(rows, 2, squeeze=False, width_ratios=(2, 1))
+    for k in range(rows):
+        estimates(result, k, level=level, ax=panels[k, 0])
+        annotator_errors(result, k, ax=panels[k, 1])
+    with replacing(path) as partial:
+        figure.savefig(partial, dpi=110, format=str(path).rpartition(".")[2].lower())

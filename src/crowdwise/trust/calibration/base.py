@@ -1,0 +1,61 @@
+"""What a calibrator is: a fitted value that turns probabilities into better ones, for arrays and for results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdwise.errors import InputError
+from crowdwise.trust.metrics import _known
+
+if TYPE_CHECKING:
+    from crowdwise.estimator.result import Result
+
+__all__ = ["Calibrator", "ProbabilityMap", "known_of", "with_posterior"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Calibrator(Protocol):
+    """Turns a result into one whose confidence is nearer the truth."""
+
+    def result(self, result: Result) -> Result:
+        """Return `result` with another posterior; everything else is kept."""
+        ...
+
+
+class ProbabilityMap:
+    """Base of the calibrators that need nothing but the probabilities: of labels, or a classifier's ``predict_proba``."""
+
+    def apply(self, probability: ArrayLike) -> Floats:
+        """Calibrated probabilities, [N, K]."""
+        raise NotImplementedError
+
+    def result(self, result: Result) -> Result:
+        """Return `result` with its posterior calibrated; known labels and items without votes stay as they are."""
+        return with_posterior(result, self.apply(result.posterior))
+
+
+def with_posterior(result: Result, posterior: Floats) -> Result:
+    """`result` with another posterior, [N, K], except where a label is known or nobody voted.
+
+    A known label is no estimate; and an item without votes has the class shares, which no vote has sharpened.
+    """
+    kept = result.votes.votes_per_item == 0
+    if result.votes.gold is not None:
+        kept |= result.votes.gold >= 0
+    return replace(result, posterior=np.where(kept[:, None], result.posterior, posterior))
+
+
+def known_of(probability: ArrayLike, truth: Any, least: int = 2) -> tuple[Floats, Integers]:
+    """Probabilities and classes of the items whose class is known, checked: [M, K] and [M]."""
+    q_mk, z_m = _known(probability, truth)
+    if len(z_m) < least:
+        raise InputError(
+            f"the class of {len(z_m)} item{'s' * (len(z_m) != 1)} is known; calibration needs at least {least}: add true labels"
+        )
+    return q_mk, z_m

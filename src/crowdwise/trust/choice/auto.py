@@ -1,0 +1,193 @@
+"""Automatic choice: the simplest method that foretells held-out votes about as well as the best.
+
+score      mean over held-out votes of log p(y_e | the other votes) = log sum_k q_nk T_a[k, y_e]
+q          posterior of a candidate fitted without the votes of the fold
+T          how each annotator votes, given q: counted on held-out votes in the same way for every candidate, so that
+           posteriors are judged and not the form in which a method keeps its annotators (`crowdwise.trust.choice.scoring`)
+choice     of the candidates within one standard error of the best (paired differences, clustered by item) the one with
+           the fewest numbers per annotator; of equally simple ones the best
+
+Notes
+-----
+Checks come first (`crowdwise.trust.choice.guards`): on votes that cannot carry a comparison, or a matrix per annotator, simpler
+candidates are all there is, down to majority vote. Gold labels are held out in turn, too; see `crowdwise.trust.choice.scoring`.
+Cost: `folds` fits of every candidate, and one of the chosen one.
+
+References
+----------
+Hastie, Tibshirani and Friedman (2009), The Elements of Statistical Learning, section 7.10, for the rule of one standard error.
+Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions, Bayesian Analysis 13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.engines.alternate import Fit
+from crowdwise.errors import NotFittedError
+from crowdwise.estimator.base import Aggregator, _generator
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.settings import setting
+from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.priors.marginals import given_class_prior
+from crowdwise.trust.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
+from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
+from crowdwise.trust.choice.guards import Standing, standing
+from crowdwise.trust.choice.scoring import HeldOut
+from crowdwise.trust.choice.selection import Row
+from crowdwise.trust.choice.trial import Budget, try_all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from typing_extensions import Self
+
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.engines.alternate import Progress
+    from crowdwise.estimator.problem import Problem
+    from crowdwise.estimator.result import Result
+
+__all__ = ["Auto"]
+
+Floats = NDArray[np.float64]
+
+_DOCUMENT = "choice.json"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Auto(Chooses, Aggregator):
+    """The method that foretells held-out votes best, or a simpler one that is about as good.
+
+    The fit of the chosen method is what the estimator then shows; `result_.method` names it. `reason_` says in one line
+    why, `choice_` holds the comparison.
+
+    Examples
+    --------
+    >>> from crowdwise.data.datasets import demo
+    >>> model = Auto(methods=["majority", "one-coin"]).fit(demo().votes)
+    >>> model.choice_.columns
+    ['method', 'score', 'difference', 'se', 'seconds', 'note']
+    """
+
+    class_prior: Any = setting(
+        "learn", 'Class shares: "learn" (as each method does by itself), "uniform", or K probabilities.', free=True
+    )
+    methods: Any = setting(
+        None, "Candidates by name, simplest first, as a list or between commas; by default a fast and diverse few.", free=True
+    )
+    folds: int = setting(5, "Parts into which votes are dealt; each is foretold by fits to the others.", low=2, whole=True)
+    seconds: float = setting(
+        60.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
+    )
+    standard_errors: float = setting(
+        1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
+    )
+    stack: bool = setting(False, "Combine the candidates' posteriors, with weights fitted to held-out votes.")
+    random_state: int | None = setting(0, "Seed of the folds and of the candidates.", free=True)
+
+    name: ClassVar[str] = "auto"
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
+        super()._run(votes, history, earlier, progress)
+        self.result_ = replace(self._fitted(), method=f"{self.name}: {self.chosen_}")
+        return self
+
+    def _fit(self, problem: Problem) -> Fit:
+        decision = self._decision = self._decided(problem, check_methods(self.methods))
+        fits = {name: self._fitted_by(name, problem) for name in decision.weights}
+        return next(iter(fits.values())) if len(fits) == 1 else _stacked(fits, decision.weights, problem)
+
+    def _decided(self, problem: Problem, methods: tuple[str, ...]) -> Decision:
+        found = standing(problem.votes, problem.history is not None)
+        rows = [_row(name, problem.votes, found) for name in methods]
+        tried = [row.method for row in rows if row.eligible]
+        if not found.comparable or len(tried) < 2:
+            reasons = found.reasons or ("there is one candidate",)
+            return fall_back(_without_comparison(methods, tried, problem), rows, reasons)
+        held = HeldOut(problem.votes, self.folds, int(problem.rng.integers(2**31)))
+
+        def posterior(name: str, part: Annotations) -> Floats:
+            known = np.empty(0, np.int16) if part.gold is None else part.gold
+            return self._fitted_by(name, replace(problem, votes=part, known=known, warm=None, progress=None)).posterior
+
+        def told(name: str, number: int) -> Floats:
+            return held.told(partial(posterior, name), number)
+
+        try_all(rows, told, held.terms, Budget(self.seconds))
+        if not any(row.eligible for row in rows):
+            return fall_back(tried[0], rows, ("no candidate could be fitted",))
+        return decide(rows, held.terms, found.reasons, standard_errors=self.standard_errors, stack=self.stack)
+
+    def _fitted_by(self, name: str, problem: Problem) -> Fit:
+        """The fit of a candidate, with this estimator's class shares and seed."""
+        method = make(name)
+        if not (isinstance(self.class_prior, str) and self.class_prior == "learn"):
+            method.set_params(class_prior=self.class_prior)
+        seed = self.random_state
+        if "random_state" in method.get_params():
+            method.set_params(random_state=seed)
+        given = given_class_prior(method.class_prior, problem.votes)
+        return method._fit(replace(problem, class_prior=given, rng=_generator(seed)))
+
+    # -- what was chosen -----------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """Weight of every method in the fit: more than one with ``stack=True`` only."""
+        return self._decided_before().weights
+
+    def _decided_before(self) -> Decision:
+        if "_decision" not in vars(self):
+            raise NotFittedError("this Auto has not chosen yet; call fit(votes) first")
+        decision: Decision = vars(self)["_decision"]
+        return decision
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the fit and the choice into `folder`, whole or not at all; `crowdwise.load` reads them back."""
+        from crowdwise.estimator.storage import save
+
+        save(self._fitted(), folder, {_DOCUMENT: self._decided_before().document()})
+
+    def _restore(self, result: Result, members: Mapping[str, bytes]) -> None:
+        """Take over a saved choice; a result alone says no more than which method it was."""
+        if _DOCUMENT in members:
+            self._decision = Decision.of(members[_DOCUMENT])
+        else:
+            chosen = result.method.partition(": ")[2]
+            self._decision = fall_back(chosen, [Row(chosen)], ("the saved result does not hold the comparison",))
+
+
+def _row(name: str, votes: Annotations, found: Standing) -> Row:
+    """A candidate that is still to be tried, or why it is not."""
+    if not METHODS[name].suits(votes.n_classes):
+        return Row(name, note="left out: for two classes only", eligible=False)
+    if level_of(name) > found.level:
+        return Row(name, note=f"left out: {'; '.join(found.reasons)}", eligible=False)
+    return Row(name, parameters_of(name, votes.n_classes))
+
+
+def _without_comparison(methods: tuple[str, ...], tried: list[str], problem: Problem) -> str:
+    """The simplest candidate; where annotators have a record, the simplest that reads it."""
+    if problem.history is None and tried:
+        return tried[0]
+    suited = [name for name in methods if METHODS[name].suits(problem.votes.n_classes)] or list(FALLBACK)
+    readers = [name for name in suited if level_of(name) > 0]
+    return readers[0] if readers and problem.history is not None else suited[0]
+
+
+def _stacked(fits: Mapping[str, Fit], weights: Mapping[str, float], problem: Problem) -> Fit:
+    """The convex combination of posteriors; annotators are counted under it, as parts of several methods do not add up."""
+    votes = problem.votes
+    posterior = np.sum([weights[name] * fit.posterior for name, fit in fits.items()], axis=0)
+    annotators = Confusion.start(row_smoothing(votes, 1 / votes.n_classes), votes.n_annotators).update(votes, posterior)
+    prior = problem.marginals().update(posterior[votes.votes_per_item > 0])
+    converged = all(fit.converged for fit in fits.values())
+    return Fit(posterior, prior, annotators, trace={}, n_iter=max(fit.n_iter for fit in fits.values()), converged=converged)

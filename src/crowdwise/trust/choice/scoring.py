@@ -1,0 +1,146 @@
+"""How much the class probabilities of a candidate tell of votes that it has not seen.
+
+    p(y_e | the other votes) = sum_k q_nk T_a[k, y_e]   q_n: the candidate's posterior of item n, fitted without vote e
+    T_a[k, l] = (C_akl + K T[k, l]) / (C_ak. + K)       C: held-out votes of the other folds, counted under their q
+    T[k, l]   = (sum_a C_akl + 1 / K) / (sum_a C_ak. + 1)
+
+or, where class names must keep their meaning (`by_accuracy`), with one number per annotator,
+
+    T_a[k, l] = r_a if k = l, else (1 - r_a) / (K - 1)   r_a = (C_a + 5 r) / (n_a + 5)
+
+C_a: the shares q of the classes that the annotator named in held-out votes of the other folds, summed; r: their mean over all.
+
+The tables are made in the same way for every candidate and of held-out votes, too (cross-fitting): posteriors are judged, not
+the form in which a method keeps its annotators. A gold label that was hidden from the fit is a vote of one more annotator, who
+has a table of his own: a natural logarithm of a probability, like all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.trust.heldout import deal
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+
+__all__ = ["HeldOut", "Terms", "by_accuracy", "cross_fitted"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]
+
+_FLOOR = 1e-12
+# Votes that the crowd's accuracy is worth beside an annotator's own.
+_PSEUDO_VOTES = 5.0
+
+
+class Terms:
+    """Votes and gold labels that are held out, one after the other.
+
+    Attributes
+    ----------
+    item, annotator, label, fold : [H]
+        Gold labels come last, as votes of an annotator with the code A.
+    weight : [H] or None
+    n_annotators, n_classes : int
+        Sizes of the tables: A + 1 and K.
+    """
+
+    def __init__(self, votes: Annotations, index: Integers, known: Integers, vote_fold: Integers, gold_fold: Integers) -> None:
+        gold = np.empty(0, np.int64) if votes.gold is None else votes.gold[known]
+        self.item = np.concatenate([votes.item[index], known]).astype(np.int64)
+        self.annotator = np.concatenate([votes.annotator[index], np.full(len(known), votes.n_annotators)]).astype(np.int64)
+        self.label = np.concatenate([votes.label[index], gold]).astype(np.int64)
+        self.fold = np.concatenate([vote_fold, gold_fold]).astype(np.int64)
+        self.weight = None if votes.weight is None else np.concatenate([votes.weight[index], np.ones(len(known))])
+        self.n_annotators, self.n_classes = votes.n_annotators + 1, votes.n_classes
+
+
+def cross_fitted(terms: Terms, shares: NDArray[Any]) -> Floats:
+    """Log-probability of every term, [H], from class probabilities of its item, [H, K], by fits without it."""
+    n_classes = terms.n_classes
+    # Only pairs of annotator and label that occur are kept, P of them: all A K K numbers are too many for large crowds.
+    pairs, pair = np.unique(terms.annotator * n_classes + terms.label, return_inverse=True)
+    person, said = np.divmod(pairs, n_classes)
+    _, first, person = np.unique(person, return_index=True, return_inverse=True)
+    every = _counts(terms, shares, pair, len(pairs), slice(None))
+    log_prob = np.empty(len(terms.item))
+    for number in range(int(terms.fold.max(initial=-1)) + 1):
+        own = np.flatnonzero(terms.fold == number)
+        counts = np.maximum(every - _counts(terms, shares, pair, len(pairs), own), 0.0)
+        pooled = np.array([np.bincount(said, row, minlength=n_classes) for row in counts])
+        pooled = (pooled + 1 / n_classes) / (pooled.sum(axis=1, keepdims=True) + 1)
+        given = np.add.reduceat(counts, first, axis=1)[:, person]
+        table = ((counts + n_classes * pooled[:, said]) / (given + n_classes)).T.copy()
+        chance = (shares[own] * table[pair[own]]).sum(axis=1)
+        log_prob[own] = np.log(np.maximum(chance, _FLOOR))
+    return log_prob if terms.weight is None else terms.weight * log_prob
+
+
+def by_accuracy(terms: Terms, shares: NDArray[Any]) -> Floats:
+    """As `cross_fitted`, with an accuracy per annotator in place of a table.
+
+    Free tables foretell a vote just as well if a class stands for something else than its name says, and what features tell
+    of the votes may be something else: on such data the best forecaster is not the best labeller.
+    """
+    weight = np.ones(len(terms.item)) if terms.weight is None else terms.weight
+    named = shares[np.arange(len(terms.item)), terms.label]
+    log_prob = np.empty(len(terms.item))
+    for number in range(int(terms.fold.max(initial=-1)) + 1):
+        own = terms.fold == number
+        others = np.flatnonzero(~own)
+        total = np.bincount(terms.annotator[others], weight[others], terms.n_annotators)
+        right = np.bincount(terms.annotator[others], weight[others] * named[others], terms.n_annotators)
+        pooled = (right.sum() + 1) / (total.sum() + 2)
+        accuracy = ((right + _PSEUDO_VOTES * pooled) / (total + _PSEUDO_VOTES))[terms.annotator[own]]
+        chance = named[own] * accuracy + (1 - named[own]) * (1 - accuracy) / max(terms.n_classes - 1, 1)
+        log_prob[own] = np.log(np.maximum(chance, _FLOOR))
+    return log_prob if terms.weight is None else terms.weight * log_prob
+
+
+def _counts(terms: Terms, shares: NDArray[Any], pair: Integers, n_pairs: int, part: Any) -> Floats:
+    """Votes by class and by pair of annotator and label, [K, P]."""
+    weight = None if terms.weight is None else terms.weight[part]
+    counts = np.empty((terms.n_classes, n_pairs))
+    for k in range(terms.n_classes):
+        share = shares[part, k].astype(float) if weight is None else shares[part, k] * weight
+        counts[k] = np.bincount(pair[part], share, minlength=n_pairs)
+    return counts
+
+
+class HeldOut:
+    """What is held out of which fold of label-only fits: votes, and gold labels in turn.
+
+    Attributes
+    ----------
+    terms : Terms
+    """
+
+    def __init__(self, votes: Annotations, folds: int, seed: int) -> None:
+        self._votes = votes
+        dealt = deal(votes, folds, seed)
+        if votes.weight is not None:
+            dealt = np.where(votes.weight > 0, dealt, -1)
+        self._vote_fold = dealt
+        index = np.flatnonzero(dealt >= 0)
+        self._known = np.empty(0, np.int64) if votes.gold is None else np.flatnonzero(votes.gold >= 0)
+        self._gold_fold = np.random.default_rng(seed).permutation(len(self._known)) % folds
+        self.terms = Terms(votes, index, self._known, dealt[index], self._gold_fold)
+
+    def part(self, number: int) -> Annotations:
+        """Votes and gold labels that are left to fit to."""
+        part = self._votes._take_votes(self._vote_fold != number)
+        if self._votes.gold is None:
+            return part
+        gold = self._votes.gold.copy()
+        gold[self._known[self._gold_fold == number]] = -1
+        return replace(part, gold=gold)
+
+    def told(self, fit: Callable[[Annotations], Floats], number: int) -> Floats:
+        """Class probabilities of the items of fold `number`'s terms, [n, K], by a function from votes to a posterior."""
+        return np.asarray(fit(self.part(number))[self.terms.item[self.terms.fold == number]])

@@ -1,0 +1,171 @@
+"""A process per method, some at a time, each with a time limit; none outlives the comparison."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from crowdwise.errors import SettingError
+from crowdwise.trust.compare.exchange import read_outcome, write_estimator, write_task
+from crowdwise.trust.compare.fitting import Outcome, Task
+
+__all__ = ["run_all"]
+
+# One thread each: with more, the number of processes would decide the order of sums, and so the last digits.
+_ONE_THREAD = dict.fromkeys(
+    (
+        "CROWDWISE_THREADS",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "POLARS_MAX_THREADS",
+    ),
+    "1",
+)
+# The path is this process's, set before any import: a module in the user's folder must not stand in for one of Python's.
+_START = "import sys; sys.path[:] = {path!r}; from crowdwise.trust.compare.worker import main; main(*sys.argv[1:])"
+_PAUSE = 0.02
+
+
+@dataclass
+class _Running:
+    """A method's process and when it began."""
+
+    process: subprocess.Popen[bytes]
+    start: float
+
+
+def run_all(
+    estimators: Sequence[Any],
+    task: Task,
+    *,
+    jobs: int,
+    time_limit: float | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    done: Callable[[Outcome], None],
+) -> None:
+    """Run every method in a process of its own, at most `jobs` at a time, and hand over each outcome as it comes.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds after which a method is ended; what it had finished by then is kept.
+    progress : callable, optional
+        Called with (methods that run, methods done, methods in all) whenever that changes.
+    done : callable
+        Given every outcome once, in the order in which methods end.
+    """
+    if not sys.executable:
+        raise SettingError("this Python does not know its own program, so it can start no other; compare with jobs=None")
+    waiting = list(estimators)
+    running: dict[str, _Running] = {}
+    with TemporaryDirectory(prefix="crowdwise-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        write_task(task, folder)
+        for estimator in estimators:
+            write_estimator(estimator, folder / estimator.name)
+        try:
+            while waiting or running:
+                changed = False
+                while waiting and len(running) < jobs:
+                    method = waiting.pop(0).name
+                    with _uninterrupted():
+                        running[method] = _Running(_start(folder, method), time.monotonic())
+                    changed = True
+                if changed and progress is not None:
+                    progress(", ".join(running), len(estimators) - len(waiting) - len(running), len(estimators))
+                time.sleep(_PAUSE)
+                for method in list(running):
+                    outcome = _ended(method, running[method], folder / method, time_limit)
+                    if outcome is not None:
+                        _stop(running.pop(method).process)
+                        done(outcome)
+        finally:
+            for one in running.values():
+                _stop(one.process)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off for a moment: one between the start of a process and its entry in the books would leave it alone."""
+    before = signal.getsignal(signal.SIGINT)
+    # Only the main thread is interrupted, and only it may say how.
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    waiting: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _start(folder: Path, method: str) -> subprocess.Popen[bytes]:
+    # Its stdin stays open as long as this process lives, which is how the other one knows.
+    with (folder / method / "stderr").open("wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-c", _START.format(path=sys.path), str(folder), method],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=os.environ | _ONE_THREAD,
+            # A group of its own can be ended with all that a method has started; Ctrl-C comes to us alone.
+            start_new_session=True,
+        )
+
+
+def _ended(method: str, one: _Running, folder: Path, time_limit: float | None) -> Outcome | None:
+    """The outcome of a process that is over, or is now ended because its time is; None while it runs."""
+    code = one.process.poll()
+    late = code is None and time_limit is not None and time.monotonic() - one.start > time_limit
+    if code is None and not late:
+        return None
+    if late:
+        _stop(one.process)
+    outcome = read_outcome(method, folder)
+    if code == 0 and outcome is not None:
+        return outcome
+    reason = f"stopped at the time limit of {time_limit:g} s" if late else _crash(one.process.returncode, folder)
+    if outcome is None:
+        return Outcome(method, error=reason)
+    outcome.error = outcome.error or f"held-out votes: {reason}"
+    return outcome
+
+
+def _crash(code: int, folder: Path) -> str:
+    """Why a process ended without a word of its own."""
+    if code < 0:
+        with suppress(ValueError):
+            name = signal.Signals(-code).name
+            return f"ended by {name}" + ("; perhaps it was out of memory" if name == "SIGKILL" else "")
+    said = (folder / "stderr").read_text(encoding="utf-8", errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(said) if line.strip()), "")
+    return f"its process ended with code {code}" + (f": {last[:300]}" if last else "")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        process.wait()
+    if process.stdin is not None:
+        process.stdin.close()

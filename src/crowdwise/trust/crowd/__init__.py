@@ -1,0 +1,15 @@
+"""Annotators who cheat, copy, depend on each other or change: detectors over (Result, Annotations)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+# One module per detector, each with `score(result, ...)`; loaded when asked for.
+__all__ = ["capacity", "colluders", "copiers", "covariance", "drift", "groups", "raykar_yu", "spammers", "table"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module 'crowdwise.trust.crowd' has no attribute {name!r}")
+    return import_module(f"crowdwise.trust.crowd.{name}")

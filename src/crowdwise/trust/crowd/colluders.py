@@ -1,0 +1,212 @@
+"""Colluders by the rank of the agreement matrix: who agrees as no independent annotator could.
+
+For independent annotators the probability of agreement is an inner product,
+
+    c_ab = tr(pi_a' D pi_b) = u_a . u_b,   u_a = vec(D^(1/2) pi_a) in R^(K^2)      (a != b)
+
+Colluders follow it with the honest, whose noise they do not share, but not among themselves. So: fit u_a of
+everybody to the columns of an honest set H alone (alternating least squares, weights = common items),
+predict all agreements, and average the squared standardised residuals of every row. The half with the
+smallest averages is the next H, until H stands (least trimmed squares). Starts: the fitted result, and
+"whoever agrees most with this annotator" for a few annotators, or for the trusted ones alone. At last H
+takes in everybody who fits. Of all starts, the one that leaves most annotators outside, but less than
+half, is kept.
+
+Under honesty a row's sum is about chi^2(partners - K^2); chi^2(partners), which is safer, gives the p-values;
+Benjamini-Hochberg over annotators.
+
+Symbols
+-------
+agree_ab, n_ab     agreements and common items of pairs that met, as sparse matrices
+u_ar : [A, K^2]    one vector per annotator
+honest_a : [A]     membership of H
+
+Notes
+-----
+Needs more than K^2 honest annotators, besides an honest majority or a trusted annotator: with fewer, any
+row can be fitted and a note says so (use `crowdwise.trust.crowd.copiers`, which needs neither). The diagonal
+(1, not u_a . u_a) is never used. Residuals are scaled by their median in H where that exceeds what
+chance explains, so that mild misfit of everybody (difficulty of items) flags nobody.
+
+References
+----------
+Traganitis and Giannakis (2021), as described in the ICASSP 2025 tutorial, "Annotator agreement matrix".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.engines.meetings import answers_of, pair_sums
+from crowdwise.kernels.numerics import segment_sum
+from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.result import Result
+
+__all__ = ["score"]
+
+Floats = NDArray[np.float64]
+
+_SWEEPS, _ROUNDS, _FEWEST, _STARTS = 30, 10, 5, 8
+# A row this many times farther off than the honest half's is not taken in.
+_FAR = 3.0
+
+
+def score(
+    result: Result, votes: Annotations | None = None, *, trusted: Iterable[Any] | None = None, fdr: float = 0.05
+) -> Report:
+    """Flag annotators whose agreements leave the honest subspace; `score` is the mean squared residual.
+
+    Parameters
+    ----------
+    trusted : annotators, optional
+        Known to be honest (the variant "TA"); without any, at least half must be (the variant "H").
+    """
+    from scipy.stats import chi2
+
+    check_level(fdr)
+    votes = votes_of(result, votes)
+    n_annotators, rank = votes.n_annotators, votes.n_classes**2
+    given = np.zeros(n_annotators, bool)
+    if trusted is not None:
+        given[votes._positions(trusted, "annotator")] = True
+    answers = answers_of(votes)
+    share = answers.share_cl
+    found = pair_sums(answers, lambda i, j: np.einsum("pl,pl->p", share[i], share[j])[:, None], 1)
+    kept = found.n_items >= _FEWEST
+    edges = _Edges(found.first[kept], found.second[kept], found.n_items[kept], found.sums[kept, 0], n_annotators)
+    model = np.einsum("k,akl->akl", np.sqrt(result.class_prior), result.confusion).reshape(n_annotators, rank)
+    honest, residual_p = _honest_set(edges, model, given)
+    partners = edges.per_annotator(np.ones(len(edges.n)))
+    total = edges.per_annotator(residual_p**2)
+    degrees = partners - rank
+    enough = (honest.sum() > rank) & (degrees > 0)
+    inside = honest[edges.first] & honest[edges.second]
+    # 0.455 is the median of chi^2(1).
+    scale = max(float(np.median(residual_p[inside] ** 2)) / 0.455, 1.0) if inside.any() else 1.0
+    p_value = np.where(enough, chi2.sf(total / scale, np.maximum(partners, 1)), np.nan)
+    q_value = benjamini_hochberg(p_value)
+    flag = (np.nan_to_num(q_value, nan=1.0) <= fdr) & ~given
+    mean = np.where(partners > 0, total / np.maximum(partners, 1), np.nan)
+    notes = () if honest.sum() > rank else (
+        f"colluders were not tested: that needs more than K^2 = {rank} honest annotators who met each other, and there "
+        f"are at most {int(honest.sum())}; pairs who agree too much are flagged as copiers",
+    )  # fmt: skip
+    reason = [f"agreements with others are {m / scale:.1f} times farther off than chance" if f else ""
+              for f, m in zip(flag, mean, strict=True)]  # fmt: skip
+    return report("colluders", votes, score=mean, p_value=p_value, q_value=q_value, flag=flag, reason=reason, notes=notes)
+
+
+class _Edges:
+    """Pairs that met, with their agreement rates and weights, as symmetric sparse products."""
+
+    def __init__(self, first: Any, second: Any, n: Floats, agree: Floats, n_annotators: int) -> None:
+        self.first, self.second, self.n, self.size = first, second, n, n_annotators
+        self.rate = agree / np.maximum(n, 1)
+        # Half an agreement and half a disagreement keep the variance of unanimous pairs above zero.
+        smooth = (agree + 0.5) / (n + 1)
+        self.weight = n / np.maximum(smooth * (1 - smooth), 1e-12)
+
+    def per_annotator(self, values: Floats) -> Floats:
+        """Sum over the pairs of every annotator, [A]."""
+        return segment_sum(self.first, values, self.size) + segment_sum(self.second, values, self.size)
+
+    def distance(self, residual_p: Floats) -> Floats:
+        """Mean squared residual of every row; infinite for those who met nobody."""
+        count = self.per_annotator(np.ones(len(self.n)))
+        return np.where(count > 0, self.per_annotator(residual_p**2) / np.maximum(count, 1), np.inf)
+
+    def matrix(self, values: Floats) -> Any:
+        from scipy.sparse import csr_array
+
+        rows, columns = np.concatenate([self.first, self.second]), np.concatenate([self.second, self.first])
+        return csr_array((np.concatenate([values, values]), (rows, columns)), shape=(self.size, self.size))
+
+
+def _honest_set(edges: _Edges, model_ar: Floats, given: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Floats]:
+    """The best-fitting half over all starts, enlarged by everybody who fits; and the residuals of all pairs."""
+    if len(edges.n) == 0:
+        return np.zeros(edges.size, bool), np.empty(0)
+    weight, product = edges.matrix(edges.weight), edges.matrix(edges.weight * edges.rate)
+    met = edges.per_annotator(np.ones(len(edges.n))) > 0
+    half = (int(met.sum()) + 1) // 2
+
+    def nearest(closeness: Floats) -> NDArray[np.bool_]:
+        ranked = np.where(given, -np.inf, np.where(met, -closeness, np.inf))
+        chosen = np.zeros(edges.size, bool)
+        chosen[np.argsort(ranked, kind="stable")[:half]] = True
+        return chosen & met
+
+    rates = edges.matrix(edges.rate)
+    if given.any():
+        starts = [nearest(np.asarray(rates @ given.astype(float)))]
+    else:
+        starts = [nearest(-edges.distance(_residuals(edges, model_ar)))]
+        # Seeds spread over those with much and with little agreement; colluders may be either.
+        mean = edges.per_annotator(edges.rate) / np.maximum(edges.per_annotator(np.ones(len(edges.n))), 1)
+        order = np.flatnonzero(met)[np.argsort(mean[met], kind="stable")]
+        seeds = order[np.linspace(0, len(order) - 1, min(_STARTS, len(order))).astype(int)]
+        starts += [nearest(rates[[seed]].toarray()[0] + (np.arange(edges.size) == seed)) for seed in seeds]
+    best: tuple[int, float] | None = None
+    for start in starts:
+        honest, u_ar = start, model_ar
+        for _ in range(_ROUNDS):
+            u_ar, spread = _fit(weight, product, u_ar, honest)
+            distance = edges.distance(_residuals(edges, u_ar, spread))
+            chosen = nearest(-distance)
+            if (chosen == honest).all():
+                break
+            honest = chosen
+        trimmed = float(np.sort(distance[met])[:half].mean())
+        for _ in range(_ROUNDS):
+            distance = edges.distance(_residuals(edges, u_ar, spread))
+            wider = met & (given | (distance <= _FAR * max(float(np.median(distance[honest])), 1.0)))
+            u_ar, spread = _fit(weight, product, u_ar, wider)
+            if (wider == honest).all():
+                break
+            honest = wider
+        outside = int(met.sum() - honest.sum())
+        # K^2 dimensions can take colluders in, so a start that leaves nobody outside proves nothing; one
+        # that leaves out half contradicts the honest majority.
+        rank = (outside if 2 * outside < met.sum() else -1, -trimmed)
+        if best is None or rank > best:
+            best, kept = rank, (honest, _residuals(edges, u_ar, spread))
+    return kept
+
+
+def _residuals(edges: _Edges, u_ar: Floats, spread_ars: Floats | None = None) -> Floats:
+    """Agreement beyond u_a . u_b over its standard error: that of the rate, and those of the fitted u."""
+    first, second = u_ar[edges.first], u_ar[edges.second]
+    variance = 1 / edges.weight
+    if spread_ars is not None:
+        # Without this, rows outside H, which were not fitted to all their pairs, would look far off.
+        for a, u_b in ((edges.first, second), (edges.second, first)):
+            for part in np.array_split(np.arange(len(a)), max(len(a) * spread_ars[0].size // 2**22, 1)):
+                variance[part] += np.einsum("pr,prs,ps->p", u_b[part], spread_ars[a[part]], u_b[part])
+    return np.asarray((edges.rate - np.einsum("pr,pr->p", first, second)) / np.sqrt(variance))
+
+
+def _fit(weight: Any, product: Any, u_ar: Floats, honest: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Least squares of every row on the honest columns, and the covariances of the rows, [A, R] and [A, R, R].
+
+    Half steps, because all rows move at once.
+    """
+    rank = u_ar.shape[1]
+    # A ridge around the present value, worth one item: directions that the columns do not span stay.
+    ridge = 4.0
+    for _ in range(_SWEEPS):
+        columns = np.where(honest[:, None], u_ar, 0.0)
+        gram = (weight @ np.einsum("ar,as->ars", columns, columns).reshape(len(columns), -1)).reshape(-1, rank, rank)
+        gram += ridge * np.eye(rank)
+        fitted = np.linalg.solve(gram, (product @ columns + ridge * u_ar)[:, :, None])[:, :, 0]
+        change = float(np.abs(fitted - u_ar).max(initial=0.0))
+        u_ar = 0.5 * (u_ar + fitted)
+        if change < 1e-4:
+            break
+    return u_ar, np.linalg.inv(gram)

@@ -1,0 +1,197 @@
+"""Spammers by cross-covariance: whoever answers regardless of the item covaries with nobody.
+
+Answers x_na (one-hot, centred by annotator) have cross-covariances of rank K - 1 between annotators:
+
+    E[x_na x_nb'] = V_a V_b',   V_a = pi_a' (D - d d')^(1/2)      (low rank + block diagonal)
+
+V is fitted to the off-diagonal blocks alone, by alternating least squares weighted with the items in
+common. A spammer has V_a = 0. Two rules say when V_a is small:
+
+"k-means"  two clusters of the norms |V_a|; the one nearer 0 is spam (the tutorial's S2 and S3). It
+           always finds some, in an honest crowd too.
+"fdr"      t_na = sum of V_b' x_nb over the *other* annotators of n is a linear score of the item. With the
+           squared canonical correlations of x_na and t_na over a's items,
+               T_a = N_a sum of them ~ noncentral chi^2((rank x)(rank t), N_a phi_a)
+           and phi_a = 0 for a spammer. The null hypothesis is that a carries at least `least` of what a
+           perfect annotator would on the same items, phi_a >= least * phi_perfect; a small T_a rejects it.
+           Benjamini-Hochberg over annotators bounds the share of honest among the flagged; an annotator
+           with few votes is not flagged, because little can be said.
+
+Symbols
+-------
+V_akr : [A, L, K - 1]   loadings;  x_cl : [C, L] answers;  t_cr : [C, K - 1] scores without the own answer
+
+Notes
+-----
+The tutorial codes labels as numbers; one-hot coding makes the result independent of their order.
+``least=0.05`` is the usual threshold of Raykar and Yu's score, to which `score` is comparable: for
+one-coin annotators both are ((K accuracy - 1) / (K - 1))^2. Cost: O(C K^2) per sweep; no pair is built.
+
+References
+----------
+ICASSP 2025 tutorial on learning from crowdsourced labels, "Flagging spammers with cross-covariances".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.engines.meetings import Answers, answers_of
+from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import segment_sum
+from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.result import Result
+
+__all__ = ["score"]
+
+Floats = NDArray[np.float64]
+
+# Most sweeps and the change that ends them. The test holds for any loadings of the others, so rough ones do;
+# clusters compare the loadings themselves, and stopped early they prune others than the fitted ones would.
+_SWEEPS = {"fdr": (50, 1e-4), "k-means": (1000, 1e-6)}
+# With fewer answers the chi-square limit says nothing.
+_FEWEST = 10
+
+
+def score(
+    result: Result, votes: Annotations | None = None, *, rule: str = "fdr", fdr: float = 0.05, least: float = 0.05
+) -> Report:
+    """Flag annotators whose answers covary with nobody's; `score` is the share of a perfect annotator's information."""
+    if rule not in ("fdr", "k-means"):
+        raise SettingError(f"rule must be fdr or k-means; got {rule!r}")
+    check_level(fdr)
+    votes = votes_of(result, votes)
+    answers = answers_of(votes)
+    n_answers = segment_sum(answers.annotator, None, votes.n_annotators)
+    if votes.n_classes < 2 or len(answers.item) == 0:
+        nothing = np.full(votes.n_annotators, np.nan)
+        flag = np.zeros(votes.n_annotators, bool)
+        reason = ["nothing to tell apart"] * votes.n_annotators
+        return report("covariance", votes, score=nothing, p_value=nothing, q_value=nothing, flag=flag, reason=reason)
+    centred = answers.share_cl - _mean_by(answers.annotator, answers.share_cl, votes.n_annotators)[answers.annotator]
+    loading = _loadings(answers, centred, _from_confusion(result), votes.n_items, *_SWEEPS[rule])
+    t_cr = _others(answers, np.einsum("cl,clr->cr", centred, loading[answers.annotator]), votes.n_items)
+    statistic, degrees = _association(answers, centred, t_cr)
+    perfect = _perfect(answers, result.posterior[answers.item], t_cr)
+    share = np.where(perfect > 0, (statistic - degrees) / np.maximum(n_answers, 1) / np.where(perfect > 0, perfect, 1), np.nan)
+    p_value = np.where(n_answers >= _FEWEST, _below(statistic, degrees, n_answers * least * perfect), np.nan)
+    q_value = benjamini_hochberg(p_value)
+    norm = np.sqrt(np.einsum("alr,alr->a", loading, loading))
+    if rule == "k-means":
+        flag = _near_zero(norm, n_answers > 0)
+    else:
+        flag = np.nan_to_num(q_value, nan=1.0) <= fdr
+    reason = [_reason(*row, rule) for row in zip(flag.tolist(), share, q_value, n_answers, strict=True)]
+    more = {"loading": norm}
+    return report("covariance", votes, score=share, p_value=p_value, q_value=q_value, flag=flag, reason=reason, more=more)
+
+
+def _reason(flag: bool, share: float, q_value: float, n_answers: float, rule: str) -> str:
+    if flag and rule == "k-means":
+        return f"answers covary with the others' like those of the lower cluster ({max(share, 0):.0%} of a perfect annotator's)"
+    if flag:
+        return f"answers say {max(share, 0):.0%} of what a perfect annotator's would (false-discovery rate {q_value:.2g})"
+    return "too few votes to tell" if n_answers < _FEWEST else ""
+
+
+def _from_confusion(result: Result) -> Floats:
+    """Loadings that the fitted confusion matrices imply, [A, L, K - 1]: where the sweeps start."""
+    d = result.class_prior
+    value, vector = np.linalg.eigh(np.diag(d) - np.outer(d, d))
+    root = vector[:, 1:] * np.sqrt(np.maximum(value[1:], 1e-6))
+    return np.asarray(np.einsum("akl,kr->alr", result.confusion, root))
+
+
+def _loadings(answers: Answers, centred: Floats, loading: Floats, n_items: int, sweeps: int, tol: float) -> Floats:
+    """Alternating least squares on the off-diagonal blocks, [A, L, R]; half steps, because all move at once."""
+    who, n_annotators = answers.annotator, answers.n_annotators
+    for _ in range(sweeps):
+        t_cr = _others(answers, np.einsum("cl,clr->cr", centred, loading[who]), n_items)
+        right = _sum_by(who, np.einsum("cl,cr->clr", centred, t_cr), n_annotators)
+        own = np.einsum("alr,als->ars", loading, loading)
+        gram = _sum_by(who, _others(answers, own[who], n_items), n_annotators)
+        # One typical answer's worth of ridge: annotators with a handful of answers stay bounded.
+        ridge = np.trace(gram.sum(axis=0)) / max(len(who), 1) / loading.shape[2] + 1e-12
+        fitted = right @ np.linalg.inv(gram + ridge * np.eye(loading.shape[2]))
+        change = np.abs(fitted - loading).max()
+        loading = 0.5 * (loading + fitted)
+        if change < tol:
+            break
+    return loading
+
+
+def _association(answers: Answers, x_cl: Floats, t_cr: Floats) -> tuple[Floats, Floats]:
+    """N_a times the sum of squared canonical correlations of answers and scores, and its degrees of freedom, [A]."""
+    who, n = answers.annotator, answers.n_annotators
+    t_cr = t_cr - _mean_by(who, t_cr, n)[who]
+    xx, tt, xt = (_sum_by(who, np.einsum("ci,cj->cij", a, b), n) for a, b in ((x_cl, x_cl), (t_cr, t_cr), (x_cl, t_cr)))
+    inverse_x, rank_x = _pseudo_inverse(xx)
+    inverse_t, rank_t = _pseudo_inverse(tt)
+    total = np.einsum("alm,amr,ars,als->a", inverse_x, xt, inverse_t, xt)
+    return segment_sum(who, None, n) * total, rank_x * rank_t
+
+
+def _perfect(answers: Answers, q_ck: Floats, t_cr: Floats) -> Floats:
+    """The same sum for somebody who would answer the true class, per answer, [A]: labels drawn from the posterior."""
+    who, n = answers.annotator, answers.n_annotators
+    count = np.maximum(segment_sum(who, None, n), 1)[:, None, None]
+    mean_q, mean_t = _mean_by(who, q_ck, n), _mean_by(who, t_cr, n)
+    t_cr, q_centred = t_cr - mean_t[who], q_ck - mean_q[who]
+    zz = np.einsum("ak,kj->akj", mean_q, np.eye(q_ck.shape[1])) - np.einsum("ak,aj->akj", mean_q, mean_q)
+    tt, zt = (_sum_by(who, np.einsum("ci,cj->cij", a, t_cr), n) / count for a in (t_cr, q_centred))
+    inverse_z, inverse_t = _pseudo_inverse(zz)[0], _pseudo_inverse(tt)[0]
+    return np.asarray(np.einsum("alm,amr,ars,als->a", inverse_z, zt, inverse_t, zt))
+
+
+def _below(statistic: Floats, degrees: Floats, noncentrality: Floats) -> Floats:
+    """P(noncentral chi^2 <= statistic); without degrees of freedom (one answer throughout) the atom at zero."""
+    from scipy.stats import ncx2
+
+    p_value = np.exp(-noncentrality / 2)
+    some = degrees > 0
+    p_value[some] = ncx2.cdf(statistic[some], degrees[some], np.maximum(noncentrality[some], 1e-12))
+    return p_value
+
+
+def _near_zero(norm: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Two-means of the norms by Lloyd's rule from both ends; True for the lower cluster."""
+    values = norm[present]
+    flag = np.zeros(len(norm), bool)
+    if len(values) < 2 or np.ptp(values) == 0:
+        return flag
+    low, high = float(values.min()), float(values.max())
+    for _ in range(100):
+        lower = values < (low + high) / 2
+        low, high = float(values[lower].mean()), float(values[~lower].mean())
+    flag[present] = values < (low + high) / 2
+    return flag
+
+
+def _others(answers: Answers, values: Floats, n_items: int) -> Floats:
+    """Sum of `values` over the other answers on the same item."""
+    return np.asarray(_sum_by(answers.item, values, n_items)[answers.item] - values)
+
+
+def _sum_by(index: NDArray[np.int64], values: Floats, size: int) -> Floats:
+    """Sum rows of `values` over equal entries of `index`."""
+    flat = values.reshape(len(values), -1)
+    return np.column_stack([segment_sum(index, column, size) for column in flat.T]).reshape(size, *values.shape[1:])
+
+
+def _mean_by(index: NDArray[np.int64], values: Floats, size: int) -> Floats:
+    count = np.maximum(segment_sum(index, None, size), 1)
+    return np.asarray(_sum_by(index, values, size) / count[:, None])
+
+
+def _pseudo_inverse(matrix: Floats) -> tuple[Floats, Floats]:
+    """Pseudo-inverses and ranks of covariances, [A, R, R] and [A]."""
+    value, vector = np.linalg.eigh(matrix)
+    kept = value > np.maximum(value[:, -1:], 1e-12) * 1e-8
+    inverse = np.where(kept, 1 / np.where(kept, value, 1.0), 0.0)
+    return np.einsum("aij,aj,akj->aik", vector, inverse, vector), kept.sum(axis=1).astype(float)

@@ -1,0 +1,91 @@
+"""How sure we are of a score of confusion matrices: the same score of draws from their posterior.
+
+Rows of a confusion matrix are Dirichlet with the result's `concentration`. A spammer score that is small
+in nearly all draws is small; one that varies is unknown, which is what few votes should give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.kernels.numerics import segment_sum
+from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.result import Result
+
+__all__ = ["score_of_draws"]
+
+Floats = NDArray[np.float64]
+
+
+def score_of_draws(
+    detector: str,
+    measure: Callable[[Floats], Floats],
+    words: Callable[[float], str],
+    result: Result,
+    votes: Annotations | None,
+    *,
+    least: float,
+    fdr: float,
+    n_draws: int,
+    random_state: int | None,
+) -> Report:
+    """Flag annotators whose measure is below `least` in the posterior.
+
+    `p_value` is the posterior probability of at least `least` and `q_value` its running mean over the
+    annotators in order of it: the expected share of wrong flags among those up to here. `verdict` is
+    "spammer", "informative" (the answers depend on the class by a G-test at level `fdr`) or "unknown".
+    """
+    check_level(fdr)
+    votes = votes_of(result, votes)
+    rng = np.random.default_rng(random_state)
+    value = measure(result.confusion)
+    # Draw by draw: memory stays that of one set of matrices.
+    drawn = np.array([measure(_draw(rng, result.concentration)) for _ in range(n_draws)])
+    informative = (drawn >= least).mean(axis=0)
+    n_votes = segment_sum(votes.annotator, votes.weight, votes.n_annotators)
+    informative[n_votes == 0] = np.nan
+    order = np.argsort(informative, kind="stable")
+    q_value = np.empty(len(order))
+    q_value[order] = np.cumsum(informative[order]) / np.arange(1, len(order) + 1)
+    flag = np.nan_to_num(q_value, nan=1.0) <= fdr
+    if votes.n_classes < 2:
+        flag[:] = False
+    clear = _depends_on_class(result, fdr)
+    verdict = np.where(flag, "spammer", np.where(clear & (n_votes > 0), "informative", "unknown"))
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    reason = [
+        f"{words(v)} (90 % of draws: {lo:.2g} to {hi:.2g})" if f else "too few votes to tell" if state == "unknown" else ""
+        for f, v, lo, hi, state in zip(flag, value, low, high, verdict, strict=True)
+    ]
+    more = {"low": low, "high": high, "verdict": verdict}
+    return report(detector, votes, score=value, p_value=informative, q_value=q_value, flag=flag, reason=reason, more=more)
+
+
+def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:
+    gamma = np.maximum(rng.standard_gamma(concentration_akl), np.finfo(float).tiny)
+    return np.asarray(gamma / gamma.sum(axis=2, keepdims=True))
+
+
+def _depends_on_class(result: Result, level: float) -> NDArray[np.bool_]:
+    """Likelihood-ratio test of equal rows in the expected confusion counts, [A]."""
+    from scipy.stats import chi2
+
+    from crowdwise.parts.annotators.protocol import counts_of
+
+    counts = counts_of(result.votes, result.posterior)
+    row, column = counts.sum(axis=1, keepdims=True), counts.sum(axis=2, keepdims=True)
+    total = counts.sum(axis=(1, 2), keepdims=True)
+    expected = row * column / np.where(total > 0, total, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        g = 2 * np.where(counts > 0, counts * np.log(counts / expected), 0.0).sum(axis=(1, 2))
+    # Rows and columns that never occur have nothing to vary.
+    used = [np.maximum((part > 1e-9).sum(axis=(1, 2)) - 1, 0) for part in (row, column)]
+    degrees = used[0] * used[1]
+    return np.asarray((degrees > 0) & (chi2.sf(g, np.maximum(degrees, 1)) < level))

@@ -1,0 +1,156 @@
+"""One table of the annotators that a project lead can act on: how good, how sure, what goes wrong, what is odd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
+from crowdwise.trust.crowd.standing import ONE_LABEL, STANDINGS, Crowd, crowd_of
+
+if TYPE_CHECKING:
+    from crowdwise.estimator.result import Result
+    from crowdwise.trust.crowd.report import Report
+
+__all__ = ["Findings", "annotator_table", "examine", "for_terminal", "with_dropped"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Reports of all detectors by the flag they give, and the table that sums them up."""
+
+    reports: dict[str, Report]
+    table: pl.DataFrame
+
+    @property
+    def spammers(self) -> list[Any]:
+        """Annotators flagged as spammers."""
+        return self.reports["spammer"].flagged
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes of all detectors."""
+        return tuple(note for found in self.reports.values() for note in found.notes)
+
+
+def examine(result: Result, *, fdr: float = 0.05, time: Any = None, random_state: int | None = 0) -> Findings:
+    """Run every detector and sum up what they find.
+
+    Parameters
+    ----------
+    fdr : float
+        Expected share of wrong flags among the flags of each detector.
+    time : [E] or frame, optional
+        When votes were given (see `crowdwise.trust.crowd.drift`); without it nobody is tested for drift.
+    random_state : int or None
+        Of the posterior draws behind the capacities.
+    """
+    reports = {
+        "spammer": spammers.score(result, fdr=fdr, random_state=random_state),
+        "copier": copiers.score(result, fdr=fdr),
+        "colluder": colluders.score(result, fdr=fdr),
+        "group": groups.score(result, level=fdr),
+    }
+    if time is not None:
+        reports["drift"] = drift.score(result, time, fdr=fdr)
+    bits = capacity.channel_capacity(result.confusion, tol=1e-6)
+    verdict = capacity.score(result, fdr=fdr, random_state=random_state).frame["verdict"]
+    return Findings(reports, annotator_table(result, reports, bits, verdict))
+
+
+def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, verdict: pl.Series) -> pl.DataFrame:
+    """Annotators, most accurate first: votes, accuracy with its 95 % interval, bits, worst confusion, flags, reasons."""
+    own = result.annotators_frame()
+    low, high = _interval(result)
+    flags: list[list[str]] = [[] for _ in range(own.height)]
+    reasons: list[list[str]] = [[] for _ in range(own.height)]
+    for name, found in reports.items():
+        for a in found.codes.tolist():
+            flags[a].append(name)
+            reasons[a].append(str(found.frame["reason"][a]))
+    crowd = crowd_of(result)
+    for a in crowd.unreliable.tolist():
+        standing = STANDINGS[crowd.standing[a]]
+        if standing.paint == "bad" and "spammer" not in flags[a]:
+            flags[a].append(standing.name)
+            reasons[a].append(_standing_reason(result, crowd, a))
+    for a, state in enumerate(verdict.to_list()):
+        if state == "unknown" and not flags[a]:
+            flags[a].append("unknown")
+            reasons[a].append("too few votes to tell from chance")
+    table = own.select("annotator", "n_votes", "accuracy").with_columns(
+        accuracy_low=low,
+        accuracy_high=high,
+        agreement=own["agreement"],
+        bits=bits,
+        worst_confusion=pl.Series(_worst_confusions(result), dtype=pl.String),
+        flags=pl.Series([", ".join(names) for names in flags], dtype=pl.String),
+        reasons=pl.Series(["; ".join(texts) for texts in reasons], dtype=pl.String),
+    )
+    return table.sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+
+
+def _standing_reason(result: Result, crowd: Crowd, a: int) -> str:
+    if crowd.standing[a] == ONE_LABEL:
+        return f"{crowd.top_share[a]:.0%} of the votes are {result.votes.classes[crowd.top_label[a]]}"
+    return f"right {crowd.accuracy[a]:.0%} of the time, where the same labels given blindly would be {crowd.chance[a]:.0%}"
+
+
+def with_dropped(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """The table after a refit, with the annotators left out of it at the end, as they were judged before."""
+    gone = before.join(after.select("annotator"), on="annotator", how="anti", maintain_order="left")
+    return pl.concat([after, gone.with_columns(flags=pl.col("flags") + ", dropped")])
+
+
+def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
+    """The columns that fit a screen; the reasons are for lines of their own."""
+    interval = pl.format("{} ({} to {})", *(pl.col(c).round(2) for c in ("accuracy", "accuracy_low", "accuracy_high")))
+    return table.select("annotator", "n_votes", interval.alias("accuracy"), pl.col("bits").round(2), "worst_confusion", "flags")
+
+
+def _interval(result: Result) -> tuple[Floats, Floats]:
+    """Central 95 % of the Beta with the accuracy's posterior mean and variance.
+
+    A trained matrix may be further from the counts than their pseudo-votes allow; its interval is laid around
+    the estimate itself, at most as sure as the annotator's votes.
+    """
+    shares = result.concentration / result.concentration.sum(axis=2, keepdims=True)
+    mean = np.einsum("akk,k->a", shares, result.class_prior)
+    variance = np.einsum("akk,k->a", result.confusion_sd**2, result.class_prior**2)
+    low, high = _beta_interval(mean, variance)
+    margin = 1 / (result.votes.votes_per_annotator + 2)
+    around = np.clip(result.accuracy, margin, 1 - margin)
+    outside = (result.accuracy < low) | (result.accuracy > high)
+    low, high = np.where(outside, _beta_interval(around, variance), (low, high))
+    return np.minimum(low, result.accuracy), np.maximum(high, result.accuracy)
+
+
+def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    from scipy.stats import beta
+
+    mean = np.clip(mean, 1e-6, 1 - 1e-6)
+    size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-3)
+    low, high = (beta.ppf(level, mean * size, (1 - mean) * size) for level in (0.025, 0.975))
+    return low, high
+
+
+def _worst_confusions(result: Result) -> list[str | None]:
+    """The likeliest error of each annotator in words; None without votes or without a second class."""
+    n_classes, names = result.votes.n_classes, result.votes.classes
+    if n_classes < 2:
+        return [None] * result.votes.n_annotators
+    # From the counts: a model with one accuracy for all errors cannot say which one is common.
+    observed = result.concentration / result.concentration.sum(axis=2, keepdims=True)
+    joint = observed * result.class_prior[None, :, None] * (1 - np.eye(n_classes))
+    worst = joint.reshape(len(joint), -1).argmax(axis=1)
+    rate = observed.reshape(len(joint), -1)[np.arange(len(joint)), worst]
+    return [
+        f"{names[w // n_classes]} -> {names[w % n_classes]} ({share:.0%})" if n else None
+        for w, share, n in zip(worst.tolist(), rate.tolist(), result.votes.votes_per_annotator.tolist(), strict=True)
+    ]

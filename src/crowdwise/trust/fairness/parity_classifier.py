@@ -1,0 +1,83 @@
+"""A network that learns from votes while groups of items are kept alike.
+
+min over theta, R of  -(1/E) sum_e log sum_k f(x_n)_k R_a[k, y_e] + strength * (mean f in group 0 - mean f in group 1)^2
+
+which is `ccem` with a penalty, and optionally with items weighted by P(s) P(z) / P(s, z). Groups are needed for training only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.groups import groups_of
+from crowdwise.errors import SettingError
+from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.ccem import CCEM
+from crowdwise.methods.classify.neural import Start
+from crowdwise.parts.heads.confusion import ConfusionHead
+from crowdwise.trust.fairness.gaps import classes_of
+from crowdwise.trust.fairness.penalty import ParityPenalty
+from crowdwise.trust.fairness.weights import parity_weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from crowdwise.engines.alternate import Progress
+
+__all__ = ["ParityClassifier"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ParityClassifier(CCEM):
+    """Network x confusion matrices, with a penalty on the difference of class probabilities between groups."""
+
+    strength: float = setting(10.0, "Weight of the squared difference between groups; 0 is ccem.", low=0)
+    reweigh: bool = setting(False, "Weigh items by P(group) P(class) / P(group, class), the class from the start's posterior.")
+    # Held-out votes would pick the epoch in which the penalty had done least.
+    validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
+    epochs: int = setting(50, "Passes over the items.", low=1, whole=True)
+    positive: Any = setting(None, "The class that is compared; by default the second of two, or each of several.", free=True)
+
+    name: ClassVar[str] = "parity-classifier"
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        items: Any = None,
+        gold: Any = None,
+        groups: Any = None,
+        progress: Progress | None = None,
+        engine: Any = None,
+    ) -> Self:
+        """Fit to features, votes and the group of every item: see `ccem`, and `data.groups.groups_of` for `groups`."""
+        if groups is None:
+            raise SettingError("parity-classifier needs the group of every item: fit(X, votes, groups={item: group})")
+        if engine is not None:
+            raise SettingError("parity-classifier trains in this process alone; leave engine= out")
+        self._given = groups
+        try:
+            return super().fit(X, y, items=items, gold=gold, progress=progress)
+        finally:
+            del self._given
+
+    def _head(self, votes: Annotations, start: Start) -> ConfusionHead:
+        groups = groups_of(votes, self._given)
+        classes = tuple(classes_of(votes.classes, self.positive))
+        penalty = ParityPenalty(self.strength, torch.as_tensor(groups.codes.copy()), groups.n_groups, classes)
+        return ConfusionHead(start.confusion, [penalty] if self.strength else (), likelihood=self.likelihood)
+
+    def _item_weight(self, votes: Annotations, posterior: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        own = super()._item_weight(votes, posterior)
+        if not self.reweigh:
+            return own
+        weight = (posterior * parity_weights(posterior, groups_of(votes, self._given))).sum(axis=1)
+        weight = np.maximum(weight if own is None else weight * own, 1e-9)
+        return np.asarray(weight / weight.mean())

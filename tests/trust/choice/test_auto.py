@@ -1,0 +1,202 @@
+"""The automatic choice among label-only methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
+
+import crowdwise
+from crowdwise.data.annotations import Annotations
+from crowdwise.errors import NotFittedError, SettingError
+from crowdwise.estimator.registry import METHODS, make
+from crowdwise.trust.choice.auto import Auto
+from crowdwise.trust.choice.candidates import CANDIDATES
+from crowdwise.trust.choice.decision import decide
+from crowdwise.trust.choice.selection import Row
+
+
+def biased_crowd(n_items: int = 300) -> tuple[Annotations, np.ndarray]:
+    """Two experts, and five who see the first class in most items of the second."""
+    expert = np.array([[0.95, 0.05], [0.05, 0.95]])
+    biased = np.array([[0.98, 0.02], [0.65, 0.35]])
+    return crowd(5, n_items, np.stack([expert] * 2 + [biased] * 5))
+
+
+@pytest.fixture(scope="module")
+def biased() -> Any:
+    votes, truth = biased_crowd()
+    with quiet():
+        return Auto().fit(votes), votes, truth
+
+
+# -- the choice -----------------------------------------------------------------------------------
+
+
+def test_the_estimator_shows_the_fit_of_the_chosen_method(biased: Any) -> None:
+    model, votes, truth = biased
+    with quiet():
+        alone = make(model.chosen_).fit(votes)
+    assert model.result_.method == f"auto: {model.chosen_}"
+    assert model.posterior_.tobytes() == alone.posterior_.tobytes()
+    assert model.confusion_.tobytes() == alone.confusion_.tobytes()
+    assert model.trace_.tobytes() == alone.trace_.tobytes()
+    assert (model.labels_ == truth).mean() > 0.9
+
+
+def test_a_crowd_that_leans_one_way_is_not_left_to_the_majority(biased: Any) -> None:
+    model, votes, truth = biased
+    majority = make("majority").fit(votes)
+    assert (majority.labels_ == truth).mean() < 0.85
+    assert model.chosen_ in ("dawid-skene", "confusion-vector", "mace")
+    assert model.chosen_ in model.reason_.split(",")[0]
+
+
+def test_the_table_has_a_row_per_candidate(biased: Any) -> None:
+    table = biased[0].choice_
+    assert table["method"].to_list() == list(CANDIDATES)
+    assert table["difference"].min() == 0
+    assert (table["score"] < 0).all()
+    best = table["score"].max()
+    np.testing.assert_allclose(table["difference"], best - table["score"], atol=1e-12)
+
+
+def test_equal_annotators_are_left_to_a_simple_method() -> None:
+    votes, _ = crowd(3, 200, diagonal_crowd(5, 3, 0.75))
+    with quiet():
+        model = Auto(methods=["one-coin", "dawid-skene"]).fit(votes)
+    assert model.chosen_ == "one-coin"
+
+
+def test_small_votes_are_counted_without_a_comparison() -> None:
+    votes, _ = crowd(7, 30, diagonal_crowd(5, 3, 0.85))
+    model = Auto().fit(votes)
+    assert model.result_.method == "auto: majority"
+    assert "150 votes" in model.reason_
+    assert model.choice_["score"].null_count() == len(CANDIDATES)
+
+
+def test_the_richest_methods_need_enough_votes_of_each_annotator() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 120)
+    people = rng.permutation(np.repeat(np.arange(100), 6))
+    item = np.repeat(np.arange(120), 5)
+    label = np.where(rng.random(600) < 0.7, truth[item], rng.integers(0, 4, 600))
+    with quiet():
+        model = Auto(methods="majority,confusion-vector,dawid-skene").fit(Annotations.from_arrays(item, people, label))
+    notes = dict(zip(model.choice_["method"], model.choice_["note"], strict=True))
+    assert "at most 6 votes" in notes["dawid-skene"]
+    assert notes["confusion-vector"] == ""
+    assert "at most 6 votes" in model.reason_
+
+
+def test_methods_that_were_tried_and_left_out_are_not_said_to_be_untried() -> None:
+    tried = [Row("majority", log_prob=np.full(4, -0.5)), Row("mace", 1, log_prob=np.full(4, -0.6))]
+    tried[1].give_up("left out")
+    terms = SimpleNamespace(item=np.arange(4), n_classes=2)
+    said = decide(tried, terms, standard_errors=1).reason  # type: ignore[arg-type]
+    assert said == "majority, the only method left of those that were tried (tried and left out: mace)"
+    untried = [tried[0], Row("mace", 1, eligible=False)]
+    assert decide(untried, terms, standard_errors=1).reason == "majority, the only method that could be tried"  # type: ignore[arg-type]
+
+
+def test_no_time_leaves_the_first_candidate_and_names_the_others() -> None:
+    votes, _ = biased_crowd()
+    model = Auto(seconds=0).fit(votes)
+    assert model.chosen_ == "majority"
+    assert "lack of time" in model.reason_
+    assert all(note.startswith("skipped") for note in model.choice_["note"].to_list()[1:])
+
+
+def test_a_candidate_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes, _ = biased_crowd()
+
+    def broken(self: Any, problem: Any) -> Any:
+        raise SettingError("out of order")
+
+    monkeypatch.setattr(METHODS["one-coin"].cls, "_fit", broken)
+    with quiet():
+        model = Auto(methods="majority,one-coin,dawid-skene").fit(votes)
+    assert model.choice_["note"].to_list()[1] == "failed: out of order"
+    assert model.chosen_ == "dawid-skene"
+
+
+def test_gold_labels_can_turn_the_choice() -> None:
+    # Three of five share a wrong habit; votes foretell each other well under it, true labels do not.
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 400)
+    habit = rng.integers(0, 2, 400)
+    votes = [np.where(rng.random(400) < 0.95, habit, 1 - habit) for _ in range(3)]
+    votes += [np.where(rng.random(400) < 0.9, truth, 1 - truth) for _ in range(2)]
+    data = Annotations.from_matrix(np.stack(votes, axis=1))
+    with quiet():
+        plain = Auto(methods="majority,dawid-skene").fit(data)
+        told = Auto(methods="majority,dawid-skene").fit(data, gold={n: int(truth[n]) for n in range(200)})
+    rest = slice(200, None)
+    assert (plain.labels_ == truth)[rest].mean() < 0.65
+    assert (told.labels_ == truth)[rest].mean() > 0.85
+
+
+def test_a_record_of_annotators_is_used_even_without_a_comparison() -> None:
+    votes = Annotations.from_arrays([0, 0, 1, 1], ["x", "y"] * 2, ["p", "q", "q", "p"])
+    model = Auto().fit(votes, annotator_prior={"x": (1, 40), "y": (40, 1)})
+    assert model.chosen_ == "one-coin"
+    assert model.labels_.tolist() == ["q", "p"]
+
+
+# -- stacking -------------------------------------------------------------------------------------
+
+
+def test_a_stack_is_the_weighted_mean_of_posteriors() -> None:
+    votes, truth = biased_crowd()
+    with quiet():
+        model = Auto(methods="majority,one-coin,dawid-skene", stack=True).fit(votes)
+        parts = [weight * make(name).fit(votes).posterior_ for name, weight in model.weights_.items()]
+    assert model.result_.method == "auto: stack"
+    assert sum(model.weights_.values()) == pytest.approx(1)
+    np.testing.assert_allclose(model.posterior_, np.sum(parts, axis=0))
+    assert (model.labels_ == truth).mean() > 0.9
+    # New votes are judged by matrices that were counted under the stack.
+    assert (model.predict(votes) == model.labels_).mean() > 0.95
+
+
+# -- saving and settings --------------------------------------------------------------------------
+
+
+def test_a_saved_choice_comes_back_with_its_table(biased: Any, tmp_path: Path) -> None:
+    model = biased[0]
+    model.save(tmp_path)
+    loaded = crowdwise.load(tmp_path)
+    assert type(loaded) is Auto
+    assert loaded.choice_.equals(model.choice_)
+    assert (loaded.chosen_, loaded.reason_, loaded.weights_) == (model.chosen_, model.reason_, model.weights_)
+    assert loaded.result_.method == model.result_.method
+    # The result alone names the method.
+    model.result_.save(tmp_path / "result")
+    assert crowdwise.load(tmp_path / "result").chosen_ == model.chosen_
+
+
+def test_an_update_chooses_again(biased: Any) -> None:
+    model, votes, _ = biased
+    first = Auto().fit(votes[:20])
+    assert first.chosen_ == "majority"
+    with quiet():
+        first.update(votes[20:])
+    assert first.chosen_ == model.chosen_
+    assert first.posterior_.tobytes() == model.posterior_.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [[], "", "majoritee", ["auto"], "online-em", 3, [1]])
+def test_wrong_candidates_are_named(wrong: Any) -> None:
+    votes, _ = crowd(7, 30, diagonal_crowd(5, 3, 0.85))
+    with pytest.raises(SettingError, match="methods"):
+        Auto(methods=wrong).fit(votes)
+
+
+def test_nothing_is_chosen_before_a_fit() -> None:
+    with pytest.raises(NotFittedError):
+        _ = Auto().choice_

@@ -1,0 +1,150 @@
+"""Held-out votes and gold labels, and what labels tell of them."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+from tests.methods.labels.helpers import crowd, diagonal_crowd
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.trust.choice.scoring import HeldOut, Terms, by_accuracy, cross_fitted
+from crowdwise.trust.heldout import deal
+
+
+def small() -> Annotations:
+    return Annotations.from_arrays([0, 0, 0, 1, 1, 1], ["a", "b", "c"] * 2, [0, 0, 1, 1, 1, 1], classes=[0, 1])
+
+
+def by_hand(votes: Annotations, shares: np.ndarray, fold: np.ndarray) -> list[float]:
+    """Votes of the other folds counted one by one; K = 2."""
+    found = []
+    for e in range(votes.n_votes):
+        counts = np.zeros((3, 2, 2))
+        for other in range(votes.n_votes):
+            if fold[other] != fold[e]:
+                counts[votes.annotator[other], :, votes.label[other]] += shares[other]
+        pooled = counts.sum(axis=0)
+        pooled = (pooled + 1 / 2) / (pooled.sum(axis=1, keepdims=True) + 1)
+        table = (counts + 2 * pooled) / (counts.sum(axis=2, keepdims=True) + 2)
+        found.append(float(np.log(shares[e] @ table[votes.annotator[e], :, votes.label[e]])))
+    return found
+
+
+def test_votes_are_foretold_by_tables_of_the_other_folds() -> None:
+    votes = small()
+    held = HeldOut(votes, folds=3, seed=0)
+    fold = deal(votes, 3, 0)
+    np.testing.assert_array_equal(held.terms.fold, fold)
+    shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.5, 0.5]])
+    np.testing.assert_allclose(cross_fitted(held.terms, shares), by_hand(votes, shares, fold))
+
+
+def test_true_labels_foretell_better_than_noisy_ones() -> None:
+    votes, truth = crowd(0, 200, diagonal_crowd(5, 3, 0.7))
+    terms = HeldOut(votes, folds=5, seed=0).terms
+    rng = np.random.default_rng(0)
+    noisy = np.where(rng.random(200) < 0.1, rng.integers(0, 3, 200), truth)
+    assert (
+        cross_fitted(terms, np.eye(terms.n_classes)[truth[terms.item]]).mean()
+        > cross_fitted(terms, np.eye(terms.n_classes)[noisy[terms.item]]).mean() + 0.02
+    )
+
+
+def test_other_names_of_the_classes_foretell_as_well() -> None:
+    votes, truth = crowd(0, 100, diagonal_crowd(5, 3, 0.7))
+    terms = HeldOut(votes, folds=5, seed=0).terms
+    swapped = np.array([2, 0, 1])[truth]
+    np.testing.assert_allclose(
+        cross_fitted(terms, np.eye(terms.n_classes)[swapped[terms.item]]),
+        cross_fitted(terms, np.eye(terms.n_classes)[truth[terms.item]]),
+    )
+
+
+def test_with_one_accuracy_per_annotator_votes_are_foretold_from_the_other_folds() -> None:
+    votes = small()
+    terms, fold = HeldOut(votes, folds=3, seed=0).terms, deal(votes, 3, 0)
+    shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.5, 0.5]])
+    for e, found in enumerate(by_accuracy(terms, shares)):
+        others = [o for o in range(votes.n_votes) if fold[o] != fold[e]]
+        own = [o for o in others if votes.annotator[o] == votes.annotator[e]]
+        pooled = (sum(shares[o, votes.label[o]] for o in others) + 1) / (len(others) + 2)
+        accuracy = (sum(shares[o, votes.label[o]] for o in own) + 5 * pooled) / (len(own) + 5)
+        named = shares[e, votes.label[e]]
+        assert np.isclose(found, np.log(named * accuracy + (1 - named) * (1 - accuracy)))
+
+
+def test_with_one_accuracy_per_annotator_other_names_foretell_worse() -> None:
+    votes, truth = crowd(0, 100, diagonal_crowd(5, 3, 0.7))
+    terms = HeldOut(votes, folds=5, seed=0).terms
+    swapped = np.array([2, 0, 1])[truth]
+    right, wrong = (by_accuracy(terms, np.eye(3)[labels[terms.item]]).mean() for labels in (truth, swapped))
+    assert right > wrong + 0.1
+
+
+def test_with_one_accuracy_a_weight_counts_as_repeated_votes() -> None:
+    votes = small()
+    twice = Annotations.from_arrays(
+        [0, 0, 0, 1, 1, 1], ["a", "b", "c"] * 2, [0, 0, 1, 1, 1, 1], weight=[2.0] * 6, classes=[0, 1]
+    )
+    shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.5, 0.5]])
+    plain, weighted = (HeldOut(given, folds=3, seed=0).terms for given in (votes, twice))
+    repeated = Terms.__new__(Terms)
+    vars(repeated).update({name: np.repeat(getattr(plain, name), 2) for name in ("item", "annotator", "label", "fold")})
+    vars(repeated).update(weight=None, n_annotators=plain.n_annotators, n_classes=2)
+    np.testing.assert_allclose(by_accuracy(weighted, shares), 2 * by_accuracy(repeated, np.repeat(shares, 2, axis=0))[::2])
+
+
+def test_a_weight_counts_as_repeated_votes() -> None:
+    votes, truth = crowd(0, 40, diagonal_crowd(4, 2, 0.8))
+    weight = np.where(np.arange(votes.n_votes) % 3 == 0, 2.0, 1.0)
+    heavy = HeldOut(Annotations.from_arrays(votes.item, votes.annotator, votes.label, weight), folds=2, seed=0).terms
+    plain = HeldOut(votes, folds=2, seed=0).terms
+    for name in ("item", "annotator", "label", "fold"):
+        setattr(plain, name, np.repeat(getattr(plain, name), weight.astype(int)))
+    once, repeated = (
+        cross_fitted(heavy, np.eye(heavy.n_classes)[truth[heavy.item]]),
+        cross_fitted(plain, np.eye(plain.n_classes)[truth[plain.item]]),
+    )
+    np.testing.assert_allclose(once.sum(), repeated.sum())
+
+
+def test_tables_of_a_large_crowd_on_many_classes_are_not_laid_out_in_full() -> None:
+    rng = np.random.default_rng(0)
+    item, label = np.repeat(np.arange(1000), 4), rng.integers(0, 100, 4000)
+    terms = HeldOut(Annotations.from_arrays(item, rng.permutation(4000), label, classes=range(100)), folds=2, seed=0).terms
+    shares = rng.dirichlet(np.ones(100), len(terms.item))
+    tracemalloc.start()
+    found = cross_fitted(terms, shares)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A table of 4000 x 100 x 100 numbers takes 320 MB. Nobody votes twice, so that only the pooled table is left.
+    assert peak < 100e6
+    other = terms.fold != terms.fold[0]
+    pooled = np.array([[shares[other & (terms.label == said), k].sum() for said in range(100)] for k in range(100)])
+    pooled = (pooled + 1 / 100) / (pooled.sum(axis=1, keepdims=True) + 1)
+    np.testing.assert_allclose(found[0], np.log(shares[0] @ pooled[:, terms.label[0]]))
+
+
+def test_votes_without_weight_or_company_are_not_held_out() -> None:
+    votes = Annotations.from_arrays([0, 0, 1, 2, 2], [0, 1, 0, 0, 1], [0, 1, 1, 0, 0], [1.0, 1.0, 1.0, 1.0, 0.0])
+    assert HeldOut(votes, folds=2, seed=0).terms.item.tolist() == [0, 0, 2]
+
+
+def test_gold_is_hidden_from_the_fit_that_is_asked_for_it_and_votes_as_one_more_annotator() -> None:
+    votes, truth = crowd(0, 30, diagonal_crowd(4, 3, 0.8))
+    votes = votes.with_gold({n: int(truth[n]) for n in range(10)})
+    held = HeldOut(votes, folds=5, seed=1)
+    terms = held.terms
+    assert terms.annotator[-10:].tolist() == [4] * 10
+    assert terms.label[-10:].tolist() == truth[:10].tolist()
+    asked = []
+    for number in range(5):
+        part = held.part(number)
+        assert part.gold is not None
+        assert votes.gold is not None
+        hidden = np.flatnonzero((part.gold < 0) & (votes.gold >= 0))
+        assert hidden.tolist() == sorted(terms.item[-10:][terms.fold[-10:] == number].tolist())
+        asked += hidden.tolist()
+        assert part.n_votes == votes.n_votes - int((terms.fold[:-10] == number).sum())
+    assert sorted(asked) == list(range(10))

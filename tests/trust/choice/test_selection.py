@@ -1,0 +1,119 @@
+"""Paired differences, the rule of one standard error and the weights of a stack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from crowdwise.trust.choice.selection import Row, drop_renamed, frame_of, paired, renamed, simplest, stacking_weights
+
+EACH = np.arange(4)
+
+
+def test_the_standard_error_of_a_paired_difference_is_that_of_a_mean() -> None:
+    best, other = np.array([-0.1, -0.2, -0.3, -0.4]), np.array([-0.2, -0.2, -0.6, -0.5])
+    # Differences 0.1, 0, 0.3, 0.1: mean 0.125, sample variance 0.0475 / 3, divided by 4.
+    mean, error = paired(best, other, EACH)
+    assert mean == pytest.approx(0.125)
+    assert error == pytest.approx(np.sqrt(0.0475 / 3 / 4))
+
+
+def test_votes_of_an_item_count_as_one_observation() -> None:
+    rng = np.random.default_rng(0)
+    difference = rng.normal(size=50)
+    alone = paired(difference, np.zeros(50), np.arange(50))
+    # Every item three times over: no more is known of the mean.
+    repeated = paired(np.repeat(difference, 3), np.zeros(150), np.repeat(np.arange(50), 3))
+    np.testing.assert_allclose(repeated, alone)
+
+
+def rows(*means: float, noise: float = 0.0) -> list[Row]:
+    wave = noise * np.array([1.0, -1.0, 1.0, -1.0])
+    return [Row(f"m{k}", k, log_prob=np.full(4, mean) + (wave if k else 0)) for k, mean in enumerate(means)]
+
+
+def test_the_simplest_within_a_standard_error_of_the_best_is_taken() -> None:
+    # Differences from the best are 0.2 +- 0.1 in waves: standard error 0.1 * sqrt(4 / 3) / 2 = 0.0577.
+    assert simplest(rows(-0.5, -0.3, noise=0.1), EACH) == (1, 1)
+    assert simplest(rows(-0.35, -0.3, noise=0.1), EACH) == (0, 1)
+    assert simplest(rows(-0.35, -0.3, noise=0.1), EACH, standard_errors=0) == (1, 1)
+    assert simplest(rows(-0.5, -0.3, noise=0.1), EACH, standard_errors=4) == (0, 1)
+
+
+def test_of_equally_simple_ones_the_best_is_taken() -> None:
+    given = rows(-0.5, -0.35, -0.3, noise=0.1)
+    given[1].parameters = given[2].parameters = 1
+    given[2].log_prob = np.array([-0.3, -0.3, -0.3, -0.3])
+    assert simplest(given, EACH) == (2, 2)
+
+
+def test_equal_scores_give_the_simplest() -> None:
+    assert simplest(rows(-0.3, -0.3, -0.3), EACH) == (0, 0)
+
+
+def test_rows_that_were_not_measured_are_passed_over() -> None:
+    given = [Row("absent", eligible=False, note="skipped"), *rows(-0.4, -0.3)]
+    assert simplest(given, EACH) == (2, 2)
+    table = frame_of(given, EACH)
+    assert table["score"].to_list()[0] is None
+    np.testing.assert_allclose(table["difference"].to_list()[1:], [0.1, 0.0])
+    assert table.columns == ["method", "score", "difference", "se", "seconds", "note"]
+
+
+# -- which class is which -------------------------------------------------------------------------
+
+
+def test_swapped_names_are_noticed_and_single_disagreements_are_not() -> None:
+    labels = np.repeat([0, 1, 2], 100).astype(np.int16)
+    swapped = np.array([1, 0, 2], np.int16)[labels]
+    assert renamed(labels, swapped, 3)
+    other = labels.copy()
+    other[:30] = 2
+    assert not renamed(labels, other, 3)
+
+
+def judged(labels: np.ndarray, log_prob: float) -> list[Row]:
+    reference = Row("majority", labels=np.zeros(100, np.int16), log_prob=np.full(100, -0.5))
+    return [reference, Row("other", 1, labels=labels.astype(np.int16), log_prob=np.full(100, log_prob))]
+
+
+def test_who_overrules_the_majority_often_must_foretell_better_there() -> None:
+    often, seldom = np.arange(100) < 30, np.arange(100) < 5
+    for labels, log_prob, stays in ((often, -0.6, False), (often, -0.4, True), (seldom, -0.6, True)):
+        rows = judged(labels, log_prob)
+        drop_renamed(rows, 2)
+        assert rows[0].eligible
+        assert rows[1].eligible == stays
+    assert "30%" in judged_note(often)
+
+
+def judged_note(labels: np.ndarray) -> str:
+    rows = judged(labels, -0.6)
+    drop_renamed(rows, 2)
+    return rows[1].note
+
+
+def test_without_a_majority_vote_nobody_is_left_out() -> None:
+    rows = judged(np.arange(100) < 30, -0.6)[1:]
+    drop_renamed(rows, 2)
+    assert rows[0].eligible
+
+
+# -- stacking -------------------------------------------------------------------------------------
+
+
+def test_stacking_weights_maximise_the_likelihood_of_the_mixture() -> None:
+    rng = np.random.default_rng(1)
+    chance = rng.uniform(0.05, 0.95, size=(2, 40))
+    found = stacking_weights(np.log(chance))
+    best = minimize_scalar(
+        lambda w: -np.log(w * chance[0] + (1 - w) * chance[1]).sum(), bounds=(0, 1), method="bounded", options={"xatol": 1e-9}
+    )
+    assert found.sum() == pytest.approx(1)
+    assert found[0] == pytest.approx(best.x, abs=1e-3)
+
+
+def test_a_candidate_that_is_always_worse_gets_no_weight() -> None:
+    log_prob = np.log(np.array([[0.6] * 30, [0.3] * 30]))
+    np.testing.assert_allclose(stacking_weights(log_prob), [1, 0], atol=1e-6)
