@@ -14,8 +14,10 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy
+
+METHODS = label_methods()
 
 SETS = ["bluebird", "possent", "product", "rte", "sentence_polarity", "sp_amt", "temp"]
 

@@ -4,8 +4,8 @@
     python benchmarks/deep_bp_speed.py --dry-run --most 100000
 
 A round is what `AlternatingHead` does between two epochs: new messages of every annotator, then beliefs of every item
-under the network's clipped probabilities. The loop is the oracle of the tests, tests/methods/classify/loop_oracle.py; both sides
-get the same 400 draws of confusion matrices and must end in the same beliefs before they are timed. Rounds of both
+under the network's clipped probabilities. The loop is the oracle of the tests, tests/methods/classify/loop_oracle.py; both
+sides get the same 400 draws of confusion matrices and must end in the same beliefs before they are timed. Rounds of both
 sides take turns, so that a busy machine slows them alike.
 """
 

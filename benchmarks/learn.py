@@ -23,9 +23,11 @@ from feature_sets import SETS, FeatureSet
 from page import interval, provenance, put, table
 
 import crowdwise
-from crowdwise.methods.classify.registry import CLASSIFIERS
+from crowdwise.estimator.registry import classifiers
 from crowdwise.methods.classify.soft_network import SoftNetwork
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+CLASSIFIERS = classifiers()
 
 SEEDS = {"labelme": 10, "rte": 5, "sentence_polarity": 3, "cifar10n": 2, "convarg_pairs": 2, "ner_mturk": 2}
 SEEDS["cifar10n_images"] = 2

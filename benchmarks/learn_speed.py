@@ -23,11 +23,13 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import rows_of
 from crowdwise.engines.gradient.trainer import Plan, Trainer
+from crowdwise.estimator.registry import classifiers
 from crowdwise.methods.classify.dalc import DALC
 from crowdwise.methods.classify.neural import NeuralClassifier, Start
-from crowdwise.methods.classify.registry import CLASSIFIERS
 from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.parts.heads.batch import VoteList
+
+CLASSIFIERS = classifiers()
 
 ROWS, WIDTH, K, VOTES, ROUNDS = 200_000, 256, 10, 10, 3
 CPU = torch.device("cpu")

@@ -19,8 +19,10 @@ from page import provenance, put, table
 import crowdwise
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import CrowdwiseWarning
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy, confusion_error
+
+METHODS = label_methods()
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "recovery.svg"
 HONEST = [{"one-coin": 1.0}, {"dirichlet": 1.0}, {"one-coin": 0.5, "dirichlet": 0.5}]

@@ -16,8 +16,10 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+METHODS = label_methods()
 
 SETS = [
     "adult", "bluebird", "cf", "cf_amt", "cifar10n", "convarg_pairs", "dog", "labelme", "ner_mturk", "possent", "product",

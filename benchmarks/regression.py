@@ -18,7 +18,9 @@ import crowdwise
 import crowdwise.errors
 from crowdwise.data.ratings import Values
 from crowdwise.data.simulate.ratings import simulate_values
-from crowdwise.methods.classify.tasks import TASKS
+from crowdwise.estimator.registry import METHODS as EVERY
+
+TASKS = {name: method for name, method in EVERY.items() if method.answers != "labels" or method.groups}
 
 METHODS = [name for name, method in TASKS.items() if method.family == "numbers" and "features" not in method.needs]
 EMOTIONS = ["anger", "disgust", "fear", "joy", "sadness", "surprise"]

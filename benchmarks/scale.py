@@ -17,7 +17,9 @@ from time import perf_counter
 
 from page import provenance, put, table
 
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import label_methods
+
+METHODS = label_methods()
 
 LIMIT = 600
 

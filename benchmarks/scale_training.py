@@ -21,7 +21,7 @@ from page import provenance, put, table
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
-from crowdwise.methods.classify.registry import make_classifier
+from crowdwise.estimator.registry import make_classifier
 from crowdwise.scale.training import Torchrun
 from crowdwise.scale.training_ray import RayTrain
 

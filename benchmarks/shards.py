@@ -45,11 +45,11 @@ def equal() -> None:
     from ray.cluster_utils import Cluster
 
     from crowdwise.data.simulate import simulate
-    from crowdwise.estimator.registry import METHODS, make
+    from crowdwise.estimator.registry import make, select
     from crowdwise.scale import Local, Ray
 
     votes = simulate(n_items=40_000, n_annotators=300, n_classes=5, votes_per_item=(2, 8), random_state=0).votes
-    methods = [method.name for method in METHODS.values() if method.additive]
+    methods = list(select(shards=True))
     memory = {name: make(name).fit(votes) for name in methods}
     found: dict[str, list[str]] = {name: [] for name in methods}
 
@@ -88,12 +88,12 @@ def real() -> None:
     import polars as pl
 
     import crowdwise
-    from crowdwise.estimator.registry import METHODS, make
+    from crowdwise.estimator.registry import make, select
     from crowdwise.scale import Local
 
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     # Online methods take votes in the order in which they arrive, and that of shards is another.
-    methods = [method.name for method in METHODS.values() if method.additive and method.package != "crowdwise.methods.online"]
+    methods = list(select(shards=True, online=False))
     rows = []
     for name in SETS:
         path = next((SHARED / name).glob("annotations.csv*"))

@@ -104,7 +104,7 @@ def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
 
 
 def _methods() -> dict[str, Any]:
-    methods: dict[str, Any] = import_module("crowdwise.methods.classify.registry").EVERY_METHOD
+    methods: dict[str, Any] = import_module("crowdwise.estimator.registry").METHODS
     return methods
 
 

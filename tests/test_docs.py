@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 import crowdwise
-from crowdwise.methods.classify.registry import EVERY_METHOD as METHODS
+from crowdwise.estimator.registry import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]

@@ -8,8 +8,10 @@ import pytest
 from tests.cli.conftest import Run
 
 from crowdwise.cli.text import number
-from crowdwise.estimator.registry import METHODS
-from crowdwise.methods.classify.registry import EVERY_METHOD
+from crowdwise.estimator.registry import METHODS as EVERY_METHOD
+from crowdwise.estimator.registry import label_methods
+
+METHODS = label_methods()
 
 
 def test_annotators_best_first(run: Run, folder: Path) -> None:

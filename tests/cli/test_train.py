@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.methods.classify.registry import ALL_METHODS
+from crowdwise.estimator.registry import classifiers, label_methods
 
 pytest.importorskip("torch")
 
@@ -442,7 +442,7 @@ def test_aggregate_points_to_train(run: Run, files: Path) -> None:
 
 def test_methods_lists_classifiers_and_their_settings(run: Run) -> None:
     text = run("methods").stdout
-    assert all(name in text for name in ALL_METHODS)
+    assert all(name in text for name in {**label_methods(), **classifiers()})
     assert "early stopping" in run("methods", "ccem").stdout
     assert "did you mean 'ccem'" in run("methods", "cecm", code=2).stderr
 
@@ -457,6 +457,7 @@ def test_lists_and_help_need_no_torch_and_no_scikit_learn(arguments: list[str]) 
     code = f"""
 import sys
 sys.argv = ["crowdwise", *{arguments!r}]
+from crowdwise.estimator.registry import classifiers, label_methods
 from crowdwise.cli import main
 try:
     main()

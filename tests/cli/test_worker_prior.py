@@ -15,7 +15,9 @@ from tests.cli.conftest import ROWS, Run
 import crowdwise
 from crowdwise.cli.inputs import _WITH_WORKER_PRIOR
 from crowdwise.data.annotations import Annotations
-from crowdwise.methods.classify.registry import ALL_METHODS
+from crowdwise.estimator.registry import classifiers, label_methods
+
+ALL_METHODS = {**label_methods(), **classifiers()}
 
 pytest.importorskip("torch")
 

@@ -6,7 +6,8 @@ from tests.report.test_page import HOSTILE, Reader, fitted, three_items
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
-from crowdwise.methods.classify.registry import make as make_any
+
+make_any = make
 
 
 def test_votes_show_sizes_shares_and_first_rows() -> None:

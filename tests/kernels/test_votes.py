@@ -253,7 +253,9 @@ def test_a_problem_without_votes_returns_the_prior(path: str) -> None:
 def test_a_whole_fit_is_the_same_on_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
     # The paths meet real arrays here: dtypes, memory order and read-only flags as `Annotations` gives them.
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.registry import METHODS, make
+    from crowdwise.estimator.registry import label_methods, make
+
+    METHODS = label_methods()
 
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 3, 40)

@@ -22,9 +22,11 @@ from crowdwise.data.pairs import Comparisons, Similarities
 from crowdwise.data.ratings import Values
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.registry import METHODS
-from crowdwise.methods.classify.registry import make
-from crowdwise.methods.classify.tasks import TASKS
+from crowdwise.estimator.registry import METHODS as EVERY
+from crowdwise.estimator.registry import label_methods, make
+
+METHODS = label_methods()
+TASKS = {name: method for name, method in EVERY.items() if method.answers != "labels" or method.groups}
 
 Floats = NDArray[np.float64]
 ORDINAL = ("cumulative-link", "ordinal-binary")

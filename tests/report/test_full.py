@@ -20,13 +20,15 @@ from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make
 from crowdwise.report import write_report
 from crowdwise.report.counts import counts_of
 from crowdwise.report.full import report_page
 from crowdwise.report.people import People, matrices
 from crowdwise.report.review import why_of
 from crowdwise.trust.crowd.standing import crowd_of
+
+METHODS = label_methods()
 
 SECTIONS = ["short", "data", "choice", "labels", "review", "annotators", "alike", "trust", "budget", "computed"]
 

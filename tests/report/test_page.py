@@ -13,10 +13,12 @@ from tests.strategies import small_votes
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make
 from crowdwise.estimator.result import Result
 from crowdwise.report import write_page
 from crowdwise.report.page import page
+
+METHODS = label_methods()
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = [

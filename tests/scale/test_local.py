@@ -18,12 +18,14 @@ from crowdwise import Annotations, DawidSkene, MajorityVote
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.shards import Kept
 from crowdwise.errors import ConvergenceWarning, CrowdwiseWarning, DataWarning, InputError, SettingError
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make, select
 from crowdwise.scale import Local, Store
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.collecting import collected
 
-ADDITIVE = [method.name for method in METHODS.values() if method.additive]
+METHODS = label_methods()
+
+ADDITIVE = list(select(shards=True))
 OTHERS = [name for name in METHODS if name not in ADDITIVE]
 CROWD = simulate(n_items=400, n_annotators=12, n_classes=4, votes_per_item=(1, 6), random_state=3)
 

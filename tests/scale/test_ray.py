@@ -19,7 +19,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.shards import Shard, ShardLost, Tally
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import make, select
 from crowdwise.io import read
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.local import Local
@@ -30,8 +30,8 @@ ray = pytest.importorskip("ray")
 # Ray leaves files and sockets of its own to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
-ADDITIVE = [name for name, method in METHODS.items() if method.additive]
-ONLINE = [name for name in ADDITIVE if METHODS[name].package == "crowdwise.methods.online"]
+ADDITIVE = list(select(shards=True))
+ONLINE = list(select(shards=True, online=True))
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +309,7 @@ import psutil
 from crowdwise import DawidSkene
 from crowdwise.scale import Ray
 from crowdwise.data.simulate import simulate
+
 
 before = dict(os.environ)
 votes = simulate(n_items=60, n_annotators=5, random_state=0).votes

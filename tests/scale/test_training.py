@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 import crowdwise
 from crowdwise.cli import app
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
-from crowdwise.methods.classify.registry import make_classifier
+from crowdwise.estimator.registry import make_classifier
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.training import Torchrun, _said, worker_environment
 from crowdwise.scale.training_files import read_data, read_task, write_estimator, write_task

@@ -183,13 +183,13 @@ def _update(
     from crowdwise.cli.choice import check_explainable
     from crowdwise.cli.inputs import read_gold, read_votes, settings_of
     from crowdwise.cli.progress import iterations
-    from crowdwise.estimator.registry import METHODS
+    from crowdwise.estimator.registry import label_methods
     from crowdwise.methods.classify.loading import load
 
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")
     estimator: Aggregator = load(folder)
-    if estimator.name not in METHODS:
+    if estimator.name not in label_methods():
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot go on from it")

@@ -66,9 +66,9 @@ class MaybeFeatures:
 
 def learns(method: MethodOptions, features: MaybeFeatures) -> bool:
     """Whether a classifier is trained; options that do not go together are refused."""
-    from crowdwise.methods.classify.registry import CLASSIFIERS
+    from crowdwise.estimator.registry import classifiers
 
-    chosen = method.method in CLASSIFIERS or (method.method is None and features.features is not None)
+    chosen = method.method in classifiers() or (method.method is None and features.features is not None)
     if chosen and features.features is None:
         raise SettingError(f"{method.method} learns from features: give them with --features FILE")
     if chosen and (method.history is not None or method.class_prior is not None):

@@ -34,10 +34,10 @@ class ClassifierOptions(Protocol):
 def build_classifier(options: ClassifierOptions, default: str = DEFAULT_CLASSIFIER) -> CrowdClassifier:
     """Make the chosen classifier with its settings, checked before any file is read."""
     from crowdwise.cli.inputs import seeded_settings, unnamed
+    from crowdwise.estimator.registry import make_classifier
     from crowdwise.estimator.settings import check_settings
-    from crowdwise.methods.classify.registry import make_classifier
 
-    estimator = make_classifier(options.method or default)
+    estimator: CrowdClassifier = make_classifier(options.method or default)
     known = list(estimator.get_params(deep=False))
     given = seeded_settings(options.set, options.seed, known, options.worker_prior)
     # Settings of a part, such as classifier__C, are checked by the part.

@@ -180,15 +180,14 @@ def _class_prior(text: str) -> Any:
 
 def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
     """Make the chosen method with its settings, checked before any file is read."""
-    from crowdwise.estimator.registry import make
+    from crowdwise.estimator.registry import classifiers, make_aggregator
     from crowdwise.estimator.settings import check_settings
-    from crowdwise.methods.classify.registry import CLASSIFIERS
 
-    if options.method in CLASSIFIERS:
+    if options.method in classifiers():
         raise SettingError(
             f"{options.method} learns from features too: crowdwise train VOTES --features FILE --method {options.method}"
         )
-    estimator = make(options.method or default)
+    estimator = make_aggregator(options.method or default)
     try:
         estimator.set_params(**settings_of(options, list(estimator.get_params())))
     except SettingError as problem:
@@ -201,11 +200,10 @@ def build(options: MethodOptions, default: str = DEFAULT_METHOD) -> Aggregator:
 
 def build_task(options: TaskOptions, family: str, default: str) -> Any:
     """Make the chosen method for annotations that are no class votes, checked before any file is read."""
+    from crowdwise.estimator.registry import make, select
     from crowdwise.estimator.settings import check_settings
-    from crowdwise.methods.classify.registry import make
-    from crowdwise.methods.classify.tasks import TASKS
 
-    known = [name for name, method in TASKS.items() if method.family == family]
+    known = list(select(family=family))
     name = options.method or default
     if name not in known:
         raise SettingError(f"no method {name!r} for {family}{did_you_mean(name, known)} (there are {', '.join(known)})")

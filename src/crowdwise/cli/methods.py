@@ -19,11 +19,11 @@ def run(
     """List the methods; with a name, its settings for --set with their defaults."""
     from crowdwise.cli.display import print_rows
     from crowdwise.cli.outputs import print_json
-    from crowdwise.methods.classify.registry import EVERY_METHOD, make
+    from crowdwise.estimator.registry import METHODS, make
 
     if name is not None:
         make(name)  # refuses an unknown name and suggests a known one
-    chosen = [method for method in EVERY_METHOD if name in (None, method)]
+    chosen = [method for method in METHODS if name in (None, method)]
     if as_json:
         print_json([_document(method) for method in chosen])
     elif name is None:
@@ -31,16 +31,16 @@ def run(
         rows = [[_shown_fact(_facts(method)[column]) for column in names] for method in chosen]
         print_rows([column.replace("_", " ") for column in names], rows)
     else:
-        method = EVERY_METHOD[name]
+        method = METHODS[name]
         print(f"{method.name}: {method.summary} ({method.family}; needs {method.needs}). {method.reference}")
         settings = [[entry["name"], _shown(entry["default"]), entry["about"]] for entry in _document(name)["settings"]]
         print_rows(["setting", "default", "about"], settings)
 
 
 def _facts(name: str) -> dict[str, Any]:
-    from crowdwise.methods.classify.registry import EVERY_METHOD
+    from crowdwise.estimator.registry import METHODS
 
-    method = EVERY_METHOD[name]
+    method = METHODS[name]
     facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
     return facts | {"on_shards": bool(getattr(method, "additive", False))}
 
@@ -51,11 +51,11 @@ def _shown_fact(value: Any) -> str:
 
 def _document(name: str) -> dict[str, Any]:
     from crowdwise.errors import MissingExtraError
+    from crowdwise.estimator.registry import METHODS
     from crowdwise.estimator.settings import describe_settings
-    from crowdwise.methods.classify.registry import EVERY_METHOD
 
     try:
-        return _facts(name) | {"settings": describe_settings(EVERY_METHOD[name].cls)}
+        return _facts(name) | {"settings": describe_settings(METHODS[name].cls)}
     except MissingExtraError:
         # The list of all methods is no less true without torch; asked for by name, `make` has said what to install.
         return _facts(name) | {"settings": None}

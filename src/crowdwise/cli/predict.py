@@ -48,7 +48,7 @@ def run(
     from crowdwise.cli.inputs import read_features
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout
     from crowdwise.cli.text import count, number, say
-    from crowdwise.estimator.registry import METHODS
+    from crowdwise.estimator.registry import label_methods
     from crowdwise.methods.classify.loading import load
 
     check_outputs({"-o": output}, (features.features, votes, truth))
@@ -57,7 +57,7 @@ def run(
     if votes is None and read != ReadOptions():
         raise SettingError("options of reading the votes do not apply without --votes")
     estimator = load(model)
-    if estimator.name in METHODS:
+    if estimator.name in label_methods():
         raise InputError(f"{model} holds {estimator.name}, which knows votes alone; crowdwise train --save makes a classifier")
     rows = read_features(features, read.item)
     X = _fitting(estimator, rows, quiet)

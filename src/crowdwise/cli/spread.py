@@ -104,9 +104,9 @@ def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None,
         raise SettingError(f"--shards must be at least 1; got {scale.shards}")
     if engine is not None:
         return engine
-    from crowdwise.estimator.registry import METHODS
+    from crowdwise.estimator.registry import select
 
-    if method is not None and (method not in METHODS or not METHODS[method].additive):
+    if method is not None and method not in select(shards=True):
         return "memory"
     n_votes = _rows_of(paths)
     if n_votes <= _IN_MEMORY:

@@ -127,9 +127,9 @@ def _named_start(problem: Problem, init: str, shares: Floats) -> Floats:
     if init == "one-coin":
         return _one_coin(problem)
     if init in MOMENT_STARTS:
-        from crowdwise.estimator.registry import make
+        from crowdwise.estimator.registry import make_aggregator
 
-        return make(init, polish=0)._fit(replace(problem, progress=None)).posterior
+        return make_aggregator(init, polish=0)._fit(replace(problem, progress=None)).posterior
     return shares
 
 

@@ -1,8 +1,13 @@
-"""Every method by name: the registry alone drives the CLI, the contract tests and the docs' table."""
+"""Every method by name, with what it can: the one list that the command line, `auto`, the contract tests and the docs read.
+
+Rooms that hold methods register them in a `catalogue` module of their own, as lines that import nothing. So this room names no
+higher one, and a class is loaded when it is asked for.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,288 +16,166 @@ from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 if TYPE_CHECKING:
     from crowdwise.estimator.base import Aggregator
 
-__all__ = ["METHODS", "ORDERED", "Method", "make"]
-
-#: What ordinal methods need: the order of the classes is no chance of the alphabet.
-ORDERED = "votes of ordered classes"
+__all__ = [
+    "METHODS",
+    "Method",
+    "classifiers",
+    "find",
+    "label_methods",
+    "make",
+    "make_aggregator",
+    "make_classifier",
+    "register",
+    "select",
+]
 
 
 @dataclass(frozen=True)
 class Method:
-    """One line of the registry; the class is imported when it is asked for."""
+    """One line of the registry.
+
+    Attributes
+    ----------
+    name, summary, family, reference : str
+        What people call it, what it does, whose relative it is, and where it is from.
+    path : str
+        ``module:Class``, imported when it is asked for.
+    answers : str
+        Kind of answers it takes: "labels", "partial labels", "label sets", "tags", "ratings", "comparisons" or "similarities".
+    features : str
+        Features of items it needs: none (""), a "table" of numbers, or "any" that a network can read, images too.
+    settings : mapping
+        What the name stands for where one class serves several names.
+    extra : str
+        Optional dependency, as in ``pip install 'crowdwise[torch]'``.
+    binary_only, ordered, groups : bool
+        Takes two classes only; takes classes that have an order; needs a group for every item.
+    gold, history : bool
+        Takes known answers; takes what is known of annotators from earlier work.
+    shards : bool
+        Needs nothing of the votes but counts that add up over items, so that an engine can run it (`crowdwise.scale`).
+    online : bool
+        Takes votes as they come, at the cost of the new ones.
+    level : int
+        How much it learns of an annotator: 0 nothing, 1 a number or two, 2 a number per class, 3 a confusion matrix.
+    per_class : bool
+        The numbers of an annotator grow with the classes, not with their square.
+    """
 
     name: str
     path: str
     summary: str
     family: str
-    needs: str
     reference: str
-    package: str = "crowdwise.methods.labels"
-    #: Needs nothing of the votes but counts that add up over items, so that it runs on shards (`crowdwise.scale`).
-    additive: bool = False
+    answers: str = "labels"
+    features: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    extra: str = ""
+    binary_only: bool = False
+    ordered: bool = False
+    groups: bool = False
+    gold: bool = False
+    history: bool = False
+    shards: bool = False
+    online: bool = False
+    level: int = 3
+    per_class: bool = False
 
     @property
     def cls(self) -> type[Any]:
         """The estimator class."""
         module, _, name = self.path.partition(":")
         try:
-            found: type[Any] = getattr(import_module(f"{self.package}.{module}"), name)
+            found: type[Any] = getattr(import_module(module), name)
         except ModuleNotFoundError as problem:
             if problem.name is None or problem.name.startswith("crowdwise"):
                 raise
-            raise MissingExtraError(f"{self.name} needs {problem.name}: pip install 'crowdwise[torch]'") from problem
+            raise MissingExtraError(
+                f"{self.name} needs {problem.name}: pip install 'crowdwise[{self.extra or 'torch'}]'"
+            ) from problem
         return found
+
+    @property
+    def needs(self) -> str:
+        """What `fit` takes, in words."""
+        kind = {"labels": "votes", "partial labels": "votes for and against classes", "label sets": "sets of labels",
+                "tags": "tags of tokens", "ratings": "numbers", "comparisons": "comparisons",
+                "similarities": "same or different answers on pairs"}[self.answers]  # fmt: skip
+        kind += " of two classes" if self.binary_only and not self.features else ""
+        kind += " of ordered classes" if self.ordered else ""
+        kind += ", as they come" if self.online else ""
+        more = {"": [], "table": ["a table of features"], "any": ["features or images"]}[self.features]
+        more = more + ["a group per item"] * self.groups
+        return " and ".join([kind, *more]) + (f" (extra: {self.extra})" if self.extra else "")
 
     def suits(self, n_classes: int) -> bool:
         """Whether the method is made for votes of this many classes."""
-        return n_classes <= 2 or self.needs != "votes of two classes"
+        return n_classes <= 2 or not self.binary_only
 
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method(
-            "majority", "majority:MajorityVote", "share of votes for each class", "vote", "votes", "folklore", additive=True
-        ),
-        Method(
-            "wawa",
-            "wawa:Wawa",
-            "vote weighted by agreement with the majority",
-            "vote",
-            "votes",
-            "Appen; crowd-kit",
-            additive=True,
-        ),
-        Method(
-            "zbs",
-            "zero_based_skill:ZeroBasedSkill",
-            "vote weighted by skill, adjusted step by step",
-            "vote",
-            "votes",
-            "crowd-kit",
-        ),
-        Method(
-            "dawid-skene",
-            "dawid_skene:DawidSkene",
-            "confusion matrix per annotator, EM",
-            "EM",
-            "votes",
-            "Dawid and Skene (1979)",
-            additive=True,
-        ),
-        Method(
-            "one-coin",
-            "one_coin:OneCoin",
-            "one accuracy per annotator, EM",
-            "EM",
-            "votes",
-            "after Dawid and Skene (1979)",
-            additive=True,
-        ),
-        Method(
-            "confusion-vector",
-            "confusion_vector:ConfusionVector",
-            "one accuracy per annotator and class, EM",
-            "EM",
-            "votes",
-            "after Dawid and Skene (1979)",
-            additive=True,
-        ),
-        Method("glad", "glad:GLAD", "ability of annotators, difficulty of items", "EM", "votes", "Whitehill et al. (2009)"),
-        Method(
-            "mace",
-            "mace:MACE",
-            "honest at times, spamming at others",
-            "variational",
-            "votes",
-            "Hovy et al. (2013)",
-            additive=True,
-        ),
-        Method(
-            "bayes-gc",
-            "bayes_gc:BayesGC",
-            "Dawid-Skene with Dirichlet posteriors",
-            "variational",
-            "votes",
-            "Li, Huang and Chen; Kim and Ghahramani (2012)",
-            additive=True,
-        ),
-        Method(
-            "online-em",
-            "online_em:OnlineEM",
-            "Dawid-Skene by online EM, a step per vote",
-            "EM",
-            "votes, as they come",
-            "Cappe and Moulines (2009); Traganitis et al. (2020)",
-            package="crowdwise.methods.online",
-            additive=True,
-        ),
-        Method(
-            "streaming-ds",
-            "streaming:StreamingDawidSkene",
-            "bayes-gc that folds votes in as they come",
-            "variational",
-            "votes, as they come",
-            "Kim and Ghahramani (2012); Hughes and Sudderth (2013)",
-            package="crowdwise.methods.online",
-            additive=True,
-        ),
-        Method(
-            "group-dawid-skene",
-            "group_dawid_skene:GroupDawidSkene",
-            "Dawid-Skene for annotators who share errors",
-            "EM",
-            "votes",
-            "Jaffe et al. (2016); Traganitis and Giannakis (2022)",
-        ),
-        Method(
-            "group-vote", "group_vote:GroupVote", "one voice per group of annotators", "vote", "votes", "ICASSP 2025 tutorial"
-        ),
-        Method(
-            "belief-propagation",
-            "belief_propagation:BeliefPropagation",
-            "messages between items and annotators, any annotator prior",
-            "messages",
-            "votes",
-            "Liu, Peng and Ihler (2012)",
-        ),
-        Method(
-            "mean-field",
-            "mean_field:MeanField",
-            "variational, any annotator prior, fixed class prior",
-            "variational",
-            "votes",
-            "Liu, Peng and Ihler (2012)",
-        ),
-        Method("kos", "kos:KOS", "messages of signed votes", "messages", "votes", "Karger, Oh and Shah (2011)"),
-        Method(
-            "ebcc",
-            "ebcc:EBCC",
-            "subtypes of classes, on which annotators err together",
-            "variational",
-            "votes",
-            "Li, Rubinstein and Cohn (2019)",
-        ),
-        Method(
-            "spectral-ds",
-            "spectral_ds:SpectralDS",
-            "confusion matrices by third moments of three groups, then EM",
-            "moments",
-            "votes",
-            "Zhang, Chen, Zhou and Jordan (2014)",
-        ),
-        Method(
-            "tensor-admm",
-            "tensor_admm:TensorADMM",
-            "confusion matrices by coupled tensors of pairs and triples",
-            "moments",
-            "votes",
-            "Traganitis, Pages-Zamora and Giannakis (2018)",
-        ),
-        Method(
-            "multi-spa",
-            "multi_spa:MultiSPA",
-            "confusion rows as corners of pairwise co-occurrences",
-            "moments",
-            "votes",
-            "Ibrahim, Fu, Kargas and Huang (2019)",
-        ),
-        Method(
-            "cnmf",
-            "cnmf:CNMF",
-            "coupled factorisation of pairwise co-occurrences",
-            "moments",
-            "votes",
-            "Ibrahim, Fu, Kargas and Huang (2019)",
-        ),
-        Method(
-            "sym-nmf",
-            "sym_nmf:SymNMF",
-            "symmetric factorisation of completed co-occurrences",
-            "moments",
-            "votes",
-            "Ibrahim and Fu (2021)",
-        ),
-        Method(
-            "eigen",
-            "eigen:Eigen",
-            "spectral meta-learner: covariances of votes, two classes",
-            "moments",
-            "votes of two classes",
-            "Parisi et al. (2014); Jaffe et al. (2015)",
-        ),
-        Method("pgd", "pgd:PGD", "one accuracy per annotator from agreement of pairs", "moments", "votes", "Ma et al. (2018)"),
-        Method(
-            "m-msr",
-            "m_msr:MMSR",
-            "the same, robust to a colluding minority",
-            "moments",
-            "votes",
-            "Ma and Olshevsky (2020)",
-        ),
-        Method(
-            "minimax-entropy",
-            "minimax_entropy:MinimaxEntropy",
-            "confusions of annotators and of items, maximum entropy",
-            "EM",
-            "votes",
-            "Zhou et al. (2012, 2014)",
-        ),
-        Method("m3v", "max_margin:MaxMarginVote", "weights that separate the classes", "vote", "votes", "Tian and Zhu (2015)"),
-        Method(
-            "cbcc",
-            "community_bcc:CommunityBCC",
-            "communities of annotators with similar confusion",
-            "variational",
-            "votes",
-            "Venanzi et al. (2014)",
-        ),
-        Method(
-            "worker-cluster",
-            "worker_cluster:WorkerCluster",
-            "clusters of annotators with one confusion matrix",
-            "variational",
-            "votes",
-            "Imamura, Sato and Sugiyama (2018)",
-        ),
-        Method(
-            "ordinal-binary",
-            "ordinal_binary:OrdinalBinary",
-            "ordered classes: a two-class Dawid-Skene for each border",
-            "ordinal",
-            ORDERED,
-            "Frank and Hall (2001); Raykar et al. (2010)",
-        ),
-        Method(
-            "cumulative-link",
-            "cumulative_link:CumulativeLink",
-            "ordered classes: a scale, thresholds and noise per annotator, EM",
-            "ordinal",
-            ORDERED,
-            "McCullagh (1980); Uebersax and Grove (1993)",
-        ),
-        Method(
-            "auto",
-            "auto:Auto",
-            "the method that foretells held-out votes best",
-            "choice",
-            "votes",
-            "cross-validation, rule of one standard error",
-            package="crowdwise.trust.choice",
-        ),
-    )
-}
+#: Every registered method by name.
+METHODS: dict[str, Method] = {}
 
 
-def make(name: str, **settings: Any) -> Aggregator:
-    """Build a registered method by name with these settings.
+def register(methods: Iterable[Method]) -> None:
+    """Add methods to the registry; a name that another class has already is refused."""
+    for method in methods:
+        known = METHODS.setdefault(method.name, method)
+        if known.path != method.path:
+            raise SettingError(f"there is already a method {method.name!r} ({known.path}); choose another name")
+
+
+def select(**wanted: Any) -> dict[str, Method]:
+    """Methods whose fields have these values, such as ``answers="labels", shards=True``."""
+    return {
+        name: method
+        for name, method in METHODS.items()
+        if all(getattr(method, field) == value for field, value in wanted.items())
+    }
+
+
+def label_methods() -> dict[str, Method]:
+    """Methods that infer one class per item from votes alone."""
+    return select(answers="labels", features="", groups=False)
+
+
+def classifiers() -> dict[str, Method]:
+    """Methods that train a classifier on features and votes."""
+    return {name: method for name, method in select(answers="labels", groups=False).items() if method.features}
+
+
+def find(name: str, among: Mapping[str, Method] | None = None, noun: str = "method") -> Method:
+    """The line of a method; an unknown name is refused with the nearest known one."""
+    among = METHODS if among is None else among
+    if name not in among:
+        raise SettingError(f"no {noun} {name!r}{did_you_mean(name, list(among))} (there are {', '.join(among)})")
+    return among[name]
+
+
+def make(name: str, **settings: Any) -> Any:
+    """Build any registered method by name with these settings.
 
     Examples
     --------
     >>> make("dawid-skene", tol=1e-8)
     DawidSkene(tol=1e-08)
     """
-    if name not in METHODS:
-        raise SettingError(f"no method {name!r}{did_you_mean(name, list(METHODS))} (there are {', '.join(METHODS)})")
-    made: Aggregator = METHODS[name].cls().set_params(**settings)
+    method = find(name)
+    return method.cls().set_params(**method.settings).set_params(**settings)
+
+
+def make_aggregator(name: str, **settings: Any) -> Aggregator:
+    """Build a label-only method by name with these settings."""
+    find(name, label_methods())
+    made: Aggregator = make(name, **settings)
     return made
+
+
+def make_classifier(name: str, **settings: Any) -> Any:
+    """Build a classifier by name with these settings; a label-only method is refused with the verb that takes it."""
+    # One word on the command line: `train --method auto` chooses among classifiers.
+    name = "auto-classifier" if name == "auto" else name
+    if name in label_methods():
+        raise SettingError(f"{name} takes votes alone: use it with `aggregate`, or as aggregator=... of two-stage")
+    find(name, {**classifiers(), **select(answers="labels", features="any")}, "classifier")
+    return make(name, **settings)

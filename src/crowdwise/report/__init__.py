@@ -1,8 +1,14 @@
-"""A fit as one HTML page for people: `write_report` tells all, `write_page` is short; and the picture of annotators."""
+"""A fit as one HTML page for people: `write_report` has everything, `write_page` is short; and the picture of annotators."""
 
-from crowdwise.report.answers import Intervals, write_answers
-from crowdwise.report.full import write_report
-from crowdwise.report.page import write_page
-from crowdwise.report.picture import annotators_picture
+import lazy_loader
 
-__all__ = ["Intervals", "annotators_picture", "write_answers", "write_page", "write_report"]
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=["plot"],
+    submod_attrs={
+        "answers": ["Intervals", "write_answers"],
+        "full": ["write_report"],
+        "page": ["write_page"],
+        "picture": ["annotators_picture"],
+    },
+)

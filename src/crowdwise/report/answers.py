@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.estimator.registry import METHODS
 from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import document
 from crowdwise.report.full import safe_json, table_script
@@ -111,9 +112,7 @@ def answers_page(
 
 
 def _lead(method: str) -> str:
-    from crowdwise.methods.classify.registry import EVERY_METHOD
-
-    known = EVERY_METHOD.get(method)
+    known = METHODS.get(method)
     about = f": {plain(known.summary, 200)}. Reference: {plain(known.reference, 200)}" if known else ""
     return f'<p class="lead">Method: <strong>{text(method)}</strong>{about}.</p>'
 

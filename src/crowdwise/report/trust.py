@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise.campaign.stopping import expected_accuracy
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make_aggregator
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.findings import truth_table
 from crowdwise.report.markup import caption, counted, fill, percent, stroke, svg, table, whole
@@ -96,7 +96,12 @@ def _against_votes(result: Result) -> str:
     """Fit to four fifths of the votes and foretell the others: a test of the model that needs no truth."""
     votes = result.votes
     own, _, chosen = result.method.partition(": ")
-    if (chosen or own) not in METHODS or result.history is not None or votes.n_votes > _MOST_VOTES or votes.n_classes < 2:
+    if (
+        (chosen or own) not in label_methods()
+        or result.history is not None
+        or votes.n_votes > _MOST_VOTES
+        or votes.n_classes < 2
+    ):
         return ""
     # What a choice chose is fitted as the choice does: with its defaults, and these two.
     settings = {name: result.settings[name] for name in ("class_prior", "random_state")} if chosen else result.settings
@@ -127,8 +132,8 @@ def _against_votes(result: Result) -> str:
 
 
 def _made(name: str, settings: dict[str, Any]) -> Aggregator:
-    known = make(name).get_params()
-    return make(name, **{key: value for key, value in settings.items() if key in known})
+    known = make_aggregator(name).get_params()
+    return make_aggregator(name, **{key: value for key, value in settings.items() if key in known})
 
 
 def _verdict(claimed: float, low: float, high: float) -> str:

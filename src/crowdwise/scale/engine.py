@@ -24,7 +24,7 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.base import as_annotations, warn_if_switched
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.problem import SHARDED_STARTS
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import select
 from crowdwise.estimator.result import Result
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
@@ -202,7 +202,7 @@ class Engine(ABC):
 
 def check_method(estimator: Aggregator) -> None:
     """Refuse a method, or a start of one, that needs all votes in one place, before any of them is read."""
-    name, able = estimator.name, [method.name for method in METHODS.values() if method.additive]
+    name, able = estimator.name, list(select(shards=True))
     if name not in able:
         raise SettingError(f"{name} needs all votes in memory, so no engine can run it; engines run {', '.join(able)}")
     init, restarts = getattr(estimator, "init", "votes"), getattr(estimator, "restarts", 1)

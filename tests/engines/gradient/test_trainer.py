@@ -453,7 +453,7 @@ MIXED = """
 import sys
 import numpy as np, torch
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
-from crowdwise.methods.classify.registry import make_classifier
+from crowdwise.estimator.registry import make_classifier
 
 features, truth = blobs(6, 120, 3, gap=6.0)
 for name in ("ccem", "aggnet", "geocrowdnet-f"):

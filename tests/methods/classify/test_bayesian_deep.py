@@ -20,10 +20,10 @@ from tests.methods.classify.loop_oracle import loop_round  # noqa: E402
 import crowdwise  # noqa: E402
 from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.errors import SettingError  # noqa: E402
+from crowdwise.estimator.registry import make_classifier  # noqa: E402
 from crowdwise.methods.classify.bayes_dgc import BayesDGC  # noqa: E402
 from crowdwise.methods.classify.deep_bp import DeepBP  # noqa: E402
 from crowdwise.methods.classify.deep_mf import DeepMF  # noqa: E402
-from crowdwise.methods.classify.registry import make_classifier  # noqa: E402
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation  # noqa: E402
 from crowdwise.parts.annotators.confusion import DirichletConfusion  # noqa: E402
 from crowdwise.parts.heads.confusion import ConfusionHead  # noqa: E402

@@ -10,7 +10,9 @@ import pytest
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.methods.classify.registry import CLASSIFIERS, make_classifier
+from crowdwise.estimator.registry import classifiers, make_classifier
+
+CLASSIFIERS = classifiers()
 
 
 def there() -> list[str]:

@@ -21,17 +21,18 @@ from scipy.special import log_softmax
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, MissingExtraError, SettingError
-from crowdwise.estimator.registry import Method
+from crowdwise.estimator.registry import METHODS, Method, classifiers
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import setting
 from crowdwise.estimator.storage import FILE_NAME
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.loading import _MODELS, check_save
-from crowdwise.methods.classify.registry import CLASSIFIERS, EVERY_METHOD
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+
+CLASSIFIERS = classifiers()
 
 N_ITEMS, N_FEATURES = 40, 3
 
@@ -98,9 +99,7 @@ class Fake(CrowdClassifier):
 def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fake]:
     """The method above, registered."""
 
-    package, _, module = __name__.rpartition(".")
-    monkeypatch.setitem(CLASSIFIERS, "fake", Method("fake", f"{module}:Fake", "", "", "", "", package))
-    monkeypatch.setitem(EVERY_METHOD, "fake", CLASSIFIERS["fake"])
+    monkeypatch.setitem(METHODS, "fake", Method("fake", f"{__name__}:Fake", "", "", "", features="table"))
     monkeypatch.setitem(_MODELS, "plane", f"{__name__}:Plane")
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__, ModuleType(__name__)))
     for own in (Fake, Plane):

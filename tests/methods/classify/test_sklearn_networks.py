@@ -17,9 +17,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 from torch import nn
 
+from crowdwise.estimator.registry import classifiers
 from crowdwise.methods.classify.ccem import CCEM
 from crowdwise.methods.classify.neural import NeuralClassifier
-from crowdwise.methods.classify.registry import CLASSIFIERS
+
+CLASSIFIERS = classifiers()
 
 
 def networks() -> list[Any]:

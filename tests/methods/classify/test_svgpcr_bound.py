@@ -26,7 +26,7 @@ from tests.engines.gradient.helpers import batch_of, quiet  # noqa: E402
 
 from crowdwise.data.annotations import Annotations  # noqa: E402
 from crowdwise.errors import DivergedError, SettingError  # noqa: E402
-from crowdwise.methods.classify.registry import make_classifier  # noqa: E402
+from crowdwise.estimator.registry import make_classifier  # noqa: E402
 from crowdwise.parts.heads.batch import Batch  # noqa: E402
 from crowdwise.parts.heads.process import ProcessHead  # noqa: E402
 from crowdwise.parts.priors.covariance import covariance  # noqa: E402

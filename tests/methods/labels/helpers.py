@@ -13,14 +13,15 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.base import IterativeAggregator
-from crowdwise.estimator.registry import METHODS
-from crowdwise.estimator.registry import ORDERED as ORDERED_CLASSES
+from crowdwise.estimator.registry import label_methods
 from crowdwise.methods.labels.moment import MomentAggregator
 
+METHODS = label_methods()
+
 # Methods that need more than votes (two classes, say) have tests of their own.
-ALL = [name for name, method in METHODS.items() if method.needs in ("votes", ORDERED_CLASSES)]
+ALL = [name for name, method in METHODS.items() if not method.binary_only and not method.online]
 # To these, classes in another order are other data.
-ORDERED = [name for name in ALL if METHODS[name].needs == ORDERED_CLASSES]
+ORDERED = [name for name in ALL if METHODS[name].ordered]
 ITERATIVE = [name for name in ALL if issubclass(METHODS[name].cls, IterativeAggregator)]
 MOMENTS = [name for name in ALL if issubclass(METHODS[name].cls, MomentAggregator)]
 COUNTING = [name for name in ALL if name not in (*ITERATIVE, *MOMENTS)]

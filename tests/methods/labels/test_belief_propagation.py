@@ -328,7 +328,7 @@ def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> Non
         with quiet():
             whole.fit(votes)
             with monkeypatch.context() as patch:
-                for module in ("annotators.messages", "kernels.nodes", "kernels.pairs"):
+                for module in ("parts.annotators.messages", "kernels.nodes", "kernels.pairs"):
                     patch.setattr(f"crowdwise.{module}._BLOCK", 100)
                 cut.fit(votes)
         np.testing.assert_allclose(cut.posterior_, whole.posterior_, atol=1e-12)

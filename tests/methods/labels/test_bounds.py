@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from tests.methods.labels.helpers import ITERATIVE, quiet, random_votes, slow_unless_classic
 
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make
+
+METHODS = label_methods()
 
 # Settings worth varying, per method; the common ones are drawn for all.
 SETTINGS: dict[str, list[dict[str, Any]]] = {

@@ -31,9 +31,11 @@ from tests.strategies import small_votes
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make
 from crowdwise.estimator.settings import describe_settings
 from crowdwise.trust.metrics import accuracy
+
+METHODS = label_methods()
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))
 iterative = pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))

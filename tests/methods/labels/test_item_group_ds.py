@@ -9,7 +9,7 @@ from tests.trust.fairness.crowds import biased_crowd
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, NotFittedError, SettingError
-from crowdwise.methods.classify.registry import make
+from crowdwise.estimator.registry import make
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.trust.fairness import ItemGroupDS

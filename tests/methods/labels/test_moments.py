@@ -19,8 +19,10 @@ from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.problem import MOMENT_STARTS
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make
 from crowdwise.trust.metrics import accuracy, confusion_error
+
+METHODS = label_methods()
 
 FULL = ["spectral-ds", "tensor-admm", "multi-spa", "cnmf", "sym-nmf"]
 ONE_COIN = ["pgd", "m-msr"]

@@ -14,7 +14,9 @@ from tests.methods.labels import test_contract as contract
 from tests.methods.labels.helpers import crowd, diagonal_crowd
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import label_methods
+
+METHODS = label_methods()
 
 NAMES = ("online-em", "streaming-ds")
 

@@ -11,10 +11,12 @@ import crowdwise
 from crowdwise.data.ratings import Values
 from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.errors import CrowdwiseWarning, InputError, NotFittedError, SettingError
-from crowdwise.methods.classify.tasks import TASKS
+from crowdwise.estimator.registry import METHODS as EVERY
 from crowdwise.methods.ratings.covariance_crowd import CovarianceCrowd
 from crowdwise.methods.ratings.gp_crowd_regression import GPCrowdRegression
 from crowdwise.methods.ratings.sparse_process import Kernel, Process
+
+TASKS = {name: method for name, method in EVERY.items() if method.answers != "labels" or method.groups}
 
 NAMES = [name for name, method in TASKS.items() if method.family == "numbers"]
 PLAIN = [name for name in NAMES if "features" not in TASKS[name].needs]

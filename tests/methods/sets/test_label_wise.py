@@ -11,7 +11,7 @@ from tests.methods.sets.crowds import set_crowd, sigmoid
 
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.errors import ConvergenceWarning, InputError, NotFittedError, SettingError
-from crowdwise.methods.classify.registry import make
+from crowdwise.estimator.registry import make
 from crowdwise.methods.sets.evidence import Evidence
 from crowdwise.methods.sets.label_wise import LabelWise
 from crowdwise.methods.sets.patterns import Patterns

@@ -7,7 +7,7 @@ import pytest
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
-from crowdwise.methods.classify.registry import make
+from crowdwise.estimator.registry import make
 from crowdwise.methods.sets.partial import PartialDawidSkene, Symbols
 
 

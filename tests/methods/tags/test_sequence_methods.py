@@ -11,7 +11,7 @@ from tests.methods.tags.oracle import enumerate_chain, span_weight, spans_by_han
 from crowdwise.data.simulate.tokens import simulate_tags
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import ConvergenceWarning, InputError, NotFittedError
-from crowdwise.methods.classify.registry import make
+from crowdwise.estimator.registry import make
 from crowdwise.methods.tags.baselines import TokenDawidSkene, TokenMajority
 from crowdwise.methods.tags.bsc import BSC, previous_tags
 from crowdwise.methods.tags.hmm_crowd import HMMCrowd

@@ -15,7 +15,7 @@ from tests.engines.gradient.helpers import quiet, small_crowd
 from torch import nn
 
 from crowdwise.errors import InputError
-from crowdwise.methods.classify.registry import make_classifier
+from crowdwise.estimator.registry import make_classifier
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.parallel import Group
 

@@ -14,11 +14,12 @@ from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.registry import make
 from crowdwise.estimator.result import Result
 from crowdwise.io import read_gold
-from crowdwise.methods.classify.registry import make as make_any
 from crowdwise.trust.calibration import EffectiveVotes, Temperature, calibrate, temperature_by_votes
 from crowdwise.trust.calibration.effective_votes import groups_in
 from crowdwise.trust.calibration.foretold_votes import deal_by_group
 from crowdwise.trust.metrics import ece, log_loss
+
+make_any = make
 
 
 def fit(votes: Annotations) -> Result:

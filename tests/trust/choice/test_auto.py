@@ -13,11 +13,13 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make
 from crowdwise.trust.choice.auto import Auto
 from crowdwise.trust.choice.candidates import CANDIDATES
 from crowdwise.trust.choice.decision import decide
 from crowdwise.trust.choice.selection import Row
+
+METHODS = label_methods()
 
 
 def biased_crowd(n_items: int = 300) -> tuple[Annotations, np.ndarray]:

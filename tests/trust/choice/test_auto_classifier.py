@@ -14,8 +14,8 @@ from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
+from crowdwise.estimator.registry import make_classifier
 from crowdwise.methods.classify.raykar import Raykar
-from crowdwise.methods.classify.registry import make_classifier
 from crowdwise.trust.choice.auto_classifier import AutoClassifier
 from crowdwise.trust.choice.classifiers import CANDIDATES, check_methods
 

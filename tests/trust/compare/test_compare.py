@@ -12,12 +12,15 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.estimator.registry import classifiers, label_methods
 from crowdwise.kernels.votes import COMPILED_FROM
-from crowdwise.methods.classify.registry import ALL_METHODS, CLASSIFIERS
 from crowdwise.trust.compare import DEFAULT_CLASSIFIERS, DEFAULT_METHODS, compare, comparison
 from crowdwise.trust.compare.choose import chosen
 from crowdwise.trust.heldout import deal, held_out
 from crowdwise.trust.metrics import accuracy, log_loss
+
+ALL_METHODS = {**label_methods(), **classifiers()}
+CLASSIFIERS = classifiers()
 
 COLUMNS = ["method", "accuracy", "macro_f1", "log_loss", "ece", "held_out", "agreement", "seconds", "memory_mb"]
 COLUMNS += ["n_iter", "converged", "error"]

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import METHODS, make
 from crowdwise.estimator.storage import FILE_NAME, check_folder, load_with_extra, npy_bytes, npy_of
 from crowdwise.estimator.storage import save as save_result
-from crowdwise.methods.classify.registry import EVERY_METHOD, make
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -121,9 +120,9 @@ def load(folder: str | PathLike[str], network: Any = None) -> Any:
     result, members = load_with_extra(folder)
     path = Path(folder) / FILE_NAME
     method = _registered(result)
-    if method not in EVERY_METHOD:
+    if method not in METHODS:
         raise InputError(f"{path}: fitted by {result.method!r}, which this version of crowdwise does not have")
-    if method in METHODS:
+    if not METHODS[method].features:
         if network is not None:
             raise SettingError(f"{folder} was fitted by {result.method}, which has no network; leave network= out")
         return _with_state(_unfitted(result, path), result, members, path)

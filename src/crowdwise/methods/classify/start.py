@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_you_mean
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make_aggregator
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import counts_of, weight_of
@@ -29,8 +29,8 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
         A label-only method by name; "identity", which starts from vote shares; or a posterior [N, K].
     """
     if isinstance(init, str):
-        if init != "identity" and init not in METHODS:
-            known = ["identity", *METHODS]
+        if init != "identity" and init not in label_methods():
+            known = ["identity", *label_methods()]
             raise SettingError(f"init: no start {init!r}{did_you_mean(init, known)} (there are {', '.join(known)})")
         # One annotator leaves nothing to aggregate.
         if init == "identity" or votes.n_annotators == 1:
@@ -42,7 +42,7 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
             # The start need not have converged; the fit itself says what deserves a look.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            return make(init).fit(votes).posterior_
+            return make_aggregator(init).fit(votes).posterior_
     try:
         posterior = np.asarray(init, float)
     except (TypeError, ValueError):

@@ -20,9 +20,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import DataWarning, SettingError, did_you_mean
+from crowdwise.errors import DataWarning, SettingError
 from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import find, label_methods, make
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.kernels.posterior import harden
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
@@ -112,11 +112,7 @@ class TwoStage(CrowdClassifier):
     def _aggregated(self, votes: Annotations) -> Result:
         """Stage 1."""
         if isinstance(self.aggregator, str):
-            if self.aggregator not in METHODS:
-                hint = did_you_mean(self.aggregator, list(METHODS))
-                raise SettingError(
-                    f"aggregator: no label-only method {self.aggregator!r}{hint} (there are {', '.join(METHODS)})"
-                )
+            find(self.aggregator, label_methods(), "label-only method (aggregator)")
             # One annotator leaves nothing to aggregate.
             method = make("majority" if votes.n_annotators == 1 else self.aggregator)
         elif isinstance(self.aggregator, Aggregator):

@@ -12,7 +12,7 @@ import polars as pl
 from crowdwise.data.encode import to_polars
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
-from crowdwise.methods.classify.registry import make
+from crowdwise.estimator.registry import make
 from crowdwise.report.plot.axes import axes_of, label_of
 from crowdwise.trust.metrics import accuracy
 

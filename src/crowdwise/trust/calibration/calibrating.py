@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make
 from crowdwise.trust.calibration.base import known_of, with_posterior
 from crowdwise.trust.calibration.crossfit import cross_fitted
 from crowdwise.trust.calibration.curves import Reliability, reliability
@@ -184,7 +184,7 @@ def _by_crowd(
 def _again(result: Result) -> Callable[[Annotations], Result]:
     """The same method with the same settings, fitted to other votes of the same annotators."""
     name, settings = _method_of(result), result.settings
-    if name not in METHODS:
+    if name not in label_methods():
         raise InputError(
             f"{result.method} was trained with features, which a result does not hold; give fit=, or calibrate by groups "
             "or by true labels"
@@ -204,4 +204,4 @@ def _again(result: Result) -> Callable[[Annotations], Result]:
 def _method_of(result: Result) -> str:
     """Name of the method that was run; a choice says what it chose ("auto: dawid-skene"), if it chose one."""
     choice, _, chosen = result.method.partition(": ")
-    return chosen if chosen in METHODS else choice
+    return chosen if chosen in label_methods() else choice

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
 from crowdwise.estimator.base import Aggregator, _generator
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import METHODS, make_aggregator
 from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
@@ -128,7 +128,7 @@ class Auto(Chooses, Aggregator):
 
     def _fitted_by(self, name: str, problem: Problem) -> Fit:
         """The fit of a candidate, with this estimator's class shares and seed."""
-        method = make(name)
+        method = make_aggregator(name)
         if not (isinstance(self.class_prior, str) and self.class_prior == "learn"):
             method.set_params(class_prior=self.class_prior)
         seed = self.random_state

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.base import _generator
 from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.registry import make_classifier
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
 from crowdwise.methods.classify.features import checked_features
-from crowdwise.methods.classify.registry import make_classifier
 from crowdwise.trust.choice.classifiers import Candidate, check_methods
 from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.trust.choice.guards import standing
@@ -134,7 +134,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
 
     def _made(self, candidate: Candidate) -> CrowdClassifier:
         """A candidate with its settings and this estimator's seed."""
-        made = make_classifier(candidate.method, **candidate.settings)
+        made: CrowdClassifier = make_classifier(candidate.method, **candidate.settings)
         if "random_state" in made.get_params(deep=False):
             made.set_params(random_state=self.random_state)
         return made

@@ -10,44 +10,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from crowdwise.errors import SettingError, did_you_mean
-from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.registry import METHODS, label_methods
 
 __all__ = ["CANDIDATES", "FALLBACK", "check_methods", "level_of", "parameters_of"]
 
-# Method -> what it needs of the annotators (see `crowdwise.trust.choice.guards`).
-_LEVELS = {
-    "majority": 0,
-    "wawa": 1,
-    "zbs": 1,
-    "one-coin": 1,
-    "glad": 1,
-    "mace": 1,
-    "m-msr": 1,
-    "pgd": 1,
-    "m3v": 1,
-    "belief-propagation": 1,
-    "mean-field": 1,
-    "group-vote": 0,
-    "worker-cluster": 1,
-    "cbcc": 2,
-    "confusion-vector": 2,
-}
-_RICHEST = 3
-# Methods that learn K numbers of an annotator, and those that learn one: all others at level 1 and above learn a matrix.
-_PER_CLASS = ("mace", "confusion-vector")
 CANDIDATES = ("majority", "one-coin", "mace", "confusion-vector", "dawid-skene")
 # By level, where methods cannot be compared: counted votes, or the simplest that learns from a record of annotators.
 FALLBACK = ("majority", "one-coin")
 
 
 def level_of(method: str) -> int:
-    """What a method needs of the annotators; of one not listed, the most."""
-    return _LEVELS.get(method, _RICHEST)
+    """What a method needs of the annotators (see `crowdwise.trust.choice.guards`)."""
+    return METHODS[method].level
 
 
 def parameters_of(method: str, n_classes: int) -> int:
     """Numbers that a method learns of each annotator."""
-    if method in _PER_CLASS:
+    if METHODS[method].per_class:
         return n_classes
     return {0: 0, 1: 1}.get(level_of(method), n_classes * (n_classes - 1))
 
@@ -61,9 +40,7 @@ def check_methods(methods: Any) -> tuple[str, ...]:
     if not isinstance(methods, Sequence) or not methods or not all(isinstance(name, str) for name in methods):
         raise SettingError(f"methods must be names of label-only methods, simplest first; got {methods!r}")
     # A choice among choices has no end, and online methods have a fit of their own.
-    known = [
-        name for name, method in METHODS.items() if method.family != "choice" and method.package != "crowdwise.methods.online"
-    ]
+    known = [name for name, method in label_methods().items() if method.family != "choice" and not method.online]
     for name in methods:
         if name not in known:
             raise SettingError(f"methods: no method {name!r}{did_you_mean(name, known)} (there are {', '.join(known)})")

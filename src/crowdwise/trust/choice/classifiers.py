@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crowdwise.errors import SettingError, did_you_mean
-from crowdwise.methods.classify.registry import CLASSIFIERS
+from crowdwise.estimator.registry import METHODS, classifiers
 
 __all__ = ["CANDIDATES", "Candidate", "check_methods"]
 
@@ -24,7 +24,7 @@ class Candidate:
     @property
     def network(self) -> bool:
         """Whether it needs torch, and takes images."""
-        return "torch" in CLASSIFIERS[self.method].needs or self.settings.get("classifier") == "network"
+        return METHODS[self.method].extra == "torch" or self.settings.get("classifier") == "network"
 
 
 CANDIDATES = (
@@ -45,7 +45,7 @@ def check_methods(methods: Any) -> tuple[Candidate, ...]:
         methods = [name.strip() for name in methods.split(",")]
     if not isinstance(methods, Sequence) or not methods or not all(isinstance(name, str) for name in methods):
         raise SettingError(f"methods must be names of classifiers, simplest first; got {methods!r}")
-    known = [name for name, method in CLASSIFIERS.items() if method.family != "choice"]
+    known = [name for name, method in classifiers().items() if method.family != "choice"]
     for name in methods:
         if name not in known:
             raise SettingError(f"methods: no classifier {name!r}{did_you_mean(name, known)} (there are {', '.join(known)})")

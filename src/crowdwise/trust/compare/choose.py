@@ -7,9 +7,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
-from crowdwise.estimator.registry import ORDERED
+from crowdwise.estimator.registry import classifiers, find, label_methods, make
 from crowdwise.estimator.settings import check_settings
-from crowdwise.methods.classify.registry import ALL_METHODS, CLASSIFIERS, make
 
 __all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]
 
@@ -30,24 +29,22 @@ def chosen(methods: Sequence[str] | str | None, settings: Mapping[str, Any], n_c
     features : bool
         Whether there are any, without which classifiers cannot take part.
     """
-    suited = [name for name, method in ALL_METHODS.items() if method.suits(n_classes) and (features or name not in CLASSIFIERS)]
+    known = {**label_methods(), **classifiers()}
+    suited = [name for name, method in known.items() if method.suits(n_classes) and (features or not method.features)]
     # Whether classes have an order, votes do not show: ordinal methods take part where they are named.
-    every = [name for name in suited if ALL_METHODS[name].needs != ORDERED]
+    every = [name for name in suited if not known[name].ordered]
     if methods is None:
         # A network that is not installed is no part of what people get without asking.
-        extra = [name for name in DEFAULT_CLASSIFIERS if "torch" not in CLASSIFIERS[name].needs or find_spec("torch")]
+        extra = [name for name in DEFAULT_CLASSIFIERS if not known[name].extra or find_spec(known[name].extra)]
         asked = [name for name in suited if name in (*DEFAULT_METHODS, *extra)]
     elif isinstance(methods, str):
         asked = every if methods == ALL else [methods]
     else:
         asked = every if list(methods) == [ALL] else list(methods)
     for name in (*asked, *settings):
-        if name not in ALL_METHODS:
-            known = [ALL, *ALL_METHODS]
-            raise SettingError(f"no method {name!r}{did_you_mean(name, known)} (there are {', '.join(ALL_METHODS)})")
-        if name in CLASSIFIERS and not features:
+        if find(name, known).features and not features:
             raise SettingError(f"{name} learns from features too: give them with --features FILE, or features=... in Python")
-    return [name for name in ALL_METHODS if name in asked]
+    return [name for name in known if name in asked]
 
 
 def build(name: str, settings: Mapping[str, Any], random_state: int | None) -> Any:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import ConvergenceWarning
+from crowdwise.estimator.registry import METHODS
 from crowdwise.kernels.votes import COMPILED_FROM
-from crowdwise.methods.classify.registry import CLASSIFIERS
 from crowdwise.trust.heldout import held_out
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _told(problem: Exception) -> str:
 def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     """A fit to these votes, which are some of the task's, with a posterior in their order of items."""
     fresh = _again(estimator)
-    if estimator.name not in CLASSIFIERS:
+    if not METHODS[estimator.name].features:
         result: Result = fresh.fit(votes).result_
         return result
     assert task.row is not None
@@ -166,7 +166,7 @@ def _warm_up(estimator: Any, task: Task) -> None:
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         rehearsal = _again(estimator, **{name: value for name, value in shorter.items() if name in known})
-        if task.row is None or estimator.name not in CLASSIFIERS:
+        if task.row is None or not METHODS[estimator.name].features:
             rehearsal.fit(task.votes[:n])
         else:
             rehearsal.fit(task.features[task.row[:n]], task.votes[:n])

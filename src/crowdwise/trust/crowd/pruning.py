@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.errors import InputError
-from crowdwise.estimator.registry import METHODS, make
+from crowdwise.estimator.registry import label_methods, make_aggregator
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -25,7 +25,7 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
         return result
     # "auto: dawid-skene" chooses anew.
     name = result.method.partition(":")[0]
-    if name not in METHODS:
+    if name not in label_methods():
         raise InputError(
             f"{result.method} was trained with features, which a saved result does not hold; "
             "drop these annotators from the votes and train again"
@@ -37,4 +37,4 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
     if result.history is not None:
         kept = result.votes._positions(votes.annotators, "annotator")
         history = {name: result.history[a].T for name, a in zip(votes.annotators.tolist(), kept, strict=True)}
-    return make(name, **result.settings).fit(votes, annotator_prior=history).result_
+    return make_aggregator(name, **result.settings).fit(votes, annotator_prior=history).result_
