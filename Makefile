@@ -6,6 +6,8 @@ PYTHON ?= python3
 BENCH_PYTHON ?= .venv-bench/bin/python
 # Processes of the test suite.
 JOBS ?= 2
+# The folder whose package `make house` describes.
+HOUSE_SRC ?= src
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
 SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' -o -name '*.js' 2>/dev/null)
@@ -13,7 +15,7 @@ SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' -o
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast lint format types layers doctest docs bench bench-learn bench-gp bench-active clean check-python
+.PHONY: help demo venv test test-fast lint format types layers house doctest docs bench bench-learn bench-gp bench-active clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -46,6 +48,9 @@ types: venv ## Check the types of src/crowdwise
 
 layers: venv ## Check that imports point downwards only
 	@.venv/bin/lint-imports
+
+house: venv ## Show lines, imports, cycles, private accesses and touched modules (HOUSE_SRC=DIR: of another checkout)
+	@.venv/bin/python tools/house.py --src $(HOUSE_SRC)
 
 doctest: venv ## Run the examples in docstrings
 	@.venv/bin/python -m pytest --doctest-modules src/crowdwise
