@@ -18,7 +18,7 @@ _LADDER = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
 _STEPS = 3
 # Confidences that exceed the accuracy by less say nothing about a plan.
 _NOTABLE = 0.02
-# Campaigns to simulate: nineteen make an interval of 90 %; large sets spread little and cost much.
+# Campaigns to simulate: nineteen make an interval of 90 %; large sets vary little and cost much.
 _REPEATS, _FEW_REPEATS, _LARGE = 19, 7, 100_000
 
 
@@ -47,7 +47,7 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
     plans = plans_of(result)
     if not plans:
         why = (
-            "This method counts votes and has no model that could foretell them; fit a model, such as the default, to plan."
+            "This method counts votes and has no model that could predict them; fit a model, such as the default, to plan."
             if unit_of(result) == "share"
             else "Nothing is left to buy by the model&rsquo;s own account."
         )
@@ -66,7 +66,7 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
     numbers = table("What the next steps cost", columns[:width], [row[:width] for row in rows], numeric=range(1, width))
     note = (
         f"Now {percent(plans[0].now)} are expected to be right, after {whole(result.votes.n_votes)} votes. New votes go to the "
-        "least certain items, from annotators like those of before. The estimate believes the model: where confidences are too "
+        "least certain items, from annotators like these. The estimate believes the model: where confidences are too "
         "high, it asks for too few votes."
     )
     if gap > _NOTABLE:

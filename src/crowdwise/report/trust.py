@@ -22,19 +22,19 @@ from crowdwise.trust.metrics import accuracy, bootstrap_interval
 if TYPE_CHECKING:
     from crowdwise.estimator.base import Aggregator
     from crowdwise.estimator.result import Result
-    from crowdwise.report.people import People
+    from crowdwise.report.annotators import Detections
 
 __all__ = ["reliability_picture", "trust"]
 
 Codes = NDArray[np.integer]
 
-# Held-out votes cost a second fit; beyond this many votes that is worth asking for, not taking.
+# Held-out votes cost a second fit; beyond this many votes it must be asked for.
 _MOST_VOTES = 1_000_000
 # Fewer known classes than this say little about a share.
 _FEWEST = 20
 
 
-def trust(result: Result, truth: Codes | None, people: People) -> str:
+def trust(result: Result, truth: Codes | None, detections: Detections) -> str:
     """Return what is known of the calibration, with the pictures that show it."""
     parts = [_own_words(result)]
     if truth is not None and (truth >= 0).any():
@@ -45,7 +45,7 @@ def trust(result: Result, truth: Codes | None, people: People) -> str:
             "a hundred drawn at random, would show it: <code>--truth gold.csv</code>.</p>"
         )
         parts.append(_against_votes(result))
-    groups = people.reports.get("group")
+    groups = detections.reports.get("group")
     if groups is not None and len(groups.codes):
         parts.append(
             f"<p><strong>{counted(len(groups.codes), 'annotator')}</strong> share errors with others (see above). Where their "
@@ -93,7 +93,7 @@ def _against_truth(result: Result, truth: Codes) -> str:
 
 
 def _against_votes(result: Result) -> str:
-    """Fit to four fifths of the votes and foretell the others: a test of the model that needs no truth."""
+    """Fit to four fifths of the votes and predict the others: a test of the model that needs no truth."""
     votes = result.votes
     own, _, chosen = result.method.partition(": ")
     if (
@@ -116,15 +116,15 @@ def _against_votes(result: Result) -> str:
         except CrowdwiseError:
             return ""
     index = index[rest.votes.votes_per_annotator[votes.annotator[index]] > 0]
-    foretold = np.einsum("ek,ekl->el", rest.posterior[votes.item[index]], rest.confusion[votes.annotator[index]])
+    predicted = np.einsum("ek,ekl->el", rest.posterior[votes.item[index]], rest.confusion[votes.annotator[index]])
     # The bootstrap is for the calibration error, which is not asked for here.
-    bins = reliability(foretold, votes.label[index].astype(np.int64), n_bins=10, n_resamples=1)
+    bins = reliability(predicted, votes.label[index].astype(np.int64), n_bins=10, n_resamples=1)
     right, claimed = bins.mean_accuracy, bins.mean_confidence
-    title = "Does the model foretell votes it has not seen?"
-    picture = reliability_picture(bins, title, "probability foretold", "votes as foretold")
+    title = "Does the model predict votes it has not seen?"
+    picture = reliability_picture(bins, title, "predicted probability", "votes predicted correctly")
     margin = float(2 * np.sqrt(right * (1 - right) / len(index)))
     words = (
-        f"{counted(len(index), 'vote')} were held out and foretold from the others: right {percent(right)}, claimed "
+        f"{counted(len(index), 'vote')} were held out and predicted from the others: right {percent(right)}, claimed "
         f"{percent(claimed)}. The model is {_verdict(claimed, right - margin, right + margin)}. This tests the model of "
         "annotators, not the labels themselves."
     )

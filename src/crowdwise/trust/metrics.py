@@ -218,7 +218,7 @@ def confusion_error(estimate: ArrayLike, truth: ArrayLike, align: bool = True) -
         P(observed l | true k); rows sum to one.
     align : bool
         Rename the true classes of the estimate first, by the one permutation that fits best over
-        all annotators together: the likelihood cannot tell such renamings apart. One per
+        all annotators together: the likelihood cannot distinguish such renamings. One per
         annotator would hide switched classes.
 
     Examples

@@ -18,8 +18,8 @@ from crowdwise.trust.calibration.crossfit import cross_fitted
 from crowdwise.trust.calibration.curves import Reliability, reliability
 from crowdwise.trust.calibration.dirichlet import Dirichlet
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes, groups_in
-from crowdwise.trust.calibration.foretold_votes import temperature_by_votes
 from crowdwise.trust.calibration.isotonic import Isotonic
+from crowdwise.trust.calibration.predicted_votes import temperature_by_votes
 from crowdwise.trust.calibration.temperature import Temperature
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _again(result: Result) -> Callable[[Annotations], Result]:
             "or by true labels"
         )
     if name != result.method:
-        # What was chosen is fitted again, not chosen anew; of the choice's settings it has these two.
+        # What was chosen is fitted again, not chosen again; of the choice's settings it has these two.
         own = make(name).get_params()
         settings = {key: settings[key] for key in ("class_prior", "random_state") if key in own and key in settings}
         if isinstance(settings.get("class_prior"), str) and settings["class_prior"] == "learn":
