@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
-from crowdwise.estimator.base import Aggregator, _generator
+from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import METHODS, make_aggregator
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
 from crowdwise.trust.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
@@ -135,7 +136,7 @@ class Auto(Chooses, Aggregator):
         if "random_state" in method.get_params():
             method.set_params(random_state=seed)
         given = given_class_prior(method.class_prior, problem.votes)
-        return method._fit(replace(problem, class_prior=given, rng=_generator(seed)))
+        return method._fit(replace(problem, class_prior=given, rng=generator(seed)))
 
     # -- what was chosen -----------------------------------------------------------------------
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.base import _generator
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
 from crowdwise.methods.classify.features import checked_features
@@ -90,7 +90,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
         """Choose here, and fit the chosen one, on an engine where there is one; see `CrowdClassifier.fit` for the arguments."""
         check_settings(self)
         candidates = check_methods(self.methods)
-        seed = int(_generator(self.random_state).integers(2**31))
+        seed = int(generator(self.random_state).integers(2**31))
         features = checked_features(self, X, fitting=True, images=True)
         votes = aligned_votes(features, y, items, gold)
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
