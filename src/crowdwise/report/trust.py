@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from crowdwise.report.findings import truth_table
 from crowdwise.report.markup import caption, counted, fill, percent, stroke, svg, table, whole
 from crowdwise.report.review import unit_of
 from crowdwise.trust.calibration.curves import Reliability, reliability
+from crowdwise.trust.fitted_method import method_of, settings_of
 from crowdwise.trust.heldout import deal
 from crowdwise.trust.metrics import accuracy, bootstrap_interval
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.base import Aggregator
     from crowdwise.estimator.result import Result
     from crowdwise.report.annotators import Detections
 
@@ -95,16 +95,13 @@ def _against_truth(result: Result, truth: Codes) -> str:
 def _against_votes(result: Result) -> str:
     """Fit to four fifths of the votes and predict the others: a test of the model that needs no truth."""
     votes = result.votes
-    own, _, chosen = result.method.partition(": ")
-    if (
-        (chosen or own) not in label_methods()
-        or result.history is not None
-        or votes.n_votes > _MOST_VOTES
-        or votes.n_classes < 2
-    ):
+    name = method_of(result)
+    known = label_methods().get(name)
+    # A stack would have all its methods compared again.
+    if known is None or known.family == "choice" or result.history is not None:
         return ""
-    # What a choice chose is fitted as the choice does: with its defaults, and these two.
-    settings = {name: result.settings[name] for name in ("class_prior", "random_state")} if chosen else result.settings
+    if votes.n_votes > _MOST_VOTES or votes.n_classes < 2:
+        return ""
     fold = deal(votes, 5)
     index = np.flatnonzero(fold == 0)
     if len(index) < _FEWEST:
@@ -112,7 +109,7 @@ def _against_votes(result: Result) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdwiseWarning)
         try:
-            rest = _made(chosen or own, settings).fit(votes._take_votes(fold != 0)).result_
+            rest = make_aggregator(name, **settings_of(result)).fit(votes._take_votes(fold != 0)).result_
         except CrowdwiseError:
             return ""
     index = index[rest.votes.votes_per_annotator[votes.annotator[index]] > 0]
@@ -129,11 +126,6 @@ def _against_votes(result: Result) -> str:
         "annotators, not the labels themselves."
     )
     return f'<figure class="card narrow">{picture}<figcaption>{words}</figcaption></figure>'
-
-
-def _made(name: str, settings: dict[str, Any]) -> Aggregator:
-    known = make_aggregator(name).get_params()
-    return make_aggregator(name, **{key: value for key, value in settings.items() if key in known})
 
 
 def _verdict(claimed: float, low: float, high: float) -> str:
