@@ -46,14 +46,14 @@ def detect(result: Result, *, fdr: float = 0.05, time: Any = None) -> Detections
     notes: list[str] = []
     if unit_of(result) == "share":
         # A plain vote has no model of errors: matrices fitted to it leave excess agreement everywhere.
-        notes.append("copiers and groups were not looked for: that takes a model of errors, which this method has not")
+        notes.append("copiers and groups were not looked for: that takes a model of errors, and this method has none")
     else:
         some, share = _affordable(result.votes)
         reports |= {"copier": copiers.score(result, some, fdr=fdr), "group": groups.score(result, some, level=fdr)}
         if _cost_of_colluders(result.votes) <= _MOST_WORK:
             reports["colluder"] = colluders.score(result, some, fdr=fdr)
         else:
-            notes.append("colluders were not looked for, which takes minutes here: crowdwise annotators does it")
+            notes.append("colluders were not looked for, because that takes minutes here; run crowdwise annotators")
         if share < 1:
             notes.append(f"copiers and groups were looked for among {share:.0%} of the items, drawn at random")
     if time is not None:

@@ -52,7 +52,7 @@ def lead(result: Result) -> str:
     if result.n_iter <= 1:
         run = "Computed directly, without iterating"
     else:
-        run = f"{'Converged after' if result.converged else 'NOT converged within'} {whole(result.n_iter)} iterations"
+        run = f"{'Converged after' if result.converged else 'Did not converge within'} {whole(result.n_iter)} iterations"
     return f'<p class="lead">Method: <strong>{text(result.method)}</strong>{about}. {run}.</p>'
 
 
@@ -141,7 +141,7 @@ def item_figures(result: Result, uncertainty: Uncertainty, *, shares: bool = Tru
     share_kl = np.divide(count_kl, total_k, out=np.full_like(count_kl, np.nan), where=total_k > 1e-3)
     n_open = int(uncertainty.counts.sum())
     under = (
-        f"Of {counted(n_open, 'item')}, {whole(uncertainty.n_low)} lie under 80 % and {whole(uncertainty.n_unsure)} under 95 %."
+        f"Of {counted(n_open, 'item')}, {whole(uncertainty.n_low)} are under 80 % and {whole(uncertainty.n_unsure)} under 95 %."
     )
     figures = [
         (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.report.markup import caption, fill, percent, plain, rect, short, stroke, svg, whole
+from crowdwise.report.markup import caption, counted, fill, percent, plain, rect, short, stroke, svg, whole
 from crowdwise.trust.crowd.grades import GRADES, Crowd
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def confidence_picture(counts: NDArray[Any]) -> str:
             continue
         bar = max(height * count / highest, 1.5)
         paint = "bad" if (b + 1) / n_bins <= 0.8 + 1e-9 else "weak" if (b + 1) / n_bins <= 0.95 + 1e-9 else "good"
-        tip = f"<title>{100 * b / n_bins:.0f} to {100 * (b + 1) / n_bins:.0f} %: {whole(count)} items</title>"
+        tip = f"<title>{100 * b / n_bins:.0f} to {100 * (b + 1) / n_bins:.0f} %: {counted(int(count), 'item')}</title>"
         parts.append(f"<g>{tip}{rect(left + step * b + 1, top + height - bar, step - 2, bar, paint)}</g>")
         # Longer numbers would run into their neighbours'.
         if count == highest or len(whole(count)) <= 3:

@@ -37,9 +37,7 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
         names = ", ".join(text(votes.annotators[a], 30) for a in bad[:5].tolist())
         share = float(votes.votes_per_annotator[bad].sum()) / votes.n_votes
         more = f" and {whole(len(bad) - 5)} more" if len(bad) > 5 else ""
-        notes.append(
-            f"{_some(len(bad), 'annotator')} with {percent(share)} of the votes can hardly be relied on: {names}{more}."
-        )
+        notes.append(f"{_some(len(bad), 'annotator')} with {percent(share)} of the votes look unreliable: {names}{more}.")
     if uncertainty.n_low:
         notes.append(
             f"{_some(uncertainty.n_low, 'item')} ({percent(uncertainty.n_low / n_open)}) under 80 % confidence: "
@@ -53,7 +51,7 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
         notes.append(f"{_some(uncertainty.n_single, 'item')} with a single vote.")
     alpha = facts["krippendorff_alpha"]
     if alpha is not None and alpha < TENTATIVE_ALPHA:
-        notes.append(f"Annotators agree little (&alpha; = {alpha:.2f}, under {TENTATIVE_ALPHA}): are the instructions clear?")
+        notes.append(f"Agreement is low (&alpha; = {alpha:.2f}, under {TENTATIVE_ALPHA}): are the instructions clear?")
     agree, accurate = _typical(result)
     if agree - accurate > PULLED:
         notes.append(
@@ -67,7 +65,8 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
     if len(absent):
         names = ", ".join(text(name, 30) for name in votes.classes[absent[:5]])
         notes.append(
-            f"{_some(len(absent), 'class', 'es')} that no item got: {names}{' and others' if len(absent) > 5 else ''}."
+            f"{_some(len(absent), 'class', 'es')} that no item is labelled with: {names}"
+            f"{' and others' if len(absent) > 5 else ''}."
         )
     return notes
 

@@ -90,12 +90,12 @@ def report_page(
     # Order of the page: what it is, what to do, whom to trust, what it rests on.
     sections = [
         ("short", "In short", parts.in_short(facts)),
-        ("data", "What the data are", parts.data_section(facts)),
-        ("choice", "What was chosen, and why", parts.choice_section(fitted, facts)),
+        ("data", "The data", parts.data_section(facts)),
+        ("choice", "The method, and why", parts.choice_section(fitted, facts)),
         ("labels", "The labels", parts.labels_section(facts)),
         ("review", "Items to review first", parts.review_section(facts, why)),
         ("annotators", "Annotators", parts.annotators_section(facts)),
-        ("alike", "Who answers alike", network(result, facts.crowd, facts.detections)),
+        ("alike", "Annotators who answer alike", network(result, facts.crowd, facts.detections)),
         ("trust", "Can the confidences be trusted?", trust(result, facts.truth, facts.detections)),
         ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts))),
         ("computed", "How it was computed", parts.computed_section(result, made or {})),

@@ -1,4 +1,4 @@
-"""Who answers alike: the map of annotators, with a line between those who agree more than their skill explains."""
+"""Annotators who answer alike: the map of annotators, with a line between those who agree more than their skill explains."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def network(result: Result, crowd: Crowd, detections: Detections) -> str:
         parts.append(table("Groups that share errors", ("Group", "Annotators", "Who"), rows, numeric=(1,)))
         parts.append(
             '<p class="note">Members of a group count almost as one annotator, so labels that rest on a group alone are less '
-            "certain than they look. The method <code>group-dawid-skene</code> weighs them so.</p>"
+            "certain than they look. The method <code>group-dawid-skene</code> gives them this weight.</p>"
         )
     if pairs is not None and pairs.height:
         close = [
@@ -55,7 +55,9 @@ def network(result: Result, crowd: Crowd, detections: Detections) -> str:
         title = "Pairs that agree more than their skill explains" + (f"; {whole(hidden)} more are not shown" if hidden else "")
         parts.append(table(title, ("Pair", "Items in common", "They agree on", "Expected"), close, numeric=(1, 2, 3)))
     elif pairs is not None:
-        parts.append("<p>No two annotators agree more than their skill explains, and no group shares errors.</p>")
+        parts.append(
+            f"<p>No two annotators agree more than their skill explains{'' if found else ', and no group shares errors'}.</p>"
+        )
     notes = "".join(f"<li>{plain(note, 400)}</li>" for note in detections.notes)
     return "".join(parts) + (f'<ul class="note">{notes}</ul>' if notes else "")
 

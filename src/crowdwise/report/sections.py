@@ -79,7 +79,7 @@ def in_short(facts: Facts) -> str:
     n_open = int(facts.uncertainty.counts.sum())
     sure = n_open - facts.uncertainty.n_unsure
     share = percent(sure / n_open) if n_open else "none"
-    first = f"<p><strong>{counted(sure, 'label')}</strong> of {whole(n_open)} ({share}) are certain: 95&nbsp;% and more.</p>"
+    first = f"<p><strong>{counted(sure, 'label')}</strong> of {whole(n_open)} ({share}) are certain: 95&nbsp;% or more.</p>"
     if facts.truth is not None and (known := int((facts.truth >= 0).sum())):
         right = accuracy(facts.result.posterior, facts.truth)
         first += (
@@ -153,7 +153,7 @@ def _cell(value: Any) -> str:
 def labels_section(facts: Facts) -> str:
     """Return labels by class with their uncertainty, confidences and confusions."""
     counts = counts_of(facts.result)
-    note = "The interval says how many items of a class there really are, as far as the confidences can be believed."
+    note = "The interval says how many items of a class there really are, if the confidences are right."
     figure = f'<figure class="card narrow">{counts_picture(facts.result, counts)}</figure>'
     return (
         f'<div class="pair">{figure}<div>{counts_table(facts.result, counts)}<p class="note">{note}</p></div></div>'
@@ -189,7 +189,7 @@ def annotators_section(facts: Facts) -> str:
     return (
         annotators_figures(facts.result, facts.crowd)
         + f'<div id="annotators-table">{annotators_table(facts.result, facts.crowd, 50)}</div>{note}'
-        + (f"<h3>What they confuse</h3>{matrix}" if matrix else "")
+        + (f"<h3>Confusion matrices</h3>{matrix}" if matrix else "")
     )
 
 

@@ -76,15 +76,17 @@ def _against_truth(result: Result, truth: Codes) -> str:
     bins = reliability(result.posterior, some, n_bins=10 if n_known >= 200 else 5, n_resamples=200)
     span = bootstrap_interval(accuracy, result.posterior, some, n_resamples=200)
     right, surest = accuracy(result.posterior, truth), float(result.confidence[truth >= 0].mean())
-    words = f"Mean confidence {percent(surest)}, right {percent(right)}"
+    words = f"Mean confidence {percent(surest)}, {percent(right)} right"
     verdict = _verdict(surest, *span)
     rows = [
         ("Right labels", percent(right), f"{percent(span[0])} to {percent(span[1])}"),
         ("Mean confidence", percent(surest), ""),
         ("Calibration error", f"{bins.ece:.3f}", "{:.3f} to {:.3f}".format(*bins.ece_interval)),
     ]
-    few = f" Only {n_known} classes are known: this is a first impression." if n_known < _FEWEST else ""
-    picture = reliability_picture(bins, "Are the labels as right as they claim?", "confidence of the label", "right labels")
+    few = f" The class of only {n_known} items is known: this is a first impression." if n_known < _FEWEST else ""
+    picture = reliability_picture(
+        bins, "Are labels right as often as their confidence says?", "confidence of the label", "right labels"
+    )
     figure = f'<figure class="card narrow">{picture}<figcaption>{words}: the model is {verdict}.{few}</figcaption></figure>'
     numbers = table(
         f"On {counted(n_known, 'item')} of known class", ("Measure", "Value", "95 % interval"), rows, numeric=(1, 2)
@@ -121,9 +123,9 @@ def _against_votes(result: Result) -> str:
     picture = reliability_picture(bins, title, "predicted probability", "votes predicted correctly")
     margin = float(2 * np.sqrt(right * (1 - right) / len(index)))
     words = (
-        f"{counted(len(index), 'vote')} were held out and predicted from the others: right {percent(right)}, claimed "
-        f"{percent(claimed)}. The model is {_verdict(claimed, right - margin, right + margin)}. This tests the model of "
-        "annotators, not the labels themselves."
+        f"{counted(len(index), 'vote')} were held out and predicted from the others: {percent(right)} correctly, and "
+        f"{percent(claimed)} were expected. The model is {_verdict(claimed, right - margin, right + margin)}. This tests the "
+        "model of annotators, not the labels themselves."
     )
     return f'<figure class="card narrow">{picture}<figcaption>{words}</figcaption></figure>'
 
@@ -157,7 +159,7 @@ def reliability_picture(bins: Reliability, title: str, across: str, up: str) -> 
         x, y = place(float(bins.confidence[b]), float(bins.accuracy[b]))
         top_y, bottom_y = place(0, float(bins.high[b]))[1], place(0, float(bins.low[b]))[1]
         claimed, right = percent(float(bins.confidence[b])), percent(float(bins.accuracy[b]))
-        tip = f"<title>claimed {claimed}, right {right}: {whole(count)}</title>"
+        tip = f"<title>confidence {claimed}, right {right}: {whole(count)}</title>"
         whisker = f"M{x:.1f} {top_y:.1f}V{bottom_y:.1f}m-4 0h8M{x - 4:.1f} {top_y:.1f}h8"
         bar = f'<path d="{whisker}" stroke-width="1.5" {stroke("good")}/>'
         mark = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 + 4 * np.sqrt(count / largest):.1f}" {fill("good")}/>'

@@ -126,7 +126,7 @@ def truth_of(result: Result, truth: Any) -> Integers:
         known = np.where(given >= 0, -1, known)
     if not (known >= 0).any():
         raise InputError(
-            "no true label is of an item of these votes whose label the fit was not given; "
+            "no true label belongs to an item of these votes that the fit had no gold label for; "
             "check that both use the same item ids, and fit without these labels as gold"
         )
     return known
