@@ -68,7 +68,7 @@ class Aggregator(Configured, ResultViews):
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to votes.
 
@@ -77,7 +77,8 @@ class Aggregator(Configured, ResultViews):
         data : Annotations, frame or matrix
             Frames and matrices are turned into `Annotations` by the usual column names.
         gold : mapping, frame, Series or sequence, optional
-            Known labels of some items; they stay fixed and teach the model about annotators.
+            Known labels of some items; they stay fixed and teach the model about annotators. May be given by position, where
+            scikit-learn's tools put `y`.
         history : Result, estimator, mapping or frame, optional
             What is known of annotators from before: see `crowdwise.estimator.history`.
         progress : callable, optional

@@ -41,7 +41,7 @@ def encode_history(crowd: Vocabularies, history: Any) -> Floats:
     if hasattr(history, "columns"):
         history = _from_frame(history)
     if not isinstance(history, Mapping):
-        raise InputError(f"history must be a result, a mapping or a frame; got {type(history).__name__}")
+        raise InputError(f"history of annotators must be a result, a mapping or a frame; got {type(history).__name__}")
     known = {str(name): a for a, name in enumerate(crowd.annotators)}
     for name, value in history.items():
         matrix = _matrix(name, np.asarray(value, float), n_classes)

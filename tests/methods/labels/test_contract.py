@@ -396,7 +396,7 @@ def test_history_moves_the_label_of_a_tied_item(name: str) -> None:
     "wrong",
     [{0: (1, 2, 3)}, {0: (-1, 2)}, {0: np.full((3, 3), np.nan)}, {0: np.ones((2, 2))}, 7, pl.DataFrame({"annotator": [0]})],
 )
-def test_a_wrong_annotator_prior_is_an_input_error(name: str, easy: Annotations, wrong: Any) -> None:
+def test_a_wrong_history_is_an_input_error(name: str, easy: Annotations, wrong: Any) -> None:
     with pytest.raises(InputError, match="annotator"):
         make(name).fit(easy, history=wrong)
 

@@ -79,7 +79,7 @@ class OnlineAggregator(Aggregator):
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Forget everything and take in these votes; see `update`, which goes on from there.
 
