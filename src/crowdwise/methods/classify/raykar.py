@@ -39,7 +39,7 @@ from crowdwise.parts.priors.gaussian import GaussianPrior
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Raykar", "teaching_items"]
