@@ -58,7 +58,7 @@ def test_the_name_follows_the_setting() -> None:
 
 def penalties_of(**settings: Any) -> Any:
     """What a network's head adds to its loss."""
-    from crowdwise.methods.classify.trained import Start
+    from crowdwise.methods.classify.runs import Start
 
     posterior = torch.full((60, 3), 1 / 3, dtype=torch.float64)
     start = Start(posterior, identity_confusion(3, 3, torch.float64), True, torch.float64)

@@ -31,7 +31,8 @@ from dataclasses import dataclass
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.confusion import ConfusionHead, Penalty
 from crowdwise.parts.heads.penalties import ConfusionVolume, PredictionVolume, Trace
 

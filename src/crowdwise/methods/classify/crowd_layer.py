@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.crowd_layer import CrowdLayerHead
 
 __all__ = ["CrowdLayer"]

@@ -18,7 +18,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.groups import groups_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.trust.fairness.gaps import classes_of
 from crowdwise.trust.fairness.penalty import ParityPenalty
