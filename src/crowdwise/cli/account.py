@@ -92,7 +92,7 @@ def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
 
 def _unreliable(result: Result, most: int = 3) -> list[str]:
     """The worst of those who are no better than chance or far below the crowd; nobody on the strength of two votes."""
-    from crowdwise.trust.crowd.standing import crowd_of
+    from crowdwise.trust.crowd.grades import crowd_of
 
     votes, accuracy = result.votes, result.accuracy
     return [

@@ -33,7 +33,7 @@ from crowdwise.estimator.problem import (
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.views import ResultViews
-from crowdwise.kernels.numerics import best_class
+from crowdwise.kernels.numerics import best_class, generator
 from crowdwise.parts.annotators.confusion import foretelling
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -149,7 +149,7 @@ class Aggregator(Configured, ResultViews):
             history=history,
             class_prior=given_class_prior(self.class_prior, votes),
             warm=None if earlier is None else carried_posterior(earlier, votes),
-            rng=_generator(getattr(self, "random_state", None)),
+            rng=generator(getattr(self, "random_state", None)),
             progress=progress,
             spread=spread,
         )
@@ -313,13 +313,6 @@ def _carried_history(earlier: Result, votes: Annotations) -> Floats:
     history = np.zeros((votes.n_annotators, votes.n_classes, votes.n_classes))
     history[np.ix_(who, classes, classes)] = earlier.history
     return history
-
-
-def _generator(seed: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise SettingError(f"random_state must be None or a whole number >= 0; got {seed!r}") from None
 
 
 def warn_if_switched(result: Result) -> None:
