@@ -21,6 +21,7 @@ from .data.pairs import Comparisons as Comparisons
 from .data.pairs import Similarities as Similarities
 from .data.ratings import Values as Values
 from .data.token_votes import TokenVotes as TokenVotes
+from .estimator.loading import load as load
 from .estimator.registry import Method as Method
 from .estimator.registry import make as make
 from .estimator.registry import register as register
@@ -37,7 +38,6 @@ from .methods.classify.deep_mf import DeepMF as DeepMF
 from .methods.classify.fourier_gp import FourierGP as FourierGP
 from .methods.classify.gpnetcr import GPNETCR as GPNETCR
 from .methods.classify.instance_confusion import InstanceConfusion as InstanceConfusion
-from .methods.classify.loading import load as load
 from .methods.classify.maxmig import MaxMIG as MaxMIG
 from .methods.classify.raykar import Raykar as Raykar
 from .methods.classify.rodr14 import Rodr14 as Rodr14

@@ -18,8 +18,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import translate
 from crowdwise.engines.alternate import Fit, Progress, alternate, best_of, warn_unless_converged
 from crowdwise.engines.sharded import alternate_shards
-from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.configured import Configured
+from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.problem import (
@@ -53,7 +52,7 @@ _WARM_FROM = 100_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Aggregator(Configured, ResultViews):
+class Aggregator(ResultViews):
     """Base of the label-only methods; a method supplies `name` and `_fit`."""
 
     class_prior: Any = setting(
@@ -209,10 +208,6 @@ class Aggregator(Configured, ResultViews):
         _, evidence, total = self._infer(votes, foretell=True)
         return evidence / total if total > 0 else 0.0
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
-        self._fitted().save(folder)
-
     def _infer(self, votes: Any, foretell: bool = False) -> tuple[Floats, float, float]:
         """Posterior, log-evidence and the total weight of the votes, as learned from or as foretold."""
         result = self._fitted()
@@ -225,12 +220,6 @@ class Aggregator(Configured, ResultViews):
         log_prior = result.prior.log_prob()
         evidence, _ = (foretelling(annotators) if foretell else annotators).infer(votes, log_prior, known, posterior)
         return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
-
-    def _fitted(self) -> Result:
-        if "result_" not in vars(self):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(votes) first")
-        result: Result = vars(self)["result_"]
-        return result
 
     # -- views of the result -------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What every fitted estimator shows of its `Result`, label-only method or classifier."""
+"""What every fitted estimator of class labels shows of its `Result`, label-only method or classifier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.errors import NotFittedError
+from crowdwise.estimator.estimator import Estimator
 
 if TYPE_CHECKING:
     from crowdwise.estimator.explain import Explanation
@@ -18,23 +18,12 @@ __all__ = ["ResultViews"]
 Floats = NDArray[np.float64]
 
 
-class ResultViews:
-    """Fitted attributes as views of the one frozen result; an estimator supplies `_fitted`."""
+class ResultViews(Estimator):
+    """Fitted attributes as views of the one frozen result."""
 
     def _fitted(self) -> Result:
-        raise NotImplementedError
-
-    def _repr_html_(self) -> str:
-        from crowdwise.data.markup import plain
-
-        try:
-            return self._fitted()._repr_html_()
-        except NotFittedError:
-            return f"<code>{plain(repr(self), 2000)}</code>"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        # Notebooks ask for this first, and scikit-learn's shows a diagram of the settings alone.
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+        found: Result = super()._fitted()
+        return found
 
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior (or the classifier) and each vote moved the label of one item."""
@@ -49,11 +38,6 @@ class ResultViews:
     def labels_(self) -> NDArray[Any]:
         """Label of every item, in the user's classes, [N]."""
         return self._fitted().labels
-
-    @property
-    def items_(self) -> NDArray[Any]:
-        """The items, in the order of `labels_` and `posterior_`, [N]."""
-        return self._fitted().votes.items
 
     @property
     def confusion_(self) -> Floats:
@@ -73,19 +57,3 @@ class ResultViews:
     def prior_(self) -> Floats:
         """Share of each class, [K]."""
         return self._fitted().class_prior
-
-    @property
-    def trace_(self) -> Floats:
-        """The bound or objective after every iteration or epoch; empty for methods without one."""
-        trace = self._fitted().trace
-        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations or epochs run."""
-        return self._fitted().n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self._fitted().converged

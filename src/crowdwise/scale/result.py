@@ -28,7 +28,7 @@ __all__ = ["SpreadResult", "account", "write_part"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SpreadResult(Result):
     """A fitted crowd model over votes in shards: everything about annotators, and labels as files.
 
@@ -119,7 +119,10 @@ def account(shard: Shard, class_shares: Floats) -> Tally:
 def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, annotators: Any, safe: bool) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
-    frame = Result("", {}, None, votes, shard.posterior, prior, annotators, None, {}, 0, True).items_frame()
+    # A view: a result makes its arrays read-only, and shards go on to change theirs.
+    told: dict[str, Any] = {"method": "", "settings": {}, "seed": None, "history": None, "trace": {}}
+    told |= {"n_iter": 0, "converged": True, "prior": prior, "annotators": annotators}
+    frame = Result(votes=votes, posterior=shard.posterior.view(), **told).items_frame()
     if shard.folder is not None:
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])
