@@ -225,7 +225,7 @@ def _read(archive: zipfile.ZipFile) -> tuple[Result, dict[str, Any]]:
     vocabularies = {name: vocabulary_array(pl.read_ipc(BytesIO(archive.read(f"{name}.arrow")))[name]) for name in _VOCABULARIES}
     votes = Annotations(
         **{name: arrays.get(f"votes/{name}") for name in ("item_ptr", "annotator", "label", "weight", "gold")},  # type: ignore[arg-type]
-        **vocabularies,
+        **vocabularies,  # type: ignore[arg-type]
         n_missing=meta["n_missing"],
     )
     _check_codes(votes, arrays["posterior"])

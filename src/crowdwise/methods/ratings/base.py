@@ -86,7 +86,7 @@ class NumberMethod(Configured):
 def check_values(values: Any) -> None:
     """Refuse what is no `Ratings`, or holds none."""
     if not isinstance(values, Ratings):
-        raise InputError(f"expected Ratings, got {type(values).__name__}; build them with Ratings.from_arrays or Ratings.read")
+        raise InputError(f"expected Ratings, got {type(values).__name__}; build them with Ratings.from_arrays")
     if not values.n_votes or not values.weights.sum() > 0:
         raise InputError("there are no values to learn from; every value is missing or has weight 0")
 
