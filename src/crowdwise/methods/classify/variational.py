@@ -15,12 +15,13 @@ from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.errors import CostWarning, SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import below_ceiling
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.priors.abilities import FAMILIES
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.base import IterativeAggregator
+    from crowdwise.methods.labels.iterative import IterativeAggregator
     from crowdwise.parts.annotators.protocol import AnnotatorModel
     from crowdwise.parts.heads.head import Head
 

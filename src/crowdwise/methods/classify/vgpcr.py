@@ -44,7 +44,7 @@ from crowdwise.parts.priors.scaling import Scaling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["VGPCR", "BinaryClassifier", "ProcessModel", "announce_cubic", "log_mean_probit"]
 
@@ -110,7 +110,7 @@ class BinaryClassifier(CrowdClassifier):
         rows = dirichlet_rows(self.worker_prior, 2, votes.annotators)
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         scaling = Scaling.of(some)
         table = scaling.apply(some)
         prior = self._process(table)

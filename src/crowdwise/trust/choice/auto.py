@@ -45,12 +45,11 @@ from crowdwise.trust.choice.trial import Budget, try_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     from typing_extensions import Self
 
     from crowdwise.data.annotations import Annotations
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.estimator.problem import Problem
     from crowdwise.estimator.result import Result
 
@@ -116,8 +115,7 @@ class Auto(Chooses, Aggregator):
         held = HeldOut(problem.votes, self.folds, int(problem.rng.integers(2**31)))
 
         def posterior(name: str, part: Annotations) -> Floats:
-            known = np.empty(0, np.int16) if part.gold is None else part.gold
-            return self._fitted_by(name, replace(problem, votes=part, known=known, warm=None, progress=None)).posterior
+            return self._fitted_by(name, problem.with_votes(part, warm=None, progress=None)).posterior
 
         def shares(name: str, number: int) -> Floats:
             return held.shares(partial(posterior, name), number)
@@ -136,7 +134,7 @@ class Auto(Chooses, Aggregator):
         if "random_state" in method.get_params():
             method.set_params(random_state=seed)
         given = given_class_prior(method.class_prior, problem.votes)
-        return method._fit(replace(problem, class_prior=given, rng=generator(seed)))
+        return method.solve(replace(problem, class_prior=given, rng=generator(seed)))
 
     # -- what was chosen -----------------------------------------------------------------------
 
@@ -151,18 +149,17 @@ class Auto(Chooses, Aggregator):
         decision: Decision = vars(self)["_decision"]
         return decision
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fit and the choice into `folder`, whole or not at all; `crowdwise.load` reads them back."""
-        from crowdwise.estimator.storage import save
+    def _members(self) -> dict[str, bytes]:
+        """The choice."""
+        return {_DOCUMENT: self._decided_before().document()}
 
-        save(self._fitted(), folder, {_DOCUMENT: self._decided_before().document()})
-
-    def _restore(self, result: Result, members: Mapping[str, bytes]) -> None:
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
         """Take over a saved choice; a result alone says no more than which method it was."""
+        super()._restore(outcome, members, network)
         if _DOCUMENT in members:
             self._decision = Decision.of(members[_DOCUMENT])
         else:
-            chosen = result.method.partition(": ")[2]
+            chosen = outcome.method.partition(": ")[2]
             self._decision = fall_back(chosen, [Row(chosen)], ("the saved result does not hold the comparison",))
 
 
