@@ -9,6 +9,8 @@ JOBS ?= 2
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
 SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' -o -name '*.js' 2>/dev/null)
+# pyenv hides the versions that are not switched on.
+ALL_PYTHONS = $(if $(shell command -v pyenv 2>/dev/null),PYENV_VERSION=$(shell pyenv versions --bare | grep -E '^3\.[0-9]+\.[0-9]+$$' | paste -sd:))
 # Removed on failure, so that a half-built environment is never taken for a finished one.
 .DELETE_ON_ERROR:
 
@@ -65,10 +67,10 @@ changelog: venv ## Show the changelog that the files of changelog.d give; a file
 	@empty=$$(find changelog.d -name '*.md' -size -2c); test -z "$$empty" || { echo "no text in $$empty" >&2; exit 1; }
 
 versions: .venv-nox/.installed ## Run the fast tests, without torch and Ray, on every Python found here (VERSION=3.12: on one)
-	@.venv-nox/bin/nox --session tests $(if $(VERSION),--python $(VERSION))
+	@$(ALL_PYTHONS) .venv-nox/bin/nox --session tests $(if $(VERSION),--python $(VERSION)) -- -n $(JOBS)
 
 lowest: .venv-nox/.installed ## Run the fast tests, without torch and Ray, with the lowest declared versions of the dependencies
-	@.venv-nox/bin/nox --session lowest $(if $(VERSION),--force-python $(VERSION))
+	@$(ALL_PYTHONS) .venv-nox/bin/nox --session lowest $(if $(VERSION),--force-python $(VERSION)) -- -n $(JOBS)
 
 bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit, cleanlab and choix, in an environment of their own
 	@$(BENCH_PYTHON) benchmarks/versus.py
