@@ -67,10 +67,10 @@ changelog: venv ## Show the changelog that the files of changelog.d give; a file
 	@empty=$$(find changelog.d -name '*.md' -size -2c); test -z "$$empty" || { echo "no text in $$empty" >&2; exit 1; }
 
 versions: .venv-nox/.installed ## Run the fast tests, without torch and Ray, on every Python found here (VERSION=3.12: on one)
-	@$(ALL_PYTHONS) .venv-nox/bin/nox --session tests $(if $(VERSION),--python $(VERSION)) -- -n $(JOBS)
+	@$(ALL_PYTHONS) .venv-nox/bin/nox --session tests $(if $(VERSION),--python $(VERSION)) -- -n $(JOBS) --dist worksteal
 
 lowest: .venv-nox/.installed ## Run the fast tests, without torch and Ray, with the lowest declared versions of the dependencies
-	@$(ALL_PYTHONS) .venv-nox/bin/nox --session lowest $(if $(VERSION),--force-python $(VERSION)) -- -n $(JOBS)
+	@$(ALL_PYTHONS) .venv-nox/bin/nox --session lowest $(if $(VERSION),--force-python $(VERSION)) -- -n $(JOBS) --dist worksteal
 
 bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit, cleanlab and choix, in an environment of their own
 	@$(BENCH_PYTHON) benchmarks/versus.py

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 PROJECT = PYPROJECT["project"]
 PYTHONS = nox.project.python_versions(PYPROJECT)  # those of the classifiers
-PYTEST = ("python", "-m", "pytest", "-p", "tests.without_extras", "-m", "not slow", "--dist", "worksteal")
+PYTEST = ("python", "-m", "pytest", "-p", "tests.without_extras", "-m", "not slow")
 
 nox.options.sessions = ["tests"]
 
