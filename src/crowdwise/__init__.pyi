@@ -22,6 +22,7 @@ from .data.label_sets import LabelSets as LabelSets
 from .data.ratings import Ratings as Ratings
 from .data.similarities import Similarities as Similarities
 from .data.token_votes import TokenVotes as TokenVotes
+from .estimator.loading import load as load
 from .estimator.registry import Method as Method
 from .estimator.registry import make as make
 from .estimator.registry import register as register
@@ -43,7 +44,6 @@ from .methods.classify.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
 from .methods.classify.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
 from .methods.classify.gpnetcr import GPNETCR as GPNETCR
 from .methods.classify.instance_confusion import InstanceConfusion as InstanceConfusion
-from .methods.classify.loading import load as load
 from .methods.classify.maxmig import MaxMIG as MaxMIG
 from .methods.classify.raykar import Raykar as Raykar
 from .methods.classify.rodr14 import Rodr14 as Rodr14

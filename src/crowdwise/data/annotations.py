@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.by_item import ByItem
-from crowdwise.data.coding import sorted_votes, union
-from crowdwise.data.encode import Where, codes_of, series_of, tidy, translate, vocabulary_array, vocabulary_series
+from crowdwise.data.coding import recoded_classes, sorted_votes, union
+from crowdwise.data.encode import Where, series_of, translate
 from crowdwise.data.frozen import frozen
 from crowdwise.data.gold import encode_gold, joined_gold
 from crowdwise.data.groups import Groups, groups_of, joined_groups
 from crowdwise.data.matrices import dense_matrix, matrix_votes
+from crowdwise.data.storable import storable, within
 from crowdwise.data.vote_columns import VoteCodes, array_columns, coded_votes, frame_columns
-from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Annotations"]
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Annotations(ByItem):
     """Votes of many annotators on many items, as integer codes with their vocabularies.
@@ -78,7 +79,10 @@ class Annotations(ByItem):
     per_item: ClassVar[tuple[str, ...]] = ("items", "gold", "groups")
     _missing_noun: ClassVar[str] = "labels"
 
-    # -- sizes ---------------------------------------------------------------------------------
+    def sound(self) -> bool:
+        """Whether the arrays of saved votes agree with each other."""
+        known = self.gold is None or within(self.gold, -1, self.n_classes)
+        return super().sound() and within(self.label, 0, self.n_classes) and known
 
     @property
     def n_classes(self) -> int:
@@ -227,8 +231,6 @@ class Annotations(ByItem):
         item_ptr, annotator, label, weight = sorted_votes(item, annotator, label, weight, sizes)
         return cls(item_ptr, annotator, label, items, annotators, classes, weight, gold, n_missing, groups)
 
-    # -- operations ----------------------------------------------------------------------------
-
     def concat(self, *others: Annotations) -> Annotations:
         """Append the votes of others; vocabularies become unions, keeping this one's classes first."""
         parts = (self, *others)
@@ -245,19 +247,14 @@ class Annotations(ByItem):
 
     def with_classes(self, classes: Sequence[Any]) -> Annotations:
         """Use these classes, in this order; every label in use must be among them."""
-        wanted = vocabulary_series(classes, "classes")
-        new = codes_of(tidy(series_of(self.classes)), wanted)
         gold = self.gold
         known = self.label[:0] if gold is None else gold[gold >= 0]
         used = np.bincount(np.concatenate([self.label, known]), minlength=self.n_classes) > 0
-        lost = [str(c) for c in self.classes[(new < 0) & used]]
-        if lost:
-            raise InputError(f"labels {lost} occur in the votes or in gold but are not among the classes {wanted.to_list()}")
+        new, wanted = recoded_classes(self.classes, classes, used)
         if gold is not None:
             gold = np.where(gold >= 0, new[gold], -1).astype(np.int16)
-        codes = (self.item, self.annotator, new[self.label])
-        ids = (self.items, self.annotators, vocabulary_array(wanted))
-        return self.from_codes(*codes, *ids, self.weight, gold, n_missing=self.n_missing, groups=self.groups)
+        codes = (self.item, self.annotator, new[self.label], self.items, self.annotators, wanted)
+        return self.from_codes(*codes, self.weight, gold, n_missing=self.n_missing, groups=self.groups)
 
     def with_gold(self, gold: Any) -> Annotations:
         """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import Where, as_text, codes_of, series_of, tidy
 from crowdwise.data.pair_votes import PairVotes
+from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
 
 __all__ = ["Comparisons"]
@@ -19,6 +20,7 @@ _SECOND = ("second", "b", "right", "2", "item_b", "model_b", "response_b", "opti
 _TIE = ("tie", "equal", "draw", "both", "neither", "tie (bothbad)", "both_bad", "bothbad", "0.5", "a=b")
 
 
+@storable
 class Comparisons(PairVotes):
     """Which of two items is better, said by many annotators; ties are allowed.
 

@@ -23,6 +23,7 @@ from crowdwise.data.encode import (
     translate,
 )
 from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Groups", "encode_groups", "groups_of", "joined_groups"]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Groups(ReadOnly):
     """A group for every item.
@@ -46,6 +48,10 @@ class Groups(ReadOnly):
     codes: NDArray[np.int64]
     names: NDArray[Any]
 
+    def sound(self) -> bool:
+        """Whether the arrays of saved groups agree with each other."""
+        return self.codes.ndim == 1 and within(self.codes, 0, self.n_groups)
+
     @property
     def n_groups(self) -> int:
         """G."""
@@ -55,6 +61,9 @@ class Groups(ReadOnly):
     def sizes(self) -> NDArray[np.int64]:
         """Items of each group, [G]."""
         return np.bincount(self.codes, minlength=self.n_groups)
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
     def __getitem__(self, positions: Any) -> Groups:
         """Groups of the items at these positions; the names stay."""

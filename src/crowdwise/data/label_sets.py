@@ -19,6 +19,7 @@ from crowdwise.data.columns import columns_by_role
 from crowdwise.data.encode import Where, series_of, to_polars, translate
 from crowdwise.data.frozen import frozen
 from crowdwise.data.set_columns import ABSTAIN, NEGATIONS, NONE, Spelling, coded_sets, one_text_each
+from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ABSTAIN", "NEGATIONS", "NONE", "LabelSets"]
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelSets(Answers):
     """Sets of labels, chosen by many annotators.
@@ -65,6 +67,17 @@ class LabelSets(Answers):
     n_missing: int = 0
 
     noun: ClassVar[str] = "answers"
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved answers agree with each other."""
+        return (
+            self.item.shape == self.annotator.shape == self.complete.shape
+            and self.answer.shape == self.label.shape == self.chosen.shape
+            and within(self.item, 0, self.n_items)
+            and within(self.annotator, 0, self.n_annotators)
+            and within(self.answer, 0, self.n_votes)
+            and within(self.label, 0, self.n_labels)
+        )
 
     @property
     def n_labels(self) -> int:

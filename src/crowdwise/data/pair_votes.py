@@ -17,6 +17,7 @@ from crowdwise.data.coding import checked_weights, id_codes
 from crowdwise.data.columns import columns_by_role
 from crowdwise.data.encode import Where, as_text, missing_mask, series_of, tidy, to_polars
 from crowdwise.data.frozen import frozen
+from crowdwise.data.storable import within
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,6 +57,17 @@ class PairVotes(Answers):
 
     #: Role of the answer's column.
     role: ClassVar[str]
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved votes agree with each other."""
+        return (
+            self.first.shape == self.second.shape == self.annotator.shape == self.outcome.shape
+            and within(self.first, 0, self.n_items)
+            and within(self.second, 0, self.n_items)
+            and within(self.annotator, 0, self.n_annotators)
+            and within(self.outcome, -1, 2)
+            and (self.weight is None or self.weight.shape == self.outcome.shape)
+        )
 
     @cached_property
     def votes_per_item(self) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from crowdwise.data.coding import checked_weights, id_codes
 from crowdwise.data.columns import columns_by_role
 from crowdwise.data.encode import Where, series_of, to_polars
 from crowdwise.data.known_values import known_values, numbers
+from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = ["Ratings"]
 Columns = str | Sequence[str] | None
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Ratings(ByItem):
     """Numbers said by many annotators, one row per answer.
@@ -66,6 +68,10 @@ class Ratings(ByItem):
 
     noun: ClassVar[str] = "ratings"
     per_vote: ClassVar[tuple[str, ...]] = ("annotator", "value", "weight")
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved answers agree with each other."""
+        return super().sound() and self.value.shape == (self.n_votes, self.n_dimensions)
 
     @property
     def n_dimensions(self) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import Where, as_text
 from crowdwise.data.pair_votes import PairVotes
+from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
 
 __all__ = ["Similarities"]
@@ -18,6 +19,7 @@ _SAME = ("1", "true", "yes", "same", "y", "similar", "match", "duplicate")
 _DIFFERENT = ("0", "false", "no", "different", "n", "dissimilar", "distinct")
 
 
+@storable
 class Similarities(PairVotes):
     """Whether two items are the same, or of one kind, said by many annotators.
 

@@ -17,6 +17,7 @@ from crowdwise.data.coding import id_codes, union
 from crowdwise.data.columns import column_source, columns_by_role, plays_role
 from crowdwise.data.encode import Where, as_text, missing_mask, series_of, tidy, to_polars
 from crowdwise.data.frozen import frozen
+from crowdwise.data.storable import pointers, storable
 from crowdwise.data.tag_columns import refuse_repeats, tag_codes, token_positions, token_words
 from crowdwise.errors import InputError
 
@@ -30,6 +31,7 @@ MISSING = ("?", "-")
 _ROLES = ("sequence", "position", "annotator", "label")
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenVotes(Answers):
     """Tags of many annotators for the tokens of many sequences.
@@ -64,6 +66,14 @@ class TokenVotes(Answers):
     tokens: NDArray[Any] | None = None
 
     noun: ClassVar[str] = "tags"
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved tags agree with each other."""
+        return (
+            pointers(self.sequence_ptr, self.n_sequences, self.n_tokens)
+            and self.position.shape == (self.n_tokens,)
+            and (self.tokens is None or self.tokens.shape == (self.n_tokens,))
+        )
 
     @property
     def annotator(self) -> NDArray[np.int32]:

@@ -1,4 +1,4 @@
-"""What every fitted estimator shows of its `Result`, label-only method or classifier."""
+"""What every fitted estimator of class labels shows of its `Result`, label-only method or classifier."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.errors import NotFittedError
+from crowdwise.errors import SettingError
+from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.label_outcome import LabelOutcome
+from crowdwise.estimator.result import Result
 
 if TYPE_CHECKING:
     from crowdwise.estimator.explain import Explanation
-    from crowdwise.estimator.result import Result
 
 __all__ = ["ResultViews"]
 
 Floats = NDArray[np.float64]
 
 
-class ResultViews:
-    """Fitted attributes as views of the one frozen result; an estimator supplies `_fitted`."""
+class ResultViews(Estimator):
+    """Fitted attributes as views of the one frozen result."""
 
     def _fitted(self) -> Result:
-        raise NotImplementedError
+        found = self._outcome()
+        if not isinstance(found, Result):
+            raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
+        return found
 
-    def _repr_html_(self) -> str:
-        from crowdwise.data.markup import plain
-
-        try:
-            return self._fitted()._repr_html_()
-        except NotFittedError:
-            return f"<code>{plain(repr(self), 2000)}</code>"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        # Notebooks ask for this first, and scikit-learn's shows a diagram of the settings alone.
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+    def _outcome(self) -> LabelOutcome:
+        """What the fit left, even where labels are not in memory."""
+        found: LabelOutcome = super()._fitted()
+        return found
 
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior (or the classifier) and each vote moved the label of one item."""
@@ -51,41 +49,20 @@ class ResultViews:
         return self._fitted().labels
 
     @property
-    def items_(self) -> NDArray[Any]:
-        """The items, in the order of `labels_` and `posterior_`, [N]."""
-        return self._fitted().votes.items
-
-    @property
     def confusion_(self) -> Floats:
         """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
-        return self._fitted().confusion
+        return self._outcome().confusion
 
     @property
     def concentration_(self) -> Floats:
         """Dirichlet parameters of every confusion row, [A, K, L]: the model's, or those of expected counts."""
-        return self._fitted().concentration
+        return self._outcome().concentration
 
     def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L]."""
-        return self._fitted().confusion_interval(level)
+        return self._outcome().confusion_interval(level)
 
     @property
     def prior_(self) -> Floats:
         """Share of each class, [K]."""
-        return self._fitted().class_prior
-
-    @property
-    def trace_(self) -> Floats:
-        """The bound or objective after every iteration or epoch; empty for methods without one."""
-        trace = self._fitted().trace
-        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations or epochs run."""
-        return self._fitted().n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self._fitted().converged
+        return self._outcome().class_prior

@@ -18,23 +18,23 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.carry import positions
 from crowdwise.estimator.cost import check_tables
-from crowdwise.estimator.problem import positions
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.methods.classify.features import checked_features
-from crowdwise.parts.annotators.confusion import foretelling
+from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Mapping
 
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["CrowdClassifier", "Learned", "Model"]
@@ -72,6 +72,10 @@ class _NotFitted(NotFittedError, SklearnNotFittedError):
 
 class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     """Base of the feature-based methods."""
+
+    # Settings of settings, as scikit-learn's searches change them.
+    get_params = BaseEstimator.get_params
+    set_params = BaseEstimator.set_params
 
     name: ClassVar[str]
     _accepts_images: ClassVar[bool] = False
@@ -170,7 +174,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         features = checked_features(self, X, fitting=False, images=self._accepts_images)
         log_prob = self.model_.log_prob(features)
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
-        evidence, _ = foretelling(model).infer(
+        evidence, _ = predictive(model).infer(
             votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)
         )
         mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())
@@ -189,11 +193,15 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         model: AnnotatorModel = self._fitted().annotators
         return model.aligned(who, np.full(n_rows_of(features), -1))
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
-        from crowdwise.methods.classify.loading import save
+    def _members(self) -> dict[str, bytes]:
+        from crowdwise.methods.classify.loading import members_of
 
-        save(self, folder)
+        return members_of(self)
+
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
+        from crowdwise.methods.classify.loading import restore
+
+        restore(self, outcome, members, network)
 
     def _fitted(self) -> Result:
         if "result_" not in vars(self):
@@ -202,7 +210,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return result
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super(ResultViews, self).__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.data.storable import storable
+from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class VoteWeights:
     """One weight >= 0 per annotator; `typical` is the weight of one never seen."""
@@ -51,7 +53,7 @@ class VoteWeights:
         """Overwrite `posterior` with weighted shares; a share has no evidence."""
         shares = self.shares(votes, np.exp(log_prior[0]))
         clamp(shares, known)
-        change = float(np.abs(shares - posterior).max(initial=0.0))
+        change = moved(shares, posterior)
         posterior[:] = shares
         return 0.0, change
 
