@@ -223,8 +223,8 @@ class Ratings(ByItem):
 
     def to_frame(self) -> pl.DataFrame:
         """One row per answer: item, annotator, the values, and weight where answers have one."""
-        ids, people = series_of(self.items), series_of(self.annotators)
-        columns = {"item": ids[self.item], "annotator": people[self.annotator]}
+        ids, who = series_of(self.items), series_of(self.annotators)
+        columns = {"item": ids[self.item], "annotator": who[self.annotator]}
         frame = pl.DataFrame(columns | {name: self.value[:, k] for k, name in enumerate(self.names)})
         return frame if self.weight is None else frame.with_columns(weight=self.weight)
 
