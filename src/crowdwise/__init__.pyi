@@ -32,16 +32,11 @@ from .methods.classify.aggnet import AggNet as AggNet
 from .methods.classify.bayes_dgc import BayesDGC as BayesDGC
 from .methods.classify.ccem import CCEM as CCEM
 from .methods.classify.coinnet import COINNet as COINNet
-from .methods.classify.crowd_layer import CrowdLayerMW as CrowdLayerMW
-from .methods.classify.crowd_layer import CrowdLayerVW as CrowdLayerVW
-from .methods.classify.crowd_layer import CrowdLayerVWB as CrowdLayerVWB
+from .methods.classify.crowd_layer import CrowdLayer as CrowdLayer
 from .methods.classify.dalc import DALC as DALC
 from .methods.classify.deep_bp import DeepBP as DeepBP
 from .methods.classify.deep_mf import DeepMF as DeepMF
-from .methods.classify.fourier_gp import RFF as RFF
-from .methods.classify.fourier_gp import VFF as VFF
-from .methods.classify.geocrowdnet import GeoCrowdNetF as GeoCrowdNetF
-from .methods.classify.geocrowdnet import GeoCrowdNetW as GeoCrowdNetW
+from .methods.classify.fourier_gp import FourierGP as FourierGP
 from .methods.classify.gpnetcr import GPNETCR as GPNETCR
 from .methods.classify.instance_confusion import InstanceConfusion as InstanceConfusion
 from .methods.classify.maxmig import MaxMIG as MaxMIG
@@ -50,7 +45,6 @@ from .methods.classify.rodr14 import Rodr14 as Rodr14
 from .methods.classify.svgpcr import SVGP as SVGP
 from .methods.classify.svgpcr import SVGPCR as SVGPCR
 from .methods.classify.svgpcr_nf import SVGPCRNF as SVGPCRNF
-from .methods.classify.trace_reg import TraceReg as TraceReg
 from .methods.classify.two_stage import TwoStage as TwoStage
 from .methods.classify.vgpcr import VGPCR as VGPCR
 from .methods.classify.yan import Yan as Yan
