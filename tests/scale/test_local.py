@@ -208,7 +208,7 @@ def test_a_folder_with_other_files_is_not_overwritten(files: Path, tmp_path: Pat
             result.write_labels(tmp_path / "nowhere" / "labels.csv")
 
 
-def test_cells_are_disarmed_on_request(tmp_path: Path) -> None:
+def test_cells_are_escaped_on_request(tmp_path: Path) -> None:
     frame = pl.DataFrame({"item": ["=1+1", "b"], "annotator": ["x", "x"], "label": ["@a", "c"]})
     frame.write_parquet(tmp_path / "votes.parquet")
     with Local(shards=2) as engine:
