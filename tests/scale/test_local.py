@@ -224,7 +224,7 @@ def test_what_needs_all_posteriors_says_where_they_are(files: Path) -> None:
             with pytest.raises(SettingError, match="write_labels"):
                 ask()
         # What cannot be had is not there, instead of a method that only raises.
-        assert not {"posterior", "labels", "items_frame", "explain", "save"} & set(dir(model.result_))
+        assert not {"posterior", "labels", "items_frame", "explain"} & set(dir(model.result_))
 
 
 def test_a_temporary_work_folder_goes_with_its_engine(files: Path) -> None:

@@ -89,7 +89,7 @@ class Pool:
         repeats: bool = False,
         allowed: Annotations | None = None,
     ) -> Pool:
-        """By names: all items and annotators of the votes unless told otherwise; who has no capacity is left out.
+        """By names: all items and annotators of the votes unless named; who has no capacity is left out.
 
         `allowed` are votes whose pairs of item and annotator may be asked, whatever their labels: it costs memory for these
         pairs, never for items x annotators.
@@ -97,7 +97,7 @@ class Pool:
         for name, value, low in (("per_item", per_item, 1), ("least", least, 0), ("most", most, 1)):
             if value is not None and (not _is_whole(value) or value < low):
                 raise SettingError(f"{name} must be a whole number, at least {low}; got {value!r}")
-        chosen = np.arange(votes.n_items) if items is None else votes._positions(items, "item")
+        chosen = np.arange(votes.n_items) if items is None else votes.positions(items, "item")
         room = _by_name(votes.annotators, capacity, _ENDLESS, 0, "capacity")
         room = np.minimum(room, _ENDLESS)
         if (room != np.floor(room)).any() or (room < 0).any():

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.estimator.base import generator
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.start import crowd_confusion, start_posterior
@@ -106,7 +106,7 @@ class Raykar(CrowdClassifier):
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         prior: LogisticPrior | GaussianPrior
         if self.classifier == "gaussian":
             prior = GaussianPrior.start(some, votes.n_classes, self.pseudo_rows)
