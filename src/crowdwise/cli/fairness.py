@@ -182,8 +182,8 @@ def _predictions(data: Annotations, predicted: Path | None, model: Path | None, 
     from crowdwise.cli.options import FeatureOptions
     from crowdwise.cli.predict import _fitting, _probabilities, _table
     from crowdwise.data.encode import codes_of, series_of, tidy
+    from crowdwise.estimator.loading import load
     from crowdwise.io.roles import read_roles
-    from crowdwise.methods.classify.loading import load
 
     if predicted is not None:
         frame = read_roles(predicted, {"item": None, "label": None}).frame

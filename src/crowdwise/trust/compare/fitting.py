@@ -145,7 +145,7 @@ def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
 
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as the classifier reads them: only networks read fractions from disk as they go."""
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
+    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator.takes_images):
         return np.array(X)
     return X
 
