@@ -33,7 +33,6 @@ def test_every_part_of_a_room_has_tests() -> None:
     untested = [
         package.as_posix()
         for package in sorted(packages)
-        if not any((TESTS / package).rglob("test_*.py"))
-        and not (TESTS / package.with_name(f"test_{package.name}.py")).exists()
+        if not any((TESTS / package).rglob("test_*.py")) and not (TESTS / package.with_name(f"test_{package.name}.py")).exists()
     ]
     assert untested == []

@@ -169,7 +169,9 @@ def out_of_range(name: str) -> list[tuple[str, Any]]:
     if "off_diagonal" in names:
         cases += [("off_diagonal", value) for value in (0, -1, "high", math.nan, math.inf)]
     if "class_prior" in names:
-        cases += [("class_prior", value) for value in ("guess", [0.5], [1, -1, 1], [0, 0, 0], [np.nan, 1, 1], {0: 1.0}, 3, None)]
+        cases += [
+            ("class_prior", value) for value in ("guess", [0.5], [1, -1, 1], [0, 0, 0], [np.nan, 1, 1], {0: 1.0}, 3, None)
+        ]
     return cases
 
 

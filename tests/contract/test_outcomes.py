@@ -1,4 +1,4 @@
-"""What every fit leaves: ids, frames with the same names of columns, arrays that nobody can change; and what it may be given."""
+"""What every fit leaves (ids, frames with the same names of columns, arrays that nobody can change) and may be given."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from crowdwise.estimator.outcome import Outcome
 from tests.contract.crowds import N_ANNOTATORS, answers_of, arrays, every_method, fitted, parameters
 
 from crowdwise.errors import SettingError
-from crowdwise.estimator.outcome import Outcome
 from crowdwise.estimator.registry import METHODS
 
 # The answer that a method gives for an item, by the kind of answers it takes.
@@ -117,7 +117,7 @@ def test_progress_is_reported(name: str) -> None:
     model = answers_of(name).fit(progress=lambda *step: seen.append(step))
     if model.n_iter_ > 0 and model.result_.trace:
         assert seen
-        assert [step[0] for step in seen][0] in (0, 1)
+        assert seen[0][0] in (0, 1)
         assert all(isinstance(number, int | float | np.floating | np.integer) for step in seen for number in step)
 
 

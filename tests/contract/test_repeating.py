@@ -1,4 +1,4 @@
-"""What must not matter to a fit: when it runs, in which order answers come, what things are called, in which table they stand."""
+"""What must not matter to a fit: when it runs, in which order and in which table answers come, what things are called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
-from tests.contract.crowds import Crowd, answers_of, arrays, bits, every_method, fitted, numbers, parameters, predictions, quiet, same
+from tests.contract.crowds import (
+    Crowd,
+    answers_of,
+    arrays,
+    bits,
+    every_method,
+    fitted,
+    numbers,
+    parameters,
+    predictions,
+    quiet,
+    same,
+)
 
 from crowdwise.errors import CrowdwiseError
 from crowdwise.estimator.registry import METHODS

@@ -12,7 +12,16 @@ from tests.contract.crowds import Crowd, answers_of, every_method, parameters, p
 from crowdwise.errors import InputError
 from crowdwise.estimator.registry import METHODS, Method
 
-SHAPES = ("one answer", "one item", "one annotator", "one answer each", "one class", "repeated answers", "other scripts", "half")
+SHAPES = (
+    "one answer",
+    "one item",
+    "one annotator",
+    "one answer each",
+    "one class",
+    "repeated answers",
+    "other scripts",
+    "half",
+)
 
 
 def shaped(crowd: Crowd, shape: str) -> Mapping[str, Any]:

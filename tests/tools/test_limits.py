@@ -42,7 +42,7 @@ def test_there_are_thirteen_doors() -> None:
 
 def test_no_room_but_the_command_line_knows_more_than_ten_others() -> None:
     known = {room: len(of["loading"]) + len(of["lazy"]) for room, of in found()["rooms"].items()}
-    assert {room: n for room, n in known.items() if n > 10} == {room: n for room, n in known.items() if n > 10 and room == "cli"}
+    assert {room for room, n in known.items() if n > 10} <= {"cli"}
 
 
 @pytest.mark.slow
