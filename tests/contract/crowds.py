@@ -35,6 +35,10 @@ N_ITEMS, N_ANNOTATORS = 24, 5
 # Enough steps for promises that hold after any number of them; each method takes those that it has.
 QUICK = {"epochs": 2, "warmup": 1, "batch_size": 16, "folds": 2, "clusters": 3}
 QUICK_WITH_FEATURES = {"max_iter": 3}
+FAST = (
+    "majority", "dawid-skene", "online-em", "eigen", "item-group-ds", "raykar", "mean", "gaussian-crowd", "bradley-terry",
+    "similarity-nmf", "hmm-crowd", "label-wise", "partial-dawid-skene",
+)  # fmt: skip
 CANDIDATES = {"auto": ["majority", "dawid-skene"], "auto-classifier": ["two-stage", "raykar"]}
 
 
@@ -44,22 +48,13 @@ def installed(method: Method) -> bool:
 
 
 def parameters(**wanted: Any) -> Any:
-    """Every installed method with these capabilities, as parameters; networks are left out of the fast suite.
-
-    The first of them imports torch, which takes seconds.
-    """
+    """Every installed method with these capabilities, as parameters; the fast suite runs one or two of each kind."""
     names = [
         name
         for name, method in METHODS.items()
         if installed(method) and all(getattr(method, field) == value for field, value in wanted.items())
     ]
-    marked = [pytest.param(name, marks=pytest.mark.slow) if is_slow(METHODS[name]) else name for name in names]
-    return pytest.mark.parametrize("name", marked)
-
-
-def is_slow(method: Method) -> bool:
-    """Whether one fit takes a second or more, the import of what it needs included."""
-    return bool(method.extra)
+    return pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in names])
 
 
 every_method = parameters()

@@ -18,6 +18,7 @@ import crowdwise
 from crowdwise.errors import NotFittedError, SettingError
 from crowdwise.estimator.registry import METHODS, make
 
+# Gold may stand where scikit-learn's tools put `y`.
 WITHOUT_FEATURES = ["self", "data", "gold", "history", "progress", "engine"]
 WITH_FEATURES = ["self", "X", "y", "items", "gold", "progress", "engine"]
 
@@ -49,14 +50,10 @@ def test_fit_has_one_of_two_signatures(name: str) -> None:
     """Otherwise code that fits one method cannot fit another."""
     parameters = inspect.signature(METHODS[name].cls.fit).parameters
     assert list(parameters) == (WITH_FEATURES if METHODS[name].features else WITHOUT_FEATURES)
-    n_by_position = 3 if METHODS[name].features else 2
     for position, parameter in enumerate(parameters.values()):
-        if position < n_by_position:
-            assert parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-            assert parameter.default is parameter.empty
-        else:
-            assert parameter.kind is parameter.KEYWORD_ONLY
-            assert parameter.default is None
+        assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if position < 3 else parameter.KEYWORD_ONLY)
+        needed = position == 0 or parameter.name in ("data", "X", "y")
+        assert parameter.default is (parameter.empty if needed else None)
 
 
 @every_method
