@@ -19,7 +19,6 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError, InputError, SettingError
 from crowdwise.methods.classify.aggnet import AggNet
 from crowdwise.methods.classify.ccem import CCEM
-from crowdwise.methods.classify.geocrowdnet import GeoCrowdNetF, GeoCrowdNetW
 
 FEATURES, VOTES = small_crowd()
 # Few epochs, several batches with a short last one, an early warm-up: everything happens, quickly.
@@ -129,7 +128,7 @@ def test_every_epoch_reads_every_item_once_in_an_order_of_its_own() -> None:
 
 def test_items_with_neither_votes_nor_gold_are_not_trained_on() -> None:
     features, votes = numbered(30)
-    some = votes._take_votes(votes.item % 3 != 0)
+    some = votes.take_votes(votes.item % 3 != 0)
     assert sorted(n for batch in recorded(features, some)[0] for n in batch) == [n for n in range(30) if n % 3]
     gold = some.with_gold({0: 1, 3: 2})
     assert sorted(n for batch in recorded(features, gold)[0] for n in batch) == sorted([0, 3, *(n for n in range(30) if n % 3)])
@@ -374,7 +373,7 @@ def test_gold_labels_are_learned_where_the_votes_say_nothing() -> None:
 def test_a_class_that_only_gold_knows_is_learned() -> None:
     features, truth = blobs(3, 150, 3, gap=6.0)
     votes = votes_on(truth, even(3, 3, 1.0))
-    votes = votes._take_votes(truth[votes.item] < 2)
+    votes = votes.take_votes(truth[votes.item] < 2)
     gold = {int(n): 2 for n in np.flatnonzero(truth == 2)[:25]}
     model = fitted(features=features, votes=votes, fit={"gold": gold}, epochs=40, learning_rate=0.01)
     assert (model.predict(features) == truth).mean() > 0.9
@@ -383,7 +382,7 @@ def test_a_class_that_only_gold_knows_is_learned() -> None:
 def test_gold_without_any_vote_is_enough() -> None:
     features, truth = blobs(4, 90, 3, gap=6.0)
     votes = votes_on(truth, even(1, 3, 0.9))
-    silent = votes._take_votes(np.zeros(votes.n_votes, bool))
+    silent = votes.take_votes(np.zeros(votes.n_votes, bool))
     model = fitted(features=features, votes=silent, fit={"gold": truth}, epochs=60, learning_rate=0.01)
     assert (model.predict(features) == truth).mean() > 0.95
 
@@ -425,7 +424,7 @@ def test_equal_class_weights_are_no_weights() -> None:
 def test_class_weights_hold_for_gold_labels_too() -> None:
     truth = overlapping()[1]
     silent = votes_on(truth, even(1, 2, 1.0))
-    silent = silent._take_votes(np.zeros(silent.n_votes, bool)).with_gold(truth)
+    silent = silent.take_votes(np.zeros(silent.n_votes, bool)).with_gold(truth)
     assert minority_share(votes=silent) < 0.1
     assert minority_share(votes=silent, class_weight="balanced") == pytest.approx(0.347, abs=0.1)
 
@@ -491,9 +490,11 @@ def test_mixed_precision_that_the_machine_cannot_do_is_refused_before_training()
     assert epochs == []
 
 
-@pytest.mark.parametrize("cls", [CCEM, AggNet, GeoCrowdNetF, GeoCrowdNetW])
-def test_a_loss_that_leaves_the_numbers_is_an_error_with_advice(cls: Any) -> None:
-    more = {"penalty_from": 0} if cls in (GeoCrowdNetF, GeoCrowdNetW) else {}
+@pytest.mark.parametrize(
+    ("cls", "more"),
+    [(CCEM, {}), (AggNet, {}), *((CCEM, {"penalty": volume, "penalty_from": 0}) for volume in ("volume-f", "volume-w"))],
+)
+def test_a_loss_that_leaves_the_numbers_is_an_error_with_advice(cls: Any, more: dict[str, Any]) -> None:
     rates = {"learning_rate": 1e30, "head_learning_rate": 1e30, "optimizer": lambda groups: torch.optim.SGD(groups)}
     with pytest.raises(DivergedError, match=r"the loss became .* in epoch \d+: lower learning_rate, set clip=1.0"):
         fitted(cls, warmup=0, epochs=10, **rates, **more)
