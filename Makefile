@@ -55,7 +55,7 @@ house: venv ## Show lines, imports, cycles, private accesses and touched modules
 	@.venv/bin/python tools/house.py --src $(HOUSE_SRC)
 
 doctest: venv ## Run the examples in docstrings
-	@.venv/bin/python -m pytest --doctest-modules src/crowdwise
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal --doctest-modules src/crowdwise
 
 docs: venv ## Build the documentation into site/; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
