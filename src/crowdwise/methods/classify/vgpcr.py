@@ -42,7 +42,6 @@ from crowdwise.parts.priors.logistic_gp import LogisticGP
 from crowdwise.parts.priors.scaling import Scaling
 
 if TYPE_CHECKING:
-
     from crowdwise.engines.loop import Progress
 
 __all__ = ["VGPCR", "BinaryClassifier", "announce_cubic"]
