@@ -151,7 +151,7 @@ def _reads_features(estimator: Any) -> bool:
 
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as the classifier reads them: only networks read fractions from disk as they go."""
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
+    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator.takes_images):
         return np.array(X)
     return X
 
