@@ -192,7 +192,7 @@ def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:
 
 
 def _counts(shard: Shard, annotators: Any, assigned: Floats) -> tuple[Floats, ...]:
-    """What the parts are fitted to: the posterior of the one shard; elsewhere counts, the shares' first, then the annotators'."""
+    """What the parts are fitted to: the posterior of the one shard; elsewhere the shares' counts, then the annotators'."""
     if shard.alone:
         return (assigned,)
     return (assigned.sum(axis=0), *annotators.statistics(shard.votes, assigned))
