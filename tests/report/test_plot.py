@@ -77,7 +77,7 @@ def test_reliability_points_by_hand() -> None:
     points = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 2]
     assert any(np.allclose(found, [[2 / 3, 0.5], [1, 1]]) for found in points)
     with pytest.raises(InputError, match="names no item"):
-        reliability(make("majority").fit(votes, {"a": "0"}).result_, {"a": "0"})
+        reliability(make("majority").fit(votes, gold={"a": "0"}).result_, {"a": "0"})
 
 
 def test_the_histogram_counts_items(result: Result) -> None:
@@ -111,7 +111,7 @@ def test_alike_annotators_lie_together_and_landmarks_where_they_belong() -> None
 
 def test_the_map_skips_those_without_votes() -> None:
     votes = datasets.demo().votes
-    silent = votes._take_votes(votes.annotator != 0)
+    silent = votes.take_votes(votes.annotator != 0)
     result = make("majority").fit(silent).result_
     assert np.isnan(annotator_positions(result).place[0]).all()
     ax = annotator_map(result, groups={"annotator-02": 1, "annotator-03": 1})

@@ -10,6 +10,7 @@ import pytest
 from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 from tests.methods.online.helpers import nothing, replay
 
+import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.io import read_gold
@@ -31,7 +32,7 @@ def mixed_crowd(seed: int, n_items: int) -> tuple[Annotations, np.ndarray]:
 
 def real(folder: Path, name: str) -> tuple[Annotations, np.ndarray]:
     """Votes of a real set, and its truth."""
-    votes = Annotations.read(folder / name / "annotations.csv").deduplicate()
+    votes = crowdwise.read(folder / name / "annotations.csv").deduplicate()
     return votes, encode_gold(votes, read_gold(folder / name / "truth.csv"))
 
 
@@ -49,7 +50,7 @@ def batch_fit(votes: Annotations, **options: Any) -> BayesGC:
     np.add.at(use, (votes.annotator, votes.label), 1)
     rows = 15 * use / use.sum(axis=1, keepdims=True)
     prior = {name: np.tile(row, (votes.n_classes, 1)) for name, row in zip(votes.annotators.tolist(), rows, strict=True)}
-    return BayesGC(diagonal=15, **options).fit(votes, annotator_prior=prior)
+    return BayesGC(diagonal=15, **options).fit(votes, history=prior)
 
 
 @pytest.mark.parametrize("default", [True, False])

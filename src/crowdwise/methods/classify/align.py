@@ -15,7 +15,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 
 __all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]
 
@@ -121,7 +121,7 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
         items=np.arange(votes.n_items + 1),
         gold=None if votes.gold is None else np.append(votes.gold, np.int16(-1)),
     )
-    return replace(padded._take_items(where_row), items=ids)
+    return replace(padded.take_items(where_row), items=ids)
 
 
 def _warn_of_order(votes: Annotations) -> None:

@@ -39,7 +39,7 @@ from crowdwise.parts.priors.gaussian import GaussianPrior
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Raykar", "teaching_items"]
@@ -106,7 +106,7 @@ class Raykar(CrowdClassifier):
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         prior: LogisticPrior | GaussianPrior
         if self.classifier == "gaussian":
             prior = GaussianPrior.start(some, votes.n_classes, self.pseudo_rows)

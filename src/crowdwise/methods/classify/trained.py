@@ -37,7 +37,7 @@ from crowdwise.parts.heads.targets import WarmStart
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["TrainedClassifier"]

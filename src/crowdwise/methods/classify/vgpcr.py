@@ -42,7 +42,7 @@ from crowdwise.parts.priors.logistic_gp import LogisticGP
 from crowdwise.parts.priors.scaling import Scaling
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["VGPCR", "BinaryClassifier", "announce_cubic"]
 
@@ -106,7 +106,7 @@ class BinaryClassifier(CrowdClassifier):
         rows = dirichlet_rows(self.worker_prior, 2, votes.annotators)
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         scaling = Scaling.of(some)
         table = scaling.apply(some)
         prior = self._process(table)

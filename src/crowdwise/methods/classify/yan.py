@@ -42,7 +42,7 @@ from crowdwise.parts.priors.scaling import principal_axes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["Yan", "YanModel"]
 
@@ -95,7 +95,7 @@ class Yan(CrowdClassifier):
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
         projection = _projection(prior, self.dimensions)
         # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.
@@ -126,7 +126,7 @@ class Yan(CrowdClassifier):
             One never seen is like the crowd.
         """
         from crowdwise.data.encode import series_of, tidy, vocabulary_array
-        from crowdwise.estimator.problem import positions
+        from crowdwise.estimator.carry import positions
 
         result = self._fitted()
         rows = self._projected(checked_features(self, X, fitting=False, images=False))

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
-from crowdwise.engines.alternate import Progress, alternate, best_of
+from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import InputError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.configured import Configured
@@ -156,7 +157,7 @@ class PartialDawidSkene(Configured):
                 "or --classes, or take the votes for sets of labels (label-wise, --type multilabel)"
             )
         if self.abstain == "ignore" and symbols.silent.any():
-            votes = votes._take_votes(~symbols.silent[votes.label])
+            votes = votes.take_votes(~symbols.silent[votes.label])
         pseudo = self._pseudo_votes(votes, symbols)
         uniform = np.full(pseudo.shape, 1 / pseudo.shape[1])
         start = _shares(votes, symbols)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.data.annotations import Annotations
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.estimator.problem import Problem
     from crowdwise.estimator.result import Result
 
@@ -115,8 +115,7 @@ class Auto(Chooses, Aggregator):
         held = HeldOut(problem.votes, self.folds, int(problem.rng.integers(2**31)))
 
         def posterior(name: str, part: Annotations) -> Floats:
-            known = np.empty(0, np.int16) if part.gold is None else part.gold
-            return self._fitted_by(name, replace(problem, votes=part, known=known, warm=None, progress=None)).posterior
+            return self._fitted_by(name, problem.with_votes(part, warm=None, progress=None)).posterior
 
         def shares(name: str, number: int) -> Floats:
             return held.shares(partial(posterior, name), number)
@@ -135,7 +134,7 @@ class Auto(Chooses, Aggregator):
         if "random_state" in method.get_params():
             method.set_params(random_state=seed)
         given = given_class_prior(method.class_prior, problem.votes)
-        return method._fit(replace(problem, class_prior=given, rng=generator(seed)))
+        return method.solve(replace(problem, class_prior=given, rng=generator(seed)))
 
     # -- what was chosen -----------------------------------------------------------------------
 
