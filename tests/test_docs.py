@@ -150,6 +150,7 @@ def run_block(block: Block, names: dict[str, Any], monkeypatch: pytest.MonkeyPat
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -131,7 +131,7 @@ def _described(problem: Exception) -> str:
 def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     """A fit to these votes, which are some of the task's, with a posterior in their order of items."""
     fresh = _again(estimator)
-    if not METHODS[estimator.name].features:
+    if not _reads_features(estimator):
         result: Result = fresh.fit(votes).result_
         return result
     assert task.row is not None
@@ -141,6 +141,12 @@ def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     ids[task.row] = np.arange(votes.n_items)
     result = fresh.fit(X, votes, items=ids).result_
     return replace(result, votes=votes, posterior=result.posterior[task.row])
+
+
+def _reads_features(estimator: Any) -> bool:
+    """Whether it is a classifier; an estimator of your own that is not registered gets the votes alone."""
+    method = METHODS.get(estimator.name)
+    return method is not None and bool(method.features)
 
 
 def _taken_by(estimator: Any, X: Any) -> Any:
@@ -166,7 +172,7 @@ def _warm_up(estimator: Any, task: Task) -> None:
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         rehearsal = _again(estimator, **{name: value for name, value in shorter.items() if name in known})
-        if task.row is None or not METHODS[estimator.name].features:
+        if task.row is None or not _reads_features(estimator):
             rehearsal.fit(task.votes[:n])
         else:
             rehearsal.fit(task.features[task.row[:n]], task.votes[:n])
