@@ -134,7 +134,7 @@ def seeded_settings(
     if worker_prior is not None:
         from crowdwise.parts.priors.abilities import ability_prior
 
-        if "worker_prior" not in fields:
+        if "annotator_prior" not in fields:
             raise SettingError(f"--worker-prior: this method has no such prior; {', '.join(_WITH_WORKER_PRIOR)} have")
         try:
             with warnings.catch_warnings():
@@ -143,9 +143,9 @@ def seeded_settings(
                 ability_prior(worker_prior, None, 2)
         except SettingError as problem:
             raise SettingError(f"--worker-prior: {problem}") from None
-        if "worker_prior" in settings:
-            raise SettingError("--worker-prior and --set worker_prior= say the same thing; give one of them")
-        settings["worker_prior"] = worker_prior
+        if "annotator_prior" in settings:
+            raise SettingError("--worker-prior and --set annotator_prior= say the same thing; give one of them")
+        settings["annotator_prior"] = worker_prior
     if seed is not None and "random_state" in fields:
         settings["random_state"] = seed
     return settings
