@@ -32,7 +32,6 @@ from crowdwise.cli import (
     train,
 )
 from crowdwise.cli.command import paragraphs, register
-from crowdwise.cli.options import FLAG
 
 __all__ = ["app", "main"]
 
@@ -55,7 +54,7 @@ def _version(asked: bool) -> None:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Labels you can trust from the noisy votes of many annotators.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crowdwise.cli.text import count, number, one_line
+from crowdwise.cli.display import count, number, one_line, print_rows, print_table
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -83,8 +83,6 @@ def _level(found: Comparison) -> str:
 
 def print_comparison(found: Comparison) -> None:
     """Print the overview and, where there are any, the differences."""
-    from crowdwise.cli.display import print_rows, print_table
-
     print_table(overview(found))
     measures = [name for name in _SHOWN_DIFFERENCES if name in found.measures]
     rows = _differences(found, measures, "{} {}".format)
@@ -157,14 +155,14 @@ def _parts(found: Comparison, escape: Callable[[Any], str], shown: Callable[[str
 
 def _lead(found: Comparison) -> str:
     facts = found.facts
-    told = [f"{count(facts['n_votes'], 'vote')} by {count(facts['n_annotators'], 'annotator')}"]
-    told[0] += f" on {count(facts['n_items'], 'item')}, {count(facts['n_classes'], 'class')}"
+    votes = f"{count(facts['n_votes'], 'vote')} by {count(facts['n_annotators'], 'annotator')}"
+    parts = [f"{votes} on {count(facts['n_items'], 'item')}, {count(facts['n_classes'], 'class')}"]
     if facts["n_known"]:
-        told.append(f"{count(facts['n_known'], 'item')} with a known label")
+        parts.append(f"{count(facts['n_known'], 'item')} with a known label")
     if facts["n_held_out"]:
-        told.append(f"{count(facts['n_held_out'], 'vote')} held out in {facts['folds']} folds")
-    told.append(f"seed {facts['seed']}")
-    return "; ".join(told) + "."
+        parts.append(f"{count(facts['n_held_out'], 'vote')} held out in {facts['folds']} folds")
+    parts.append(f"seed {facts['seed']}")
+    return "; ".join(parts) + "."
 
 
 def markdown(found: Comparison) -> str:

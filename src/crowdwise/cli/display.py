@@ -1,21 +1,62 @@
-"""Tables for people, by rich; users' texts are shown as they are, never read as markup."""
+"""What people see: lines, tables and progress. Users' own texts are shown as they are, never as markup or control codes."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.text import number, one_line
-
 if TYPE_CHECKING:
     import polars as pl
+    from rich.progress import Progress
 
-__all__ = ["bar", "print_pairs", "print_rows", "print_table"]
+__all__ = ["bar", "count", "epochs", "iterations", "number", "one_line", "print_pairs", "print_rows", "print_table", "say"]
+__all__ += ["some", "steps"]
 
 # A pipe has no width: wide enough that nothing is cut off.
 _PIPE_WIDTH = 400
+
+
+def say(line: str) -> None:
+    """Print a line on stderr, where it never mixes with results."""
+    print(line, file=sys.stderr)
+
+
+def one_line(text: Any) -> str:
+    """Return text with line breaks and other control characters escaped; an id could move the cursor otherwise."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def some(names: Any, most: int) -> str:
+    """Return the first `most` names, comma-separated."""
+    return ", ".join(one_line(name) for name in names[:most])
+
+
+def number(value: Any) -> str:
+    """Return a number as people read it: four digits after the point at most, nothing for a missing one."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        if abs(value) < 1e-15:
+            # What is left of a difference of equal numbers.
+            return "0"
+        small = abs(value) < 1e-3
+        if 0.99995 <= value < 1:
+            return ">0.9999"
+        return f"{value:.2g}" if small else f"{value:.4f}".rstrip("0").rstrip(".")
+    return one_line(value)
+
+
+def count(n: int, noun: str) -> str:
+    """Return "1 item", "1,234 items", "2 classes"."""
+    plural = noun if n == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{n:,} {plural}"
+
+
+# -- tables ------------------------------------------------------------------------------------
 
 
 def print_table(frame: pl.DataFrame, title: str | None = None, limit: int | None = None) -> None:
@@ -37,12 +78,16 @@ def print_rows(names: list[str], rows: list[list[Any]], title: str | None = None
     for row in rows:
         table.add_row(*(Text(number(cell)) for cell in row))
     if sys.stdout.isatty():
-        # rich keeps bold type under NO_COLOR; people who set it want plain text.
-        Console(highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto").print(table)
+        Console(highlight=False, **_colours()).print(table)
         return
     text = StringIO()
     Console(file=text, width=_PIPE_WIDTH, color_system=None).print(table)
     print("\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines()))
+
+
+def _colours() -> dict[str, Any]:
+    # rich keeps bold type under NO_COLOR; people who set it want plain text.
+    return {"color_system": None if os.environ.get("NO_COLOR") else "auto"}
 
 
 def print_pairs(pairs: dict[str, Any], indent: str = "") -> None:
@@ -61,3 +106,63 @@ def bar(value: float, largest: float, width: int = 12) -> str:
     size = 0 if largest <= 0 else round(abs(value) / largest * width)
     left, right = ("▇" * size, "") if value < 0 else ("", "▇" * size)
     return f"{left:>{width}}│{right:<{width}}"
+
+
+# -- progress on stderr, only while a person is watching ---------------------------------------
+
+
+@contextmanager
+def iterations(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
+    """Give the callback of `fit`: iterations so far and how much the posterior still moves."""
+    with _bar(quiet) as shown:
+        if shown is None:
+            yield None
+            return
+        task = shown.add_task(estimator.name, total=estimator.get_params().get("max_iter"))
+        yield lambda iteration, bound, change: shown.update(
+            task, completed=iteration, description=f"{estimator.name}: change {change:.1e}"
+        )
+
+
+@contextmanager
+def epochs(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
+    """Give the callback of a classifier's `fit`: epochs so far and the score of held-out votes, or how much still moves."""
+    with _bar(quiet) as shown:
+        if shown is None:
+            yield None
+            return
+        settings = estimator.get_params(deep=False)
+        network = "epochs" in settings or getattr(estimator, "_uses_network", False)
+        task = shown.add_task(estimator.name, total=settings.get("epochs", settings.get("max_iter")))
+
+        def show(number: int, objective: float, score: float) -> None:
+            # Held out is a loss per vote; without any, as in the last run on all items, it is not a number.
+            text = "training on all items" if score != score else f"held-out {-score:.4f}" if network else f"change {score:.1e}"
+            shown.update(task, completed=number, description=f"{estimator.name}: {text}")
+
+        yield show
+
+
+@contextmanager
+def steps(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Give a callback for named steps: which is running, and how many are done."""
+    with _bar(quiet) as shown:
+        if shown is None:
+            yield None
+            return
+        task = shown.add_task("", total=None)
+        yield lambda name, done, total: shown.update(task, description=name, completed=done, total=total)
+
+
+@contextmanager
+def _bar(quiet: bool) -> Iterator[Progress | None]:
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    # stdout may be a pipe whose bytes are the result: it is left alone.
+    with Progress(*columns, console=Console(stderr=True, **_colours()), transient=True, redirect_stdout=False) as shown:
+        yield shown

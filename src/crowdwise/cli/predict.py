@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crowdwise.cli.options import FeatureOptions, Json, Output, Quiet, ReadOptions, SpreadsheetSafe
+from crowdwise.cli.display import count, number, say, some
+from crowdwise.cli.inputs import check_rows, read_features, read_gold, read_votes, taken_by
+from crowdwise.cli.job import Job
+from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions, argument, file
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
+
+__all__ = ["predicted"]
 
 EXAMPLES = (
     "Example: crowdwise predict model --features new.npz -o predicted.csv\n\n"
@@ -26,75 +29,70 @@ EXAMPLES = (
 _CHUNK = 65_536
 
 
-def run(
-    model: Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by crowdwise train --save.")],
-    features: FeatureOptions,
-    read: ReadOptions,
-    votes: Annotated[
-        str | None, typer.Option("--votes", metavar="FILE", help="Votes on the new items: labels are inferred from both.")
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option("--truth", metavar="FILE", help="True labels of these items, to measure: item, label.")
-    ] = None,
-    output: Output = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(OutputOptions):
+    """What is read and written."""
+
+    model: Path = argument("DIR", "A folder written by crowdwise train --save.")
+    votes: str | None = file("--votes", "Votes on the new items: labels are inferred from both.")
+    truth: Path | None = file("--truth", "True labels of these items, to measure the predictions: item, label.")
+
+
+def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     """Predict the class of every row of features, with the probability of each class.
 
     Items are the ids of the features, or row numbers from 0 where the file has none.
     """
-    from crowdwise.cli.inputs import read_features
-    from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout
-    from crowdwise.cli.text import count, number, say
     from crowdwise.estimator.registry import label_methods
     from crowdwise.methods.classify.loading import load
 
-    check_outputs({"-o": output}, (features.features, votes, truth))
-    if as_json and to_stdout(output):
-        raise SettingError("--json and -o - both ask for stdout; choose one")
-    if votes is None and read != ReadOptions():
+    job = Job(options, (features.features, options.votes, options.truth))
+    if options.votes is None and read != ReadOptions():
         raise SettingError("options of reading the votes do not apply without --votes")
-    estimator = load(model)
+    estimator = load(options.model)
     if estimator.name in label_methods():
-        raise InputError(f"{model} holds {estimator.name}, which knows votes alone; crowdwise train --save makes a classifier")
+        raise InputError(
+            f"{options.model} holds {estimator.name}, which knows votes alone; crowdwise train --save makes a classifier"
+        )
     rows = read_features(features, read.item)
-    X = _fitting(estimator, rows, quiet)
-    given = None if votes is None else _votes_on(estimator, rows, votes, read, quiet)
+    assert rows is not None
+    X = _fitting(estimator, rows, options.quiet)
+    given = None if options.votes is None else _votes_on(estimator, rows, options.votes, read, options.quiet)
     probabilities = _probabilities(estimator, X, given)
     frame = _table(estimator, rows, probabilities, given)
     if getattr(estimator.model_, "n_draws", 1) > 1:
         frame = frame.with_columns(disagreement=_disagreement(estimator, X))
-    measured = {} if truth is None else _measured(estimator, rows, probabilities, truth)
-    if output is None and not as_json and sys.stdout.isatty():
-        emit(frame.select(name for name in ("item", "label", "confidence", "n_votes") if name in frame.columns), None, "item")
-    elif not as_json or output is not None:
-        emit(frame, output, "item", quiet=quiet, safe=spreadsheet_safe)
-    if as_json:
-        facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
-        print_json(facts if output is not None else facts | {"labels": frame.to_dicts()})
-    if measured and not quiet:
+    measured = {} if options.truth is None else _measured(estimator, rows, probabilities, options.truth)
+    facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
+    job.main(frame, "item", document=lambda: facts, key="labels", screen=_narrow)
+    if measured:
         known = count(measured["n_known"], "known label")
-        say(f"accuracy {number(measured['accuracy'])}, log-loss {number(measured['log_loss'])} on {known}")
+        job.say([f"accuracy {number(measured['accuracy'])}, log-loss {number(measured['log_loss'])} on {known}"])
+
+
+def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select(name for name in ("item", "label", "confidence", "n_votes") if name in frame.columns)
+
+
+def predicted(estimator: Any, rows: Features, quiet: bool) -> pl.DataFrame:
+    """The table of predictions from features alone."""
+    return _table(estimator, rows, _probabilities(estimator, _fitting(estimator, rows, quiet), None), None)
 
 
 def _fitting(estimator: Any, rows: Features, quiet: bool) -> Any:
     """The features in the form that the classifier was trained on; columns are matched by name where both have names."""
     import polars as pl
 
-    from crowdwise.cli.classifier import taken_by
-    from crowdwise.cli.text import one_line, say
-
     fitted = getattr(estimator, "feature_names_in_", None)
     if fitted is not None and rows.names is not None:
         absent = [name for name in fitted if name not in rows.names]
         if absent:
-            some = ", ".join(repr(name) for name in absent[:5])
-            raise InputError(f"{rows.source}: no column {some}, which the model was trained on; it has {_listed(rows.names)}")
+            raise InputError(
+                f"{rows.source}: no column {_listed(absent, 5)}, which the model was trained on; it has {_listed(rows.names)}"
+            )
         more = [name for name in rows.names if name not in set(fitted)]
         if more and not quiet:
-            say(f"ignored columns that the model was not trained on: {', '.join(one_line(name) for name in more[:5])}")
+            say(f"ignored columns that the model was not trained on: {some(more, 5)}")
         return pl.DataFrame(rows.X, schema=rows.names, orient="row").select(list(fitted))
     shape = getattr(estimator, "row_shape_", None) or getattr(estimator, "n_features_in_", None)
     wanted = (shape,) if isinstance(shape, int) else shape
@@ -110,13 +108,12 @@ def _dense(X: Any) -> Any:
     return X.toarray() if hasattr(X, "toarray") else X
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in names[:10]) + (", ..." if len(names) > 10 else "")
+def _listed(names: list[str], most: int = 10) -> str:
+    return ", ".join(repr(name) for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
 def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions, quiet: bool) -> Annotations:
     """Votes on the new items, in the order of the rows and with the classes of the model."""
-    from crowdwise.cli.inputs import check_rows, read_votes
     from crowdwise.methods.classify.align import aligned_votes
 
     votes = read_votes(path, read).with_classes(estimator.classes_.tolist())
@@ -151,7 +148,6 @@ def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) ->
     import numpy as np
     import polars as pl
 
-    from crowdwise.cli.inputs import read_gold
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.encode import codes_of, series_of, tidy
     from crowdwise.data.gold import encode_gold

@@ -1,0 +1,271 @@
+"""Votes in many files, and votes that are too many for memory: ``crowdwise aggregate --engine``."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.cli.display import count, iterations, one_line, say, steps
+from crowdwise.cli.fitting import STEADY_METHOD, build
+from crowdwise.cli.inputs import STDIN, is_saved, parse_list, read_gold, read_history
+from crowdwise.cli.job import Job, among, at_least, print_json, to_stdout
+from crowdwise.cli.options import MethodOptions, ReadOptions, option
+from crowdwise.cli.outcome import by_accuracy, dropped_lines, facts
+from crowdwise.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from crowdwise.cli.aggregate import Options
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.scale.engine import Engine
+    from crowdwise.scale.store import Store
+
+__all__ = ["ENGINES", "ScaleOptions", "aggregate", "check_places", "chosen_engine", "gathered", "is_one_file", "without_output"]
+
+_LARGE = "Many votes"
+ENGINES = ("memory", "local", "ray")
+# Beyond so many votes, reading them into memory takes several GB.
+_IN_MEMORY = 20_000_000
+_ENGINE = "memory; local: out of core, on this machine; ray: on a cluster. See the methods' column 'on shards'."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleOptions:
+    """Where a fit to many votes runs."""
+
+    engine: str | None = option("--engine", "NAME", _ENGINE, panel=_LARGE, shown="memory, or local above 20 million votes")
+    shards: int | None = option("--shards", "N", "Parts to cut votes into.", panel=_LARGE, shown="one per 4 million votes")
+    work_dir: Path | None = option(
+        "--work-dir", "DIR", "Keep encoded votes here; after an interruption, the same command resumes.", panel=_LARGE
+    )
+    address: str | None = option(
+        "--address", "HOST:PORT", "Ray cluster to join; auto finds the one on this machine.", panel=_LARGE
+    )
+
+
+def is_one_file(paths: Sequence[str]) -> bool:
+    """Whether there is nothing to put together: one file, stdin, a saved model, or a platform's folder."""
+    if len(paths) > 1:
+        return False
+    path = paths[0]
+    if path == STDIN or Path(path).is_file() or is_saved(path):
+        return True
+    if Path(path).is_dir():
+        # Folders of JSON are platforms' exports, which have a reader of their own.
+        return any(name.endswith((".json", ".jsonl")) for _, _, names in os.walk(path) for name in names)
+    return not any(c in path for c in "*?[")
+
+
+def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None, quiet: bool) -> str:
+    """The engine asked for, by name or by its options; otherwise memory, unless there are very many votes."""
+    among("--engine", scale.engine, ENGINES)
+    engine = scale.engine or ("ray" if scale.address else "local" if scale.shards or scale.work_dir else None)
+    if engine == "memory" and (scale.shards or scale.work_dir or scale.address):
+        raise SettingError("--shards, --work-dir and --address are for --engine local and --engine ray")
+    if engine == "local" and scale.address is not None:
+        raise SettingError("--address names a Ray cluster; add --engine ray, or leave it out")
+    at_least("--shards", scale.shards, 1)
+    if engine is not None:
+        return engine
+    from crowdwise.estimator.registry import select
+
+    if method is not None and method not in select(shards=True):
+        return "memory"
+    n_votes = _rows_of(paths)
+    if n_votes <= _IN_MEMORY:
+        return "memory"
+    if not quiet:
+        say(f"about {count(n_votes, 'vote')}: read out of core; --engine memory does otherwise")
+    return "local"
+
+
+def _rows_of(paths: Sequence[str]) -> int:
+    """Votes in these files, nearly; 0 for what is no table."""
+    from crowdwise.scale.batches import n_votes_of
+    from crowdwise.scale.inputs import find_inputs
+
+    if is_one_file(paths) and not Path(paths[0]).is_file():
+        return 0
+    try:
+        return n_votes_of(find_inputs(paths))
+    except InputError:
+        if is_one_file(paths):
+            return 0  # no table; the readers of other formats may know it
+        raise
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Leave on SIGTERM as on any error, so that temporary folders are removed."""
+
+    def leave(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before = None
+    # Only the main thread may say what a signal does.
+    with suppress(ValueError):
+        before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
+    from crowdwise.scale import Local, Ray
+
+    options: dict[str, Any] = {"shards": scale.shards, "work_dir": scale.work_dir}
+    with _ending_in_order(), Ray(address=scale.address, **options) if name == "ray" else Local(**options) as engine:
+        try:
+            yield engine
+        except KeyboardInterrupt:
+            if scale.work_dir is not None:
+                done = "the encoded votes and the last iteration" if (scale.work_dir / "store.json").exists() else "nothing yet"
+                say(f"{one_line(scale.work_dir)} keeps {done}; the same command resumes there")
+            raise
+
+
+def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, quiet: bool) -> Store:
+    from crowdwise.io.export import Request
+
+    refused = {"--format": read.format, "--predictions": read.predictions}
+    _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply")
+    if STDIN in paths:
+        raise SettingError("stdin cannot be read out of core; name files")
+    with steps(quiet) as progress:
+        return engine.encode(
+            list(paths),
+            request=Request(read.item, read.annotator, read.label, read.weight, read.question),
+            classes=read.classes and parse_list(read.classes, "--classes"),
+            missing=read.missing or (),
+            deduplicate=read.deduplicate,
+            gold=read_gold(gold, None),
+            progress=progress,
+        )
+
+
+def gathered(paths: Sequence[str], read: ReadOptions, quiet: bool) -> Annotations:
+    """Votes of several files in memory."""
+    from crowdwise.scale.collecting import collected
+
+    with _engine("local", ScaleOptions()) as engine:
+        return collected(_encode(engine, paths, read, None, quiet))
+
+
+def without_output(options: Options) -> Options:
+    """The same options without -o, whose place is checked here."""
+    return replace(options, output=None)
+
+
+def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOptions, scale: ScaleOptions, job: Job) -> None:
+    """Fit to votes in shards, by the engine of this name, and write labels and tables of annotators."""
+    from crowdwise.scale.engine import check_method
+    from crowdwise.scale.labels import check_target
+
+    memory: dict[str, Any] = {
+        "--save": options.save,
+        "--warm-from": options.warm_from,
+        "--drop-spammers": options.drop_spammers,
+    }
+    memory |= {"--explain-choice": options.explain_choice, f"--type {options.kind}": options.kind, "--page": options.page}
+    _refuse(memory, f"{{}} needs all votes in memory, which --engine {name} avoids")
+    if options.output is None or to_stdout(options.output):
+        raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
+    check_target(options.output)
+    estimator: Any = build(method, STEADY_METHOD)
+    check_method(estimator)
+    history = read_history(method.history)
+    if method.method is None:
+        job.say([f"method: {STEADY_METHOD} (auto, the default in memory, needs all votes there)"])
+    with _engine(name, scale) as engine:
+        earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
+        store = _encode(engine, options.votes, read, method.gold, options.quiet)
+        by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
+        again = f"; encoded by an earlier run, in {one_line(scale.work_dir)}" if earlier else ""
+        job.say([f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
+        first = _fit(estimator, store, history, engine, options.quiet)
+        result = estimator.result_
+        job.table("--confusion", result.confusion_frame, "row")
+        job.table("--annotators", lambda: by_accuracy(result), "annotator")
+        n_rows = result.write_labels(options.output, spreadsheet_safe=options.spreadsheet_safe)
+        job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
+        if options.as_json:
+            print_json(facts(result) | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
+        job.say(_summary_lines(result, engine, scale, first))
+
+
+def _fit(estimator: Any, store: Store, history: Any, engine: Engine, quiet: bool) -> int | None:
+    """Fit, and return the first iteration of this run, which may continue an earlier one."""
+    seen: list[int] = []
+    with iterations(estimator, quiet) as shown:
+
+        def progress(number: int, bound: float, change: float) -> None:
+            seen.append(number)
+            if shown is not None:
+                shown(number, bound, change)
+
+        estimator.fit(store, annotator_prior=history, progress=progress, engine=engine)
+    return seen[0] if seen else None
+
+
+def _summary_lines(result: Any, engine: Engine, scale: ScaleOptions, first: int | None) -> Iterator[str]:
+    """How the fit went, and what ran where; `first` is the first iteration of this run."""
+    votes = result.votes
+    yield from dropped_lines(votes.n_missing, votes.n_gold, votes.n_unvoted)
+    state = "done" if not result.trace else "converged" if result.converged else "NOT converged"
+    after = f" after {count(result.n_iter, 'iteration')}" if result.trace and result.n_iter > 1 else ""
+    if after and first is None:
+        after += ", all of them in an earlier run"
+    elif after and first is not None and first > 1:
+        after += f", {first - 1} of them in an earlier run"
+    kept = f"; encoded votes are kept in {one_line(scale.work_dir)}" if scale.work_dir else ""
+    yield f"{result.method}: {state}{after}"
+    yield f"ran on {engine.place}, {count(votes.n_shards, 'shard')}{kept}"
+
+
+def _refuse(options: Mapping[str, Any], reason: str) -> None:
+    given = [option for option, value in options.items() if value]
+    if given:
+        raise SettingError(reason.format(given[0]))
+
+
+def check_places(
+    outputs: Mapping[str, Path | None], paths: Sequence[str], others: Sequence[Path | None], work_dir: Path | None
+) -> None:
+    """Refuse, before any work, outputs that would replace an input, be taken for votes, or lie in each other's folders.
+
+    Parameters
+    ----------
+    outputs : mapping
+        Option -> path.
+    paths, others
+        Files, folders and patterns of votes; further files that are read.
+    work_dir : Path or None
+    """
+    from crowdwise.scale.inputs import files_at
+
+    read = [*files_at(path for path in paths if path != STDIN), *(str(path) for path in others if path is not None)]
+    given = {name: path for name, path in outputs.items() if path is not None and str(path) != STDIN}
+    for name, path in given.items():
+        for folder in paths:
+            if Path(folder).is_dir() and _within(path, folder):
+                raise SettingError(f"{name}: {path} lies within {folder}, so it would count as votes; name a place elsewhere")
+        for file in read:
+            if _within(file, path):
+                raise SettingError(f"{name}: {path} {'holds' if path.is_dir() else 'is also'} the input {file}; name another")
+        if work_dir is not None and (_within(path, work_dir) or _within(work_dir, path)):
+            raise SettingError(f"{name}: {path} and the work folder {work_dir} lie in one another; name a place elsewhere")
+        for other, second in given.items():
+            if other != name and _within(second, path):
+                raise SettingError(f"{other}: {second} is the place of {name}, or lies in it; name another")
+
+
+def _within(path: str | Path, folder: str | Path) -> bool:
+    """Whether a path is a folder, or lies in it, by whatever name."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
