@@ -13,7 +13,7 @@ from tests.campaign.conftest import fake_result, no_votes, rows, state_of
 from tests.strategies import small_votes
 
 from crowdwise.campaign.assign import suggest
-from crowdwise.campaign.diversity import spread_out
+from crowdwise.campaign.diversity import diverse_order
 from crowdwise.campaign.policies import State, policy_of
 from crowdwise.campaign.pool import Pool
 from crowdwise.data.annotations import Annotations
@@ -239,7 +239,7 @@ def test_memory_and_time_do_not_grow_with_items_times_annotators() -> None:
 
 def test_near_duplicates_are_asked_last() -> None:
     features = np.array([[0.0], [0.001], [0.002], [5.0], [10.0]])
-    order = spread_out(features, np.array([1.0, 0.99, 0.98, 0.9, 0.9]), 3)
+    order = diverse_order(features, np.array([1.0, 0.99, 0.98, 0.9, 0.9]), 3)
     assert order.tolist() == [0, 4, 3]
 
 
@@ -247,7 +247,7 @@ def test_near_duplicates_are_asked_last() -> None:
 def test_every_item_is_chosen_at_most_once(seed: int, n_wanted: int) -> None:
     rng = np.random.default_rng(seed)
     features = rng.integers(0, 2, (6, 2)).astype(float)
-    order = spread_out(features, rng.random(6), n_wanted)
+    order = diverse_order(features, rng.random(6), n_wanted)
     assert len(order) == min(n_wanted, 6) == len(set(order.tolist()))
     # As many different places as there are, before any place comes twice.
     places = [tuple(features[n]) for n in order.tolist()]

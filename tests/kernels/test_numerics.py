@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from crowdwise.kernels.numerics import best_class, dirichlet_kl, expected_log, log_floored, log_sigmoid, softmax_into
+from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import best_class, dirichlet_kl, expected_log, generator, log_floored, log_sigmoid, softmax_into
 from crowdwise.kernels.posterior import clamp, harden
 
 NONE_KNOWN = np.empty(0, np.int16)
@@ -30,7 +31,8 @@ def test_softmax_equals_scipy_and_reports_its_normaliser(rows: list[list[float]]
     evidence, change = softmax_into(scores.copy(), NONE_KNOWN, posterior)
     np.testing.assert_allclose(posterior, special.softmax(scores, axis=1), atol=1e-14)
     assert evidence == pytest.approx(special.logsumexp(scores, axis=1).sum(), rel=1e-12, abs=1e-12)
-    assert change == np.abs(posterior - before).max()
+    # The share of probability that moved: what rows gained, which is what they lost.
+    assert change == pytest.approx(np.maximum(posterior - before, 0).sum(), abs=1e-12)
 
 
 def test_softmax_fixes_known_rows_and_counts_their_joint_probability() -> None:
@@ -89,3 +91,11 @@ def test_harden_and_clamp() -> None:
     np.testing.assert_array_equal(harden(posterior), [[0, 1], [1, 0]])
     clamp(posterior, np.array([-1, 1], np.int16))
     np.testing.assert_array_equal(posterior, [[0.2, 0.8], [0, 1]])
+
+
+def test_a_generator_repeats_by_its_seed_and_wrong_seeds_are_named() -> None:
+    assert generator(3).random() == generator(3).random() != generator(4).random()
+    generator(None).random()
+    for wrong in (-1, 0.5, "seed"):
+        with pytest.raises(SettingError, match="random_state must be None or a whole number"):
+            generator(wrong)

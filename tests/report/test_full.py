@@ -22,11 +22,11 @@ from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.estimator.registry import label_methods, make
 from crowdwise.report import write_report
+from crowdwise.report.annotators import Detections, matrices
 from crowdwise.report.counts import counts_of
 from crowdwise.report.full import report_page
-from crowdwise.report.people import People, matrices
 from crowdwise.report.review import why_of
-from crowdwise.trust.crowd.standing import crowd_of
+from crowdwise.trust.crowd.grades import crowd_of
 
 METHODS = label_methods()
 
@@ -151,7 +151,7 @@ def test_many_items_have_the_normal_interval() -> None:
 def test_no_gold_no_claims(demo_page: str) -> None:
     markup = report_page(fitted(datasets.demo().votes))
     assert "No true labels were given" in markup
-    assert "votes were held out and foretold from the others" in markup
+    assert "votes were held out and predicted from the others" in markup
     assert "No true labels were given" not in demo_page
     assert "On 120 items of known class" in demo_page
 
@@ -169,13 +169,13 @@ def test_a_choice_is_shown_with_its_reason() -> None:
     class Chooser:
         result_ = chosen
         choice_ = pl.DataFrame({"method": ["<b>majority", "dawid-skene"], "score": [-1.25, None]})
-        reason_ = "it foretells best"
+        reason_ = "it predicts best"
 
     markup = report_page(Chooser())
     rows = {row[0]: row[1:] for row in Page(markup).rows}
     assert rows["<b>majority"] == ["-1.25"]
     assert rows["dawid-skene"] == ["\u2013"]
-    assert "it foretells best" in markup
+    assert "it predicts best" in markup
     assert "The method was given" not in markup
 
 
@@ -191,7 +191,7 @@ def test_copies_are_linked_and_grouped() -> None:
     rows = {row[0]: row[1:] for row in Page(markup).rows}
     assert rows["Group 1"] == ["3", "person-00, person-18, person-19"]
     assert rows["person-00 and person-18"][:2] == ["400", "100 %"]
-    flags = {row[0]: row[6] for row in data_of(markup)["people"]["rows"]}
+    flags = {row[0]: row[6] for row in data_of(markup)["annotators"]["rows"]}
     assert "copier" in flags["person-18"]
     assert "copier" not in flags["person-01"]
 
@@ -214,7 +214,7 @@ def test_every_method_has_a_report(method: str) -> None:
 
 def test_one_class_leaves_numbers_undefined_and_not_the_page_unwritten() -> None:
     votes = Annotations.from_arrays(["a"] * 3, ["x"] * 3, ["cat"] * 3, annotators=["x", "y"])
-    rows = data_of(report_page(fitted(votes)))["people"]["rows"]
+    rows = data_of(report_page(fitted(votes)))["annotators"]["rows"]
     assert [row[:2] for row in rows] == [["x", 3]]
 
 
@@ -241,7 +241,7 @@ def test_size_stays_small_and_the_rest_is_named(tmp_path: Path) -> None:
     assert len(markup.encode()) < 1_500_000
     data = data_of(markup)
     assert (len(data["items"]["rows"]), data["items"]["total"]) == (2000, 20_000)
-    assert len(data["people"]["rows"]) == 2000
+    assert len(data["annotators"]["rows"]) == 2000
     assert "The table holds the first 2\u202f000 of 20\u202f000 items" in markup
 
 
@@ -259,7 +259,7 @@ def test_same_fit_same_bytes_and_a_failure_leaves_the_old_page(tmp_path: Path) -
 def test_matrices_of_many_classes_are_few() -> None:
     votes = simulate(n_items=60, n_annotators=12, n_classes=60, votes_per_item=4, random_state=0).votes
     result = make("dawid-skene").fit(votes).result_
-    people = People({}, pl.DataFrame({"annotator": votes.annotators.tolist(), "flags": [""] * votes.n_annotators}), ())
+    people = Detections({}, pl.DataFrame({"annotator": votes.annotators.tolist(), "flags": [""] * votes.n_annotators}), ())
     drawn = matrices(result, crowd_of(result), people)
     assert drawn.count("<figure") == 3
     assert "3 annotators of 12 are shown" in drawn

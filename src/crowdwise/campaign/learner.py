@@ -53,7 +53,7 @@ class Learner:
         return hasattr(self.model, "update")
 
     def fitted(self, ledger: Ledger, earlier: Result | None) -> Result:
-        """The model on all votes, going on from an earlier fit where it can."""
+        """The model on all votes, continuing an earlier fit where it can."""
         votes = ledger.votes
         if not self.counts_votes:
             if not votes.n_votes:
@@ -62,7 +62,7 @@ class Learner:
         elif earlier is None:
             prior = prior_of(self.history, votes)
             # Methods of your own need not know of histories.
-            self.model.fit(votes, **({} if prior is None else {"annotator_prior": prior}))
+            self.model.fit(votes, **({} if prior is None else {"history": prior}))
         else:
             first, *others = ledger.pending
             self.model.update(first.concat(*others) if others else first)

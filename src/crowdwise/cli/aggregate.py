@@ -166,7 +166,7 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = read_gold(method.gold, None)
     with iterations(estimator, options.quiet) as progress:
-        estimator.update(fresh, gold, progress=progress)
+        estimator.update(fresh, gold=gold, progress=progress)
     return estimator
 
 

@@ -181,7 +181,7 @@ def markdown(found: Comparison) -> str:
 def page(found: Comparison) -> str:
     """The comparison as a page that needs nothing else."""
     from crowdwise.report.markup import plain, table
-    from crowdwise.report.sheet import STYLE
+    from crowdwise.report.stylesheet import STYLE
 
     parts = _parts(found, lambda value: plain(value, 300), lambda value, interval: f"{value}<br><small>{interval}</small>")
     tables = [

@@ -165,7 +165,7 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, qu
     """Fit with whatever is known beside the votes, and show how far it is."""
     gold, history = read_gold(options.gold, votes), read_history(options.history)
     with iterations(estimator, quiet) as progress:
-        return estimator.fit(votes, gold, annotator_prior=history, progress=progress)
+        return estimator.fit(votes, gold=gold, history=history, progress=progress)
 
 
 def fit_rows(rows: Features, votes: Annotations, estimator: Any, gold: Path | None, quiet: bool = False, **more: Any) -> Any:

@@ -10,12 +10,14 @@ from crowdwise.cli.display import count, number, one_line, say
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.estimator.annotator_views import AnnotatorViews
     from crowdwise.estimator.result import Result
+    from crowdwise.scale.outcome import ShardedResult
 
 __all__ = ["by_accuracy", "dropped_lines", "facts", "label_rows", "narrow", "report_choice", "summary_lines", "training"]
 
 
-def by_accuracy(result: Result) -> pl.DataFrame:
+def by_accuracy(result: AnnotatorViews) -> pl.DataFrame:
     """The annotators' table, most accurate first."""
     return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
 
@@ -33,7 +35,7 @@ def label_rows(result: Result, items: pl.DataFrame) -> list[dict[str, Any]]:
     return [row | {"probabilities": dict(zip(names, share, strict=True))} for row, share in rows]
 
 
-def facts(result: Result) -> dict[str, Any]:
+def facts(result: Result | ShardedResult) -> dict[str, Any]:
     """What was run, on what, and how it went."""
     votes = result.votes
     return {
@@ -105,7 +107,7 @@ def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, by: str = "the cl
 
 def _unreliable(result: Result, most: int = 3) -> list[str]:
     """The worst of those who are no better than chance or far below the crowd; nobody on the strength of two votes."""
-    from crowdwise.trust.crowd.standing import crowd_of
+    from crowdwise.trust.crowd.grades import crowd_of
 
     votes, accuracy = result.votes, result.accuracy
     return [

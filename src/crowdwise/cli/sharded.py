@@ -210,7 +210,7 @@ def _fit(estimator: Any, store: Store, history: Any, engine: Engine, quiet: bool
             if shown is not None:
                 shown(number, bound, change)
 
-        estimator.fit(store, annotator_prior=history, progress=progress, engine=engine)
+        estimator.fit(store, history=history, progress=progress, engine=engine)
     return seen[0] if seen else None
 
 

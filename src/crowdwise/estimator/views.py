@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from crowdwise.errors import NotFittedError
 
 if TYPE_CHECKING:
+    from crowdwise.estimator.annotator_views import AnnotatorViews
     from crowdwise.estimator.explain import Explanation
     from crowdwise.estimator.result import Result
 
@@ -23,6 +24,10 @@ class ResultViews:
 
     def _fitted(self) -> Result:
         raise NotImplementedError
+
+    def _outcome(self) -> AnnotatorViews:
+        """What the fit left, even where labels are not in memory."""
+        return self._fitted()
 
     def _repr_html_(self) -> str:
         from crowdwise.data.markup import plain
@@ -58,34 +63,34 @@ class ResultViews:
     @property
     def confusion_(self) -> Floats:
         """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
-        return self._fitted().confusion
+        return self._outcome().confusion
 
     @property
     def concentration_(self) -> Floats:
         """Dirichlet parameters of every confusion row, [A, K, L]: the model's, or those of expected counts."""
-        return self._fitted().concentration
+        return self._outcome().concentration
 
     def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L]."""
-        return self._fitted().confusion_interval(level)
+        return self._outcome().confusion_interval(level)
 
     @property
     def prior_(self) -> Floats:
         """Share of each class, [K]."""
-        return self._fitted().class_prior
+        return self._outcome().class_prior
 
     @property
     def trace_(self) -> Floats:
         """The bound or objective after every iteration or epoch; empty for methods without one."""
-        trace = self._fitted().trace
+        trace = self._outcome().trace
         return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
 
     @property
     def n_iter_(self) -> int:
         """Iterations or epochs run."""
-        return self._fitted().n_iter
+        return self._outcome().n_iter
 
     @property
     def converged_(self) -> bool:
         """Whether the stopping rule was met."""
-        return self._fitted().converged
+        return self._outcome().converged

@@ -16,7 +16,7 @@ from crowdwise.estimator.result import Result
 from crowdwise.io import read_gold
 from crowdwise.trust.calibration import EffectiveVotes, Temperature, calibrate, temperature_by_votes
 from crowdwise.trust.calibration.effective_votes import groups_in
-from crowdwise.trust.calibration.foretold_votes import deal_by_group
+from crowdwise.trust.calibration.predicted_votes import deal_by_group
 from crowdwise.trust.metrics import ece, log_loss
 
 make_any = make

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.estimator.base import _generator
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier
 from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
 from crowdwise.parts.priors.logistic_gp import log_mean_sigmoid
@@ -64,7 +64,7 @@ class RFF(BinaryClassifier):
         return FourierPrior.start(
             table,
             self.frequencies,
-            _generator(self.random_state),
+            generator(self.random_state),
             learn_frequencies=self._learns_frequencies,
         )
 

@@ -39,8 +39,8 @@ from crowdwise.data.groups import Groups, groups_of
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.carry import positions
 from crowdwise.estimator.configured import Configured
-from crowdwise.estimator.problem import positions
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.views import ResultViews
@@ -54,7 +54,7 @@ from crowdwise.parts.priors.marginals import DirichletMarginals
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["ItemGroupDS"]
 
@@ -115,7 +115,7 @@ class ItemGroupDS(Configured, ResultViews):
         found = groups_of(votes, groups)
         names = ("alpha0", "diagonal", "off_diagonal", "max_iter", "tol")
         pooled = BayesGC(**{name: getattr(self, name) for name in names})
-        base_lk = pooled._row_prior(votes.n_classes)
+        base_lk = pooled.row_prior(votes.n_classes)
         posterior = pooled.fit(votes).posterior_
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         alpha0 = np.full(votes.n_classes, self.alpha0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 
@@ -51,7 +51,7 @@ class VoteWeights:
         """Overwrite `posterior` with weighted shares; a share has no evidence."""
         shares = self.shares(votes, np.exp(log_prior[0]))
         clamp(shares, known)
-        change = float(np.abs(shares - posterior).max(initial=0.0))
+        change = moved(shares, posterior)
         posterior[:] = shares
         return 0.0, change
 

@@ -20,7 +20,7 @@ FALLBACK = ("majority", "one-coin")
 
 
 def level_of(method: str) -> int:
-    """What a method needs of the annotators (see `crowdwise.trust.choice.guards`)."""
+    """What a method needs of the annotators (see `crowdwise.trust.choice.data_check`)."""
     return METHODS[method].level
 
 

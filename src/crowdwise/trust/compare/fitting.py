@@ -1,4 +1,4 @@
-"""One method on one set of votes: a fit that is timed, and fits to all folds but one that foretell the votes left out."""
+"""One method on one set of votes: a fit that is timed, and fits to all folds but one that predict the votes left out."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Outcome:
 def run_method(
     estimator: Any, task: Task, memory: Callable[[], float | None], fitted: Callable[[Outcome], None] | None = None
 ) -> Outcome:
-    """Fit, time and cross-validate; whatever goes wrong is told in the outcome.
+    """Fit, time and cross-validate; whatever goes wrong stands in the outcome.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ def run_method(
             outcome.posterior, outcome.codes = result.posterior, result.codes
             outcome.n_iter, outcome.converged = int(result.n_iter), bool(result.converged)
         except Exception as problem:
-            outcome = Outcome(estimator.name, error=_told(problem))
+            outcome = Outcome(estimator.name, error=_described(problem))
     # That it did not converge is a column of its own.
-    told = [w for w in caught if not issubclass(w.category, ConvergenceWarning)]
-    outcome.warnings = list(dict.fromkeys((w.category.__name__, str(w.message)) for w in told))
+    reported = [w for w in caught if not issubclass(w.category, ConvergenceWarning)]
+    outcome.warnings = list(dict.fromkeys((w.category.__name__, str(w.message)) for w in reported))
     if fitted is not None:
         fitted(outcome)
     if outcome.error is None and task.fold is not None:
@@ -117,11 +117,11 @@ def run_method(
                 warnings.simplefilter("ignore")
                 outcome.log_prob = held_out(lambda votes: _fit(estimator, task, votes), task.votes, task.fold)
         except Exception as problem:
-            outcome.error = f"held-out votes: {_told(problem)}"
+            outcome.error = f"held-out votes: {_described(problem)}"
     return outcome
 
 
-def _told(problem: Exception) -> str:
+def _described(problem: Exception) -> str:
     if isinstance(problem, MemoryError):
         return f"out of memory ({problem})" if str(problem) else "out of memory"
     # A table holds no lone surrogates, which names of files may have.

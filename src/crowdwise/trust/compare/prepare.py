@@ -1,4 +1,4 @@
-"""What is settled before methods run, and how their warnings are told after."""
+"""What is settled before methods run, and how their warnings are reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise import errors
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

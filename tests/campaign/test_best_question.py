@@ -12,7 +12,7 @@ from tests.campaign.conftest import fake_result, no_votes, state_of
 from tests.campaign.test_assign import campaigns
 
 from crowdwise.campaign import remaining
-from crowdwise.campaign.gain import best_gain
+from crowdwise.campaign.best_question import best_gain
 from crowdwise.campaign.policies import State, policy_of
 from crowdwise.campaign.pool import Pool
 from crowdwise.data.annotations import Annotations

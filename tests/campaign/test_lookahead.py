@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.campaign.conftest import fake_result, no_votes, rows, state_of
 
-from crowdwise.campaign import ahead, worth
-from crowdwise.campaign.ahead import Ahead
+from crowdwise.campaign import expected_gain, lookahead
 from crowdwise.campaign.assign import suggest
+from crowdwise.campaign.lookahead import Lookahead
 from crowdwise.campaign.policies import State, policy_of
 from crowdwise.campaign.pool import Pool
 
@@ -31,14 +31,14 @@ def enumerated(q: Any, matrices: list[Any], last: Any) -> float:
     for said in product(range(len(q)), repeat=len(matrices)):
         joint = np.array([q[k] * math.prod(m[k][y] for m, y in zip(matrices, said, strict=True)) for k in range(len(q))])
         if joint.sum() > 0:
-            total += joint.sum() * worth.information(joint[None] / joint.sum(), np.asarray(last)[None])[0, 0]
+            total += joint.sum() * expected_gain.information(joint[None] / joint.sum(), np.asarray(last)[None])[0, 0]
     return total
 
 
 @given(st.integers(0, 10_000), st.integers(0, 3))
 def test_another_question_gains_what_the_answers_before_it_leave(seed: int, n_asked: int) -> None:
     state = state_of(no_votes(1, 4, 3), seed, per_item=4)
-    looking = Ahead(state)
+    looking = Lookahead(state)
     for annotator in range(n_asked):
         looking.ask(0, annotator)
     found = looking.pairs(policy_of("information"), 0)
@@ -53,9 +53,9 @@ def test_another_question_gains_what_the_answers_before_it_leave(seed: int, n_as
 
 def test_drawn_branches_say_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     state = state_of(no_votes(1, 6, 3), 5, per_item=6)
-    exact, drawn = Ahead(state), Ahead(state)
+    exact, drawn = Lookahead(state), Lookahead(state)
     with monkeypatch.context() as patched:
-        patched.setattr(ahead, "_BRANCHES", 10_000)
+        patched.setattr(lookahead, "_BRANCHES", 10_000)
         for annotator in range(5):
             exact.ask(0, annotator)
     for annotator in range(5):
@@ -105,7 +105,7 @@ def test_dalc_counts_the_share_of_uncertainty_that_is_left() -> None:
 
     state = two_items()
     state = State(state.result, state.pool, state.rng, Classifier(), np.zeros((2, 1)))
-    looking = Ahead(state)
+    looking = Lookahead(state)
     before = policy_of("dalc").pairs(state, np.array([0]))[0]
     looking.ask(0, 0)
     assert looking.share(0) == pytest.approx(binary_entropy(0.9) / math.log(2))
@@ -118,7 +118,7 @@ def test_dalc_counts_the_share_of_uncertainty_that_is_left() -> None:
 def test_nothing_is_left_of_a_settled_item() -> None:
     votes = no_votes(1, 2)
     state = State(fake_result(votes, [[1.0, 0.0]], [GOOD, GOOD]), Pool.of(votes, per_item=2), np.random.default_rng(0))
-    assert Ahead(state).share(0) == 0
+    assert Lookahead(state).share(0) == 0
 
 
 @given(st.integers(0, 1000), st.integers(1, 6))

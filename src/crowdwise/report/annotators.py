@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crowdwise.report.markup import caption, clean, counted, percent, plain, rect, short, svg
 from crowdwise.report.review import unit_of
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
-from crowdwise.trust.crowd.standing import STANDINGS, Crowd
+from crowdwise.trust.crowd.grades import GRADES, Crowd
 from crowdwise.trust.crowd.table import annotator_table
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
     from crowdwise.trust.crowd.report import Report
 
-__all__ = ["People", "matrices", "people_data", "people_of"]
+__all__ = ["Detections", "annotators_data", "detect", "matrices"]
 
 # Matrices: the first are seen at once, the others when asked for.
-MOST_PEOPLE, MOST_MATRICES, FIRST_MATRICES = 2000, 32, 8
+MOST_ANNOTATORS, MOST_MATRICES, FIRST_MATRICES = 2000, 32, 8
 # Pairs of votes on one item that the detectors of pairs look at; more would take minutes.
 _MOST_PAIRS = 4_000_000
 # Of the search for colluders: a few seconds.
@@ -32,7 +32,7 @@ _MOST_NUMBERS, _MOST_NAMES, _MOST_CELLS = 4, 8, 13_000
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class Detections:
     """Reports of the detectors by flag, their table (most accurate first), and what was left out, in words."""
 
     reports: dict[str, Report]
@@ -40,20 +40,20 @@ class People:
     notes: tuple[str, ...]
 
 
-def people_of(result: Result, *, fdr: float = 0.05, time: Any = None) -> People:
+def detect(result: Result, *, fdr: float = 0.05, time: Any = None) -> Detections:
     """Run the detectors that suit the method, on as many items as their cost allows."""
     reports = {"spammer": spammers.score(result, fdr=fdr)}
     notes: list[str] = []
     if unit_of(result) == "share":
         # A plain vote has no model of errors: matrices fitted to it leave excess agreement everywhere.
-        notes.append("copiers and groups were not looked for: that takes a model of errors, which this method has not")
+        notes.append("copiers and groups were not looked for: that takes a model of errors, and this method has none")
     else:
         some, share = _affordable(result.votes)
         reports |= {"copier": copiers.score(result, some, fdr=fdr), "group": groups.score(result, some, level=fdr)}
         if _cost_of_colluders(result.votes) <= _MOST_WORK:
             reports["colluder"] = colluders.score(result, some, fdr=fdr)
         else:
-            notes.append("colluders were not looked for, which takes minutes here: crowdwise annotators does it")
+            notes.append("colluders were not looked for, because that takes minutes here; run crowdwise annotators")
         if share < 1:
             notes.append(f"copiers and groups were looked for among {share:.0%} of the items, drawn at random")
     if time is not None:
@@ -61,7 +61,7 @@ def people_of(result: Result, *, fdr: float = 0.05, time: Any = None) -> People:
     notes += [note for found in reports.values() for note in found.notes]
     bits = capacity.channel_capacity(result.confusion, tol=1e-6)
     verdict = capacity.score(result, fdr=fdr).frame["verdict"]
-    return People(reports, annotator_table(result, reports, bits, verdict), tuple(dict.fromkeys(notes)))
+    return Detections(reports, annotator_table(result, reports, bits, verdict), tuple(dict.fromkeys(notes)))
 
 
 def _cost_of_colluders(votes: Annotations) -> int:
@@ -81,13 +81,13 @@ def _affordable(votes: Annotations) -> tuple[Annotations, float]:
     return votes._take_votes(kept[votes.item]), float(kept.mean())
 
 
-def people_data(result: Result, crowd: Crowd, people: People) -> dict[str, Any]:
+def annotators_data(result: Result, crowd: Crowd, detections: Detections) -> dict[str, Any]:
     """Rows of the annotators' table for the page's script, worst first."""
-    frame = people.table
+    frame = detections.table
     code = {name: a for a, name in enumerate(result.votes.annotators.tolist())}
     place = {code[name]: i for i, name in enumerate(frame["annotator"].to_list())}
     rows = []
-    for a in crowd.order[:MOST_PEOPLE].tolist():
+    for a in crowd.order[:MOST_ANNOTATORS].tolist():
         row = frame.row(place[a], named=True)
         rows.append(
             [
@@ -99,7 +99,7 @@ def people_data(result: Result, crowd: Crowd, people: People) -> dict[str, Any]:
                 clean(row["worst_confusion"] or "", 60).replace("->", "→"),
                 clean(row["flags"], 80),
                 clean(row["reasons"], 300),
-                STANDINGS[crowd.standing[a]].paint,
+                GRADES[crowd.grade[a]].paint,
             ]
         )
     return {"rows": rows, "total": len(crowd.order)}
@@ -110,10 +110,10 @@ def _number(value: float | None, digits: int) -> float | None:
     return None if value is None or not np.isfinite(value) else round(value, digits)
 
 
-def matrices(result: Result, crowd: Crowd, people: People) -> str:
+def matrices(result: Result, crowd: Crowd, detections: Detections) -> str:
     """Confusion matrices of the flagged and of those with most votes, a small picture each."""
     votes = result.votes
-    flagged = set(people.table.filter(~pl.col("flags").is_in(["", "unknown"]))["annotator"].to_list())
+    flagged = set(detections.table.filter(~pl.col("flags").is_in(["", "unknown"]))["annotator"].to_list())
     # A hundred classes make ten thousand cells, half a megabyte, each.
     most = min(MOST_MATRICES, max(2, _MOST_CELLS // max(votes.n_classes, 1) ** 2))
     odd = [a for a in crowd.order.tolist() if votes.annotators[a] in flagged][: most // 2]

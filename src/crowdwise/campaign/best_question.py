@@ -1,4 +1,4 @@
-"""What the best question of all gains."""
+"""The gain of the best question of all."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def best_gain(state: State, policy: Policy, enough: float = np.inf) -> float:
     cheapest = remaining.cheapest()
     if not np.isfinite(cheapest):
         return -np.inf
-    worth = np.asarray(policy.items(state), float)
-    order = np.argsort(-worth, kind="stable")
+    score = np.asarray(policy.items(state), float)
+    order = np.argsort(-score, kind="stable")
     order = order[remaining.room[pool.items[order]] > 0]
-    most = worth / cheapest if getattr(policy, "bounded", False) else np.full(len(worth), np.inf)
+    most = score / cheapest if getattr(policy, "bounded", False) else np.full(len(score), np.inf)
     floor = enough if np.isfinite(enough) else -np.inf
     best, start, step = -np.inf, 0, 1
     while start < len(order):

@@ -1,4 +1,4 @@
-"""What a campaign has and knows: its start or its record, its votes, its model."""
+"""The state of a campaign between questions: its record, its votes, its model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from crowdwise.campaign.journal import Journal
 from crowdwise.campaign.learner import Learner
 from crowdwise.campaign.ledger import Ledger
 from crowdwise.campaign.names import ids_of, names_only
-from crowdwise.campaign.opening import Opening, settings_of
 from crowdwise.campaign.policies import DEFAULT_POLICY, State, policy_of
+from crowdwise.campaign.start import NewCampaign, settings_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.methods.classify.align import n_rows_of
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.result import Result
 
-__all__ = ["Standing"]
+__all__ = ["BaseLoop"]
 
 # Asked before a classifier has any vote to learn from.
 _COLD = "random+random"
 
 
-class Standing:
-    """A campaign at rest; `crowdwise.campaign.loop.ActiveLoop` goes on with it, and has the parameters."""
+class BaseLoop:
+    """Votes, model and record of a campaign; `crowdwise.campaign.loop.ActiveLoop`, which has the parameters, asks and tells."""
 
     _result: Result | None
     _journal: Journal | None
@@ -55,12 +55,12 @@ class Standing:
         **limits: Unpack[Limits],
     ) -> None:
         settings = settings_of(policy, explore, diverse, random_state)
-        opening = Opening(model, votes, annotators, classes, feature_items, features is not None, limits, settings)
-        start, first = opening.start, opening.first
+        new = NewCampaign(model, votes, annotators, classes, feature_items, features is not None, limits, settings)
+        start, first = new.start, new.first
         self.policy = policy_of(policy)
-        self._learner = Learner(model, features, opening.rows, start.history)
-        self._ledger, self._result = Ledger(start), opening.fitted
-        if opening.fitted is not None and start.votes is not first:
+        self._learner = Learner(model, features, new.rows, start.history)
+        self._ledger, self._result = Ledger(start), new.fitted
+        if new.fitted is not None and start.votes is not first:
             # An update takes newcomers in and keeps what the model knows beside the votes; a fit would not.
             known = start.votes
             more = known.items[first.n_items :].tolist(), known.annotators[first.n_annotators :].tolist()
@@ -77,15 +77,15 @@ class Standing:
         features: Any = None,
         feature_items: Iterable[Any] | None = None,
     ) -> Self:
-        """Go on with a campaign: the settings of its start, all votes told, and the questions still open.
+        """Resume a campaign: the settings of its start, all its votes, and the questions still open.
 
-        `model` is fitted to the votes anew, with what was known of annotators before the start, so that one with the same
+        `model` is fitted to all votes again, with what was known of annotators before the start, so that one with the same
         settings will do. The rows of `features` are by default the items of the start and then those that came later.
         """
         journal, start, events = Journal.open(path)
         policy = start.settings["policy"] if policy is None else policy
         if policy is None:
-            raise SettingError(f"{path} was begun with a policy of your own; give it again: ActiveLoop.load(..., policy=...)")
+            raise SettingError(f"{path} was started with a policy of your own; give it again: ActiveLoop.load(..., policy=...)")
         loop = cls.__new__(cls)
         loop.policy, loop._journal, loop._result, loop._ledger = policy_of(policy), journal, None, Ledger(start)
         for event in events:

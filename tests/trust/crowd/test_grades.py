@@ -5,12 +5,12 @@ import numpy as np
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
-from crowdwise.trust.crowd.standing import STANDINGS, crowd_of
+from crowdwise.trust.crowd.grades import GRADES, crowd_of
 
 
 def names(votes: Annotations, method: str = "dawid-skene") -> dict[str, str]:
     crowd = crowd_of(make(method).fit(votes).result_)
-    return {str(votes.annotators[a]): STANDINGS[crowd.standing[a]].name for a in crowd.order.tolist()}
+    return {str(votes.annotators[a]): GRADES[crowd.grade[a]].name for a in crowd.order.tolist()}
 
 
 def test_demo_spammers_and_adversary_are_found_and_nobody_else() -> None:

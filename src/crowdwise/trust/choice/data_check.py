@@ -1,6 +1,6 @@
 """What these votes can carry: checks that come before any comparison of methods.
 
-A comparison needs held-out votes that others on the same item foretell; a model of annotators needs annotators who meet
+A comparison needs held-out votes that others on the same item predict; a model of annotators needs annotators who meet
 each other often enough. Where they do not, richer models fit noise, and a comparison of their fits is noise too.
 
 Levels
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["Standing", "components", "standing"]
+__all__ = ["DataCheck", "check_data", "components"]
 
 # Held-out votes below which differences between methods are noise.
 _FEWEST_VOTES = 200
-# Votes in one connected part of the crowd: classes may be named anew in every other part.
+# Votes in one connected part of the crowd: classes may be named differently in every other part.
 _CONNECTED_SHARE = 0.9
 # Votes that an annotator must give, per class, for a row of a confusion matrix to say something; per level.
 _VOTES_PER_CLASS = {2: 1.0, 3: 2.0}
@@ -34,7 +34,7 @@ _FEWEST_PER_ANNOTATOR = 3
 
 
 @dataclass(frozen=True)
-class Standing:
+class DataCheck:
     """What may be tried.
 
     Attributes
@@ -52,7 +52,7 @@ class Standing:
     reasons: tuple[str, ...]
 
 
-def standing(votes: Annotations, has_history: bool = False) -> Standing:
+def check_data(votes: Annotations, has_history: bool = False) -> DataCheck:
     """Judge votes before methods are compared on them.
 
     Parameters
@@ -63,11 +63,11 @@ def standing(votes: Annotations, has_history: bool = False) -> Standing:
     counted = np.ones(votes.n_votes, bool) if votes.weight is None else votes.weight > 0
     item, annotator = votes.item[counted], votes.annotator[counted]
     if votes.n_classes < 2:
-        return Standing(0, False, ("there is one class only",))
+        return DataCheck(0, False, ("there is one class only",))
     per_item = np.bincount(item, minlength=votes.n_items)
     in_company = int(per_item[per_item > 1].sum())
     if in_company < _FEWEST_VOTES:
-        return Standing(
+        return DataCheck(
             0, False, (f"only {in_company:,} votes are on items with another vote, and {_FEWEST_VOTES} are needed",)
         )
     level, reasons = 3, []
@@ -84,7 +84,7 @@ def standing(votes: Annotations, has_history: bool = False) -> Standing:
         if carried < level:
             level = carried
             reasons.append(reason)
-    return Standing(level, True, tuple(reasons))
+    return DataCheck(level, True, tuple(reasons))
 
 
 def components(votes: Annotations, counted: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:

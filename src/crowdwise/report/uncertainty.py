@@ -14,9 +14,9 @@ from crowdwise.report.markup import counted, percent, table, text, whole
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
-__all__ = ["Doubt", "doubt_of", "least_certain_table", "reason", "runner_up", "votes_in_short"]
+__all__ = ["Uncertainty", "least_certain_table", "reason", "runner_up", "uncertainty_of", "votes_in_short"]
 
-# Under LOW a label is a guess worth checking; from SURE on it is as good as most gold labels.
+# Under LOW a label is a guess to check; from SURE on it is as good as most gold labels.
 LOW, SURE = 0.8, 0.95
 N_BINS = 20
 # Shares such as 4/5 may come out a rounding error below 0.8.
@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Doubt:
+class Uncertainty:
     """Uncertainty of the items whose class was not given as gold.
 
     Attributes
@@ -38,7 +38,7 @@ class Doubt:
     least_certain : [<= most]
         Item codes, least certain first.
     confidence : [N]
-        Of all items; a result computes it anew each time it is asked.
+        Of all items; a result computes it again each time it is asked.
     tally_nk : [N, K]
         Weight of the votes for each class on each item.
     """
@@ -54,7 +54,7 @@ class Doubt:
     tally_nk: NDArray[np.float64]
 
 
-def doubt_of(result: Result, most: int = 25) -> Doubt:
+def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
     """Count the uncertain items of a result and list the `most` uncertain ones."""
     votes = result.votes
     open_items = np.arange(votes.n_items) if votes.gold is None else np.flatnonzero(votes.gold < 0)
@@ -66,7 +66,7 @@ def doubt_of(result: Result, most: int = 25) -> Doubt:
     tally_nk = tally.reshape(votes.n_items, votes.n_classes)
     behind = tally_nk[open_items, result.codes[open_items]] < tally_nk.max(axis=1, initial=0)[open_items] - ROUNDING
     per_item = votes.votes_per_item[open_items]
-    return Doubt(
+    return Uncertainty(
         counts=np.bincount(np.searchsorted(edges, confidence, side="right") - 1, minlength=N_BINS),
         n_low=int((confidence < LOW - ROUNDING).sum()),
         n_unsure=int((confidence < SURE - ROUNDING).sum()),
@@ -88,10 +88,10 @@ def runner_up(result: Result, n: int) -> tuple[int, float]:
     return second, float(posterior[second])
 
 
-def least_certain_table(result: Result, doubt: Doubt, most: int = 25) -> str:
+def least_certain_table(result: Result, uncertainty: Uncertainty, most: int = 25) -> str:
     """Return the least certain items with their votes and what makes them uncertain."""
     votes, rows = result.votes, []
-    for n in doubt.least_certain[:most].tolist():
+    for n in uncertainty.least_certain[:most].tolist():
         second, share = runner_up(result, n)
         other = f"{text(votes.classes[second], 30)} ({percent(share)})" if votes.n_classes > 1 else "&ndash;"
         label = text(votes.classes[result.codes[n]], 30)
@@ -99,10 +99,10 @@ def least_certain_table(result: Result, doubt: Doubt, most: int = 25) -> str:
             (
                 text(votes.items[n]),
                 label,
-                percent(float(doubt.confidence[n])),
+                percent(float(uncertainty.confidence[n])),
                 other,
                 votes_in_short(result, n),
-                reason(result, doubt, n),
+                reason(result, uncertainty, n),
             )
         )
     caption = f"The {whole(len(rows))} least certain of {counted(votes.n_items, 'item')}"
@@ -120,14 +120,14 @@ def votes_in_short(result: Result, n: int, most: int = 5) -> str:
     return ", ".join(words) or "none"
 
 
-def reason(result: Result, doubt: Doubt, n: int, show: Callable[[Any, int], str] = text) -> str:
+def reason(result: Result, uncertainty: Uncertainty, n: int, show: Callable[[Any, int], str] = text) -> str:
     """Say in a few words why item `n` is uncertain; `show` makes classes safe, by default as markup."""
-    votes, tally_k = result.votes, doubt.tally_nk[n]
+    votes, tally_k = result.votes, uncertainty.tally_nk[n]
     leaders = np.flatnonzero(tally_k >= tally_k.max(initial=0) - ROUNDING)
     label, n_votes = int(result.codes[n]), int(votes.votes_per_item[n])
     if n_votes == 0:
         return "no votes: the label is the most common class"
-    if doubt.confidence[n] >= SURE - ROUNDING:
+    if uncertainty.confidence[n] >= SURE - ROUNDING:
         return "certain enough"
     if label not in leaders:
         return f"most votes say {_names(votes.classes[leaders], show)}, from less reliable annotators"

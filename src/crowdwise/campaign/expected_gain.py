@@ -1,4 +1,4 @@
-"""What an answer is worth, as plain array functions.
+"""Uncertainty of labels, and what one answer is expected to gain: plain array functions.
 
 Symbols
 -------

@@ -1,8 +1,8 @@
-"""What will be thought of an item once the questions asked about it have their answers.
+"""The expected label distribution of an item once its open questions are answered.
 
 An item's label has the distribution q. An answer l of annotator a comes with probability mu_l = sum_k q_k R_a[k, l] and makes
 it q_k R_a[k, l] / mu_l. The questions asked about an item make a tree of such answers, kept as weighted branches. Another
-question about the same item is worth the mean of what it is worth on each branch: for the policy "information" that is
+question about the same item gains the mean of its gains on each branch: for the policy "information" that is
 I(z; y_b | y_a), exactly.
 """
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.campaign.worth import entropy
+from crowdwise.campaign.expected_gain import entropy
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import Policy, State
 
-__all__ = ["Ahead"]
+__all__ = ["Lookahead"]
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 _BRANCHES = 64
 
 
-class Ahead:
+class Lookahead:
     """Weighted branches of the items that have been asked about."""
 
     def __init__(self, state: State) -> None:
@@ -41,7 +41,7 @@ class Ahead:
         return item in self._branches
 
     def branches(self, item: int) -> tuple[Floats, Floats]:
-        """Weights [B] and what is thought of the label on each branch [B, K]."""
+        """Weights [B] and the distribution of the label on each branch [B, K]."""
         if item not in self._branches:
             return np.ones(1), self.state.labels(np.array([item]))
         return self._branches[item]
@@ -61,17 +61,17 @@ class Ahead:
         self._branches[item] = weight / weight.sum(), q
 
     def pairs(self, policy: Policy, item: int) -> Floats:
-        """What asking every annotator about the item will be worth, [A]."""
+        """Expected gain of asking every annotator about the item, [A]."""
         weight, q = self.branches(item)
         scores = policy.pairs(replace(self.state, supposed=q), np.full(len(weight), item))
         return np.asarray(weight @ scores)
 
-    def discounted(self, worth: Floats, items: NDArray[np.int64]) -> Floats:
+    def discounted(self, score: Floats, items: NDArray[np.int64]) -> Floats:
         """Scores of items, [P], less the part that open questions are expected to settle."""
         left = np.ones(len(items))
         for place in np.flatnonzero(np.isin(items, list(self._branches))).tolist():
             left[place] = self.share(int(items[place]))
-        return np.asarray(worth - (1 - left) * np.abs(worth))
+        return np.asarray(score - (1 - left) * np.abs(score))
 
     def share(self, item: int) -> float:
         """Share of the item's uncertainty that the answers are expected to leave: mean entropy by present entropy."""

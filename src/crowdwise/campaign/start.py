@@ -19,10 +19,10 @@ from crowdwise.estimator.base import as_annotations
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
-__all__ = ["Opening", "settings_of"]
+__all__ = ["NewCampaign", "settings_of"]
 
 
-class Opening:
+class NewCampaign:
     """Votes, pool and settings of a new campaign.
 
     Attributes

@@ -2,7 +2,7 @@
 
 An annotator is the vector u_a = sqrt(prior_k R_akl) in R^(K L), with R the shares of the (expected, smoothed) counts, so
 that the distance of two is the Hellinger distance of their joint distributions of class and label. The two directions of
-largest spread among all votes (every annotator weighs as many) are the axes, so that few votes, whose matrices are noise,
+largest variance among all votes (every annotator weighs as many) are the axes, so that few votes, whose matrices are noise,
 do not define them. Two landmarks are drawn by the same axes: who is always right, and who answers blindly by the crowd's
 own shares of labels.
 """
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Where annotators lie, [A, 2] (NaN without votes), the landmarks, [2] each, and the share of the spread shown."""
+    """Where annotators lie, [A, 2] (NaN without votes), the landmarks, [2] each, and the share of the variance shown."""
 
     place: Floats
     perfect: Floats
@@ -49,8 +49,8 @@ def annotator_positions(result: Result) -> Positions:
         return Positions(place, np.zeros(2), np.zeros(2), 1.0)
     weight = n_votes[voted] / n_votes.sum()
     centre = weight @ vectors[voted]
-    spread = np.sqrt(weight)[:, None] * (vectors[voted] - centre)
-    size, axes = np.linalg.svd(spread, full_matrices=False)[1:]
+    deviation = np.sqrt(weight)[:, None] * (vectors[voted] - centre)
+    size, axes = np.linalg.svd(deviation, full_matrices=False)[1:]
     axes = np.concatenate([axes[:2], np.zeros((max(0, 2 - len(axes)), vectors.shape[1]))])
     usage = np.average(np.einsum("akl,k->al", shares, prior)[voted], axis=0, weights=weight)
     perfect = np.sqrt(prior[:, None] * np.eye(votes.n_classes)).ravel() - centre

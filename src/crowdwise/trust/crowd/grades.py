@@ -1,4 +1,4 @@
-"""How each annotator stands, from accuracy and its uncertainty: whom to look at first, and whom to leave in peace.
+"""A grade for each annotator, from accuracy and its uncertainty: whom to look at first.
 
 Three numbers of an annotator are compared with the interval of accuracy +- 2 sd, cut to [0, 1]:
 
@@ -7,7 +7,7 @@ Three numbers of an annotator are compared with the interval of accuracy +- 2 sd
     halfway  = (chance + median accuracy of the crowd) / 2
 
 Chance is the annotator's own: where nine items of ten are of one class, always naming it is right
-nine times of ten and tells nothing. An annotator is called unreliable only when the whole interval
+nine times of ten and says nothing. An annotator is called unreliable only when the whole interval
 says so; one with few votes is not judged.
 """
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
-__all__ = ["ABOVE", "CHANCE", "ONE_LABEL", "STANDINGS", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
+__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
 
 Floats = NDArray[np.float64]
 
@@ -30,20 +30,20 @@ Floats = NDArray[np.float64]
 ONE_LABEL_SHARE, ONE_LABEL_VOTES, ONE_LABEL_DESERVED = 0.95, 10, 0.8
 
 
-class Standing(NamedTuple):
+class Grade(NamedTuple):
     """What is said of an annotator, and the colour it is said in."""
 
     name: str
     paint: str
 
 
-STANDINGS = (
-    Standing("worse than chance", "bad"),
-    Standing("no better than chance", "bad"),
-    Standing("always the same label", "bad"),
-    Standing("nearer to chance than to the crowd", "weak"),
-    Standing("too few votes to tell", "unsure"),
-    Standing("clearly above chance", "good"),
+GRADES = (
+    Grade("worse than chance", "bad"),
+    Grade("no better than chance", "bad"),
+    Grade("always the same label", "bad"),
+    Grade("nearer to chance than to the crowd", "weak"),
+    Grade("too few votes to tell", "unsure"),
+    Grade("clearly above chance", "good"),
 )
 WORSE, CHANCE, ONE_LABEL, WEAK, UNJUDGED, ABOVE = range(6)
 
@@ -58,8 +58,8 @@ class Crowd:
         Annotators with votes, worst first: the unreliable, then all others; each by accuracy.
     accuracy, low, high, chance
         Estimate, the ends of its interval, and the level of blind answers.
-    standing
-        Index into `STANDINGS`; meaningless without votes.
+    grade
+        Index into `GRADES`; meaningless without votes.
     top_label, top_share
         The label given most often, as a class code, and its share of the annotator's votes.
     """
@@ -69,14 +69,14 @@ class Crowd:
     low: Floats
     high: Floats
     chance: Floats
-    standing: NDArray[np.int64]
+    grade: NDArray[np.int64]
     top_label: NDArray[np.int64]
     top_share: Floats
 
     @property
     def unreliable(self) -> NDArray[np.int64]:
         """Annotators to look at first, worst first."""
-        return np.asarray(self.order[self.standing[self.order] < UNJUDGED])
+        return np.asarray(self.order[self.grade[self.order] < UNJUDGED])
 
 
 def crowd_of(result: Result) -> Crowd:
@@ -92,16 +92,16 @@ def crowd_of(result: Result) -> Crowd:
     top_label, top_share, deserved = _favourites(result)
     if votes.n_classes < 2:
         # With one class there is nothing to be right or wrong about.
-        standing = np.full(votes.n_annotators, ABOVE)
+        grade = np.full(votes.n_annotators, ABOVE)
     else:
         one_label = (top_share >= ONE_LABEL_SHARE) & (n_votes >= ONE_LABEL_VOTES) & (deserved < ONE_LABEL_DESERVED)
-        standing = np.select(
+        grade = np.select(
             [one_label, high < chance, (low <= chance) & (high >= halfway), low <= chance, high < halfway],
             [ONE_LABEL, WORSE, UNJUDGED, CHANCE, WEAK],
             default=ABOVE,
         )
-    order = np.lexsort((accuracy, standing >= UNJUDGED))
-    return Crowd(order[voted[order]], accuracy, low, high, chance, standing, top_label, top_share)
+    order = np.lexsort((accuracy, grade >= UNJUDGED))
+    return Crowd(order[voted[order]], accuracy, low, high, chance, grade, top_label, top_share)
 
 
 def _favourites(result: Result) -> tuple[NDArray[np.int64], Floats, Floats]:

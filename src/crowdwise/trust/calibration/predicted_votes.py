@@ -1,4 +1,4 @@
-"""A temperature without any true label: the one under which the posterior foretells held-out votes best.
+"""A temperature without any true label: the one under which the posterior predicts held-out votes best.
 
 For a vote of annotator a on item n, held out together with all votes on n of those who share a's errors,
 
@@ -12,7 +12,7 @@ Why this finds the right T. Suppose some q(T*) is calibrated: q_nk(T*) = P(z_n =
 the expectation P(z = k, y_a = l) (the tower rule; a kept vote is among those that q(T*) is given), so R(T*) is the true
 confusion matrix, and because a is independent of the kept annotators given z, the mixture is the true predictive
 probability, which no other T beats in expectation (Gibbs). Two conditions matter. With R fixed as fitted, a flatter q and a
-sharper R would make up for each other. And were only the single vote held out, its copies would stay: they foretell it well
+sharper R would make up for each other. And were only the single vote held out, its copies would stay: they predict it well
 whatever the true class is. So all votes of a group on an item are held out together.
 
 What it cannot see: errors that all annotators of an item share. Where a whole crowd is one group, only gold helps.
@@ -81,7 +81,7 @@ class VotesTemperature:
 
 
 class _Fold(NamedTuple):
-    """A fit to the kept votes, and the votes that it must foretell."""
+    """A fit to the kept votes, and the votes that it must predict."""
 
     kept: Annotations
     log_posterior: Floats
@@ -156,7 +156,7 @@ class _Search:
 
     def log_prob(self, log_temperature: float, pseudo: float) -> Floats:
         """Of every held-out vote, in the order of `index`."""
-        votes, told = self.votes, []
+        votes, chances = self.votes, []
         for kept, log_posterior, fixed, index in self.parts:
             q_nk = np.where(fixed[:, None], np.exp(log_posterior), tempered(log_posterior, float(np.exp(log_temperature))))
             counts_alk = counts_of(kept, q_nk)
@@ -165,8 +165,8 @@ class _Search:
             counts_alk += pseudo * pooled_lk
             counts_alk /= counts_alk.sum(axis=1, keepdims=True)
             rows = counts_alk[votes.annotator[index], votes.label[index]]
-            told.append((q_nk[votes.item[index]] * rows).sum(axis=1))
-        return np.asarray(np.log(np.maximum(np.concatenate(told), _FLOOR)))
+            chances.append((q_nk[votes.item[index]] * rows).sum(axis=1))
+        return np.asarray(np.log(np.maximum(np.concatenate(chances), _FLOOR)))
 
     def mean(self, log_temperature: float, pseudo: float) -> float:
         return float(self.log_prob(log_temperature, pseudo).mean())
