@@ -7,23 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli import answer_kinds, sharded
+from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import count, iterations, say, some
 from crowdwise.cli.fitting import DEFAULT_METHOD, STEADY_METHOD, build, check_explainable, fit_to, settings_of
 from crowdwise.cli.inputs import STDIN, read_gold, read_votes
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import (
-    ANNOTATORS,
-    FDR,
-    MORE,
-    PAGE,
-    MethodOptions,
-    OutputOptions,
-    ReadOptions,
-    argument,
-    file,
-    flag,
-    option,
-)
+from crowdwise.cli.options import ANNOTATORS, FDR, MORE, PAGE, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.outcome import by_accuracy, facts, label_rows, narrow, report_choice, summary_lines
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import SettingError

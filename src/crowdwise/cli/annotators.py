@@ -8,21 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import one_line, some
 from crowdwise.cli.fitting import STEADY_METHOD, result_of
 from crowdwise.cli.inputs import read_times
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import (
-    FDR,
-    VOTES_OR_SAVED,
-    OutputOptions,
-    ReadOptions,
-    SteadyMethodOptions,
-    argument,
-    file,
-    flag,
-    option,
-)
+from crowdwise.cli.options import FDR, VOTES_OR_SAVED, OutputOptions, ReadOptions, SteadyMethodOptions
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.declare import option
 from crowdwise.cli.display import count
 from crowdwise.cli.fitting import build_task
 from crowdwise.cli.inputs import from_path, parse_list, read_votes
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import TaskOptions, option
+from crowdwise.cli.options import TaskOptions
 from crowdwise.cli.outcome import narrow
 from crowdwise.errors import DataWarning, InputError, SettingError
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.declare import argument, file, option
 from crowdwise.cli.display import count, number
 from crowdwise.cli.fitting import build, fit_to, result_of
 from crowdwise.cli.inputs import gold_of, is_saved, read_gold, read_votes
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions, argument, file, option
+from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.outcome import narrow
 from crowdwise.errors import SettingError
 

@@ -19,8 +19,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from crowdwise.cli.declare import OPTION
 from crowdwise.cli.display import one_line, say
-from crowdwise.cli.options import OPTION
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
 __all__ = ["paragraphs", "register"]

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from crowdwise.cli.comparison import check_suffix, document, print_comparison, write_comparison
+from crowdwise.cli.declare import argument, file, option
 from crowdwise.cli.display import steps
 from crowdwise.cli.inputs import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
 from crowdwise.cli.job import Job, at_least, print_csv, print_json, to_stdout
-from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions, argument, file, option
+from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.errors import InputError
 
 EXAMPLES = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
+from crowdwise.cli.declare import argument, flag, option
 from crowdwise.cli.display import count
 from crowdwise.cli.inputs import read_votes
 from crowdwise.cli.job import Job, among, to_stdout
-from crowdwise.cli.options import VOTES, QuietOptions, ReadOptions, argument, flag, option
+from crowdwise.cli.options import VOTES, QuietOptions, ReadOptions
 from crowdwise.cli.outcome import dropped_lines
 from crowdwise.errors import SettingError
 

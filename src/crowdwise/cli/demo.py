@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdwise.cli.declare import option
 from crowdwise.cli.display import some
 from crowdwise.cli.job import rounded
-from crowdwise.cli.options import option
 from crowdwise.cli.outcome import by_accuracy
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"

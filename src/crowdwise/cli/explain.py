@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdwise.cli.declare import argument, flag, option
 from crowdwise.cli.display import bar, number, one_line, print_rows
 from crowdwise.cli.fitting import result_of
 from crowdwise.cli.job import print_json
-from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions, argument, flag, option
+from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = "Example: crowdwise explain photo-007 votes.csv\n\nOf a saved model: crowdwise explain photo-007 --from model"

@@ -1,73 +1,18 @@
-"""How options are declared, and the groups of options that several commands share.
-
-A group is a frozen dataclass whose fields are made by `option`, `flag` and `argument`; `crowdwise.cli.command` turns the
-fields of the groups that a command takes into its options.
-"""
+"""Groups of options that several commands share, and words that they share; see `crowdwise.cli.declare`."""
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any
 
-import typer
+from crowdwise.cli.declare import column, file, flag, option
 
-__all__ = [
-    "FDR",
-    "OPTION",
-    "CampaignMethodOptions",
-    "FeatureOptions",
-    "MaybeFeatures",
-    "MethodOptions",
-    "OutputOptions",
-    "QuietOptions",
-    "ReadOptions",
-    "ScreenOptions",
-    "SteadyMethodOptions",
-    "TaskOptions",
-    "argument",
-    "column",
-    "file",
-    "flag",
-    "option",
-]
+__all__ = ["CampaignMethodOptions", "FeatureOptions", "MaybeFeatures", "MethodOptions", "OutputOptions", "QuietOptions"]
+__all__ += ["ReadOptions", "ScreenOptions", "SteadyMethodOptions", "TaskOptions"]
 
-# The key under which a field's metadata holds its option.
-OPTION = "option"
+READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
 # The share of wrong flags by default.
 FDR = 0.05
-READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
-
-
-def option(
-    names: str, metavar: str, about: str, default: Any = None, panel: str | None = None, shown: str | None = None
-) -> Any:
-    """Declare an option: its names, what stands for its value, a sentence; `shown` is the default in words."""
-    shown_default = True if shown is None else shown
-    made = typer.Option(*names.split(), metavar=metavar, help=about, rich_help_panel=panel, show_default=shown_default)
-    return field(default=default, metadata={OPTION: made})
-
-
-def flag(names: str, about: str, panel: str | None = None) -> Any:
-    """Declare an option without a value; typer would show the type <bool>."""
-    return option(names, "", about, False, panel)
-
-
-def file(name: str, about: str, panel: str | None = None) -> Any:
-    """Declare an option that names a file."""
-    return option(name, "FILE", about, None, panel)
-
-
-def column(name: str, what: str, panel: str = READ) -> Any:
-    """Declare an option that names a column of the input."""
-    return option(name, "COLUMN", f"Name of the {what} column.", None, panel, "found by its name")
-
-
-def argument(metavar: str, about: str, default: Any = MISSING) -> Any:
-    """Declare what stands without a name."""
-    return field(default=default, metadata={OPTION: typer.Argument(metavar=metavar, help=about)})
-
-
 VOTES = "A table of votes or a platform's export; - reads stdin."
 VOTES_OR_SAVED = "Votes (- reads stdin), or a folder written by --save."
 TRUTH = "True labels of some items: item, label. The fit does not see them."
@@ -105,9 +50,9 @@ class OutputOptions(ScreenOptions):
 class ReadOptions:
     """How to read votes; the options of `crowdwise.io.read`."""
 
-    item: str | None = column("--item", "item")
-    annotator: str | None = column("--annotator", "annotator")
-    label: str | None = column("--label", "label")
+    item: str | None = column("--item", "item", READ)
+    annotator: str | None = column("--annotator", "annotator", READ)
+    label: str | None = column("--label", "label", READ)
     weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=READ, shown="every vote counts 1")
     question: str | None = option("--question", "NAME", "Which question to read, where there are several.", panel=READ)
     format: str | None = option("--format", "FORMAT", "Format of the file.", panel=READ, shown="recognised")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.declare import argument, file
 from crowdwise.cli.display import count, number, say, some
 from crowdwise.cli.inputs import check_rows, read_features, read_gold, read_votes, taken_by
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions, argument, file
+from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:

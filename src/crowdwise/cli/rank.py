@@ -8,22 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.display import count, some
 from crowdwise.cli.fitting import build_task
 from crowdwise.cli.inputs import from_path, read_features
 from crowdwise.cli.job import Job, among, interval_rows
-from crowdwise.cli.options import (
-    ANNOTATORS,
-    MORE,
-    PAGE,
-    MaybeFeatures,
-    OutputOptions,
-    TaskOptions,
-    argument,
-    column,
-    file,
-    option,
-)
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:

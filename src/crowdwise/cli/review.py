@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.calibrate import fit_and_truth
+from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import count, number
 from crowdwise.cli.job import Job, among, between
-from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions, argument, file, flag, option
+from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.declare import option
 from crowdwise.cli.display import count, iterations, one_line, say, steps
 from crowdwise.cli.fitting import STEADY_METHOD, build
 from crowdwise.cli.inputs import STDIN, is_saved, parse_list, read_gold, read_history
 from crowdwise.cli.job import Job, among, at_least, print_json, to_stdout
-from crowdwise.cli.options import MethodOptions, ReadOptions, option
+from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.cli.outcome import by_accuracy, dropped_lines, facts
 from crowdwise.errors import InputError, SettingError
 

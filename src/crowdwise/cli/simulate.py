@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdwise.cli.crowd import drawn
+from crowdwise.cli.declare import file, option
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import QuietOptions, file, option
+from crowdwise.cli.options import QuietOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (

@@ -9,11 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.display import count, number, one_line
 from crowdwise.cli.fitting import build_task
 from crowdwise.cli.inputs import from_path
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions, argument, column, file, option
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions
 
 if TYPE_CHECKING:
     import polars as pl

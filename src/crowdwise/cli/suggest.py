@@ -7,21 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import count, number
 from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, fit_rows, fit_to, learns
 from crowdwise.cli.inputs import check_all_rows, parse_list, read_features, read_votes
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import (
-    CampaignMethodOptions,
-    MaybeFeatures,
-    MethodOptions,
-    OutputOptions,
-    ReadOptions,
-    argument,
-    file,
-    flag,
-    option,
-)
+from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.pool import beside_asked, read_capacity, read_ids
 from crowdwise.errors import SettingError
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import count, say
 from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, DEFAULT_CLASSIFIER, build_classifier, check_explainable, fit_rows
 from crowdwise.cli.inputs import STDIN, check_rows, read_features, read_votes
@@ -25,10 +26,6 @@ from crowdwise.cli.options import (
     OutputOptions,
     ReadOptions,
     TaskOptions,
-    argument,
-    file,
-    flag,
-    option,
 )
 from crowdwise.cli.outcome import by_accuracy, facts, label_rows, narrow, report_choice, summary_lines, training
 from crowdwise.errors import SettingError
