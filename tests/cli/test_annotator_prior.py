@@ -61,7 +61,9 @@ def test_aggregate_uses_the_prior(run: Run, method: str) -> None:
 
 
 def test_the_option_is_the_setting(run: Run) -> None:
-    option = run("aggregate", "votes.csv", "-m", "mean-field", "--annotator-prior", "dir:3,1", "--set", "family=confusion").stdout
+    option = run(
+        "aggregate", "votes.csv", "-m", "mean-field", "--annotator-prior", "dir:3,1", "--set", "family=confusion"
+    ).stdout
     setting = run(
         "aggregate", "votes.csv", "-m", "mean-field", "--set", "worker_prior=dirichlet:3,1", "--set", "family=confusion"
     ).stdout

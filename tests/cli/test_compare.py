@@ -21,7 +21,7 @@ from tests.cli.conftest import Run
 from tests.trust.compare.test_table import FOLD, VOTES, made, outcome
 from tests.trust.compare.test_table import TRUTH as KNOWN
 
-from crowdwise.cli.comparison import document, markdown, page, write_comparison
+from crowdwise.report.comparison import document, markdown, page, write_comparison
 from crowdwise.trust.compare.collect import Collector
 from crowdwise.trust.compare.fitting import Outcome, Task
 from crowdwise.trust.compare.table import Comparison

@@ -9,8 +9,7 @@ import pytest
 from tests.cli.conftest import Run
 
 from crowdwise import __version__
-from crowdwise.cli.display import bar
-from crowdwise.cli.display import count, number, one_line
+from crowdwise.cli.display import bar, count, number, one_line
 
 COMMANDS = ["aggregate", "train", "predict", "annotators", "explain", "compare", "summary", "convert", "simulate", "methods"]
 COMMANDS += ["suggest", "plan", "simulate-campaign", "demo", "calibrate", "review", "report"]

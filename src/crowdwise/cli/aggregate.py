@@ -71,7 +71,9 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
     )
     together = small or sharded.is_one_file(options.votes)
     if engine != "memory" or not together:
-        sharded.check_places({**job.places, "-o": options.output}, options.votes, (method.gold, method.history), scale.work_dir)
+        from crowdwise.scale.places import check_places
+
+        check_places({**job.places, "-o": options.output}, options.votes, (method.gold, method.history), scale.work_dir)
     if engine != "memory":
         sharded.aggregate(engine, options, read, method, scale, job)
     elif options.kind in answer_kinds.TASKS:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.comparison import check_suffix, document, print_comparison, write_comparison
 from crowdwise.cli.declare import argument, file, option
-from crowdwise.cli.display import steps
+from crowdwise.cli.display import print_rows, print_table, steps
 from crowdwise.cli.inputs import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
 from crowdwise.cli.job import Job, at_least, print_csv, print_json, to_stdout
 from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions
-from crowdwise.errors import InputError
+from crowdwise.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from crowdwise.trust.compare import Comparison
 
 EXAMPLES = (
     "Example: crowdwise compare votes.csv --truth truth.csv --methods majority,dawid-skene\n\n"
@@ -21,6 +23,8 @@ EXAMPLES = (
     "With classifiers: crowdwise compare votes.csv --features X.npz --methods bayes-gc,raykar,ccem"
 )
 _RUN = "Running"
+# What a terminal of 100 columns has room for.
+_SHOWN = ("accuracy", "log_loss", "held_out")
 _TRUTH = "True labels: item, label. May be left out if the votes carry gold."
 
 
@@ -48,12 +52,13 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     votes that were held out of its fit, how far the methods agree, seconds and memory.
     """
     from crowdwise.kernels.votes import n_threads
+    from crowdwise.report.comparison import document, write_comparison
     from crowdwise.trust.compare import comparison
     from crowdwise.trust.compare.choose import chosen
 
     to_file = options.output is not None and not to_stdout(options.output)
     if to_file:
-        check_suffix(options.output)  # type: ignore[arg-type]
+        _check_suffix(options.output)  # type: ignore[arg-type]
     job = Job(options, (options.votes, options.truth, features.features), files={"-o": options.output})
     at_least("--time-limit", options.time_limit, 0)
     names = None if options.methods is None else [str(name) for name in parse_list(options.methods, "--methods")]
@@ -85,7 +90,7 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     elif to_stdout(options.output) or (not to_file and not sys.stdout.isatty()):
         print_csv(found.wide(), safe=True)
     elif not to_file:
-        print_comparison(found)
+        _print_comparison(found)
     if found.table["error"].null_count() == 0:
         raise InputError("no method could be measured; the table says why of each")
 
@@ -95,3 +100,29 @@ def _table(rows: Any) -> Any:
     import polars as pl
 
     return rows.X if rows.names is None else pl.DataFrame(rows.X, schema=rows.names, orient="row")
+
+
+def _check_suffix(path: Path) -> None:
+    """Refuse, before any work, a file whose format is not known."""
+    from crowdwise.io.writer import SUFFIXES, table_suffix
+    from crowdwise.report.comparison import TEXTS
+
+    if path.suffix.lower() not in TEXTS:
+        try:
+            table_suffix(path)
+        except ValueError:
+            known = ", ".join([".md", ".html", *SUFFIXES])
+            raise SettingError(f"-o: {path}: cannot write {path.suffix or 'no suffix'}; use one of {known}") from None
+
+
+def _print_comparison(found: Comparison) -> None:
+    """Print the overview and, where there are any, the differences."""
+    from crowdwise.report.comparison import differences, level, overview
+
+    print_table(overview(found))
+    measures = [name for name in _SHOWN if name in found.measures]
+    rows = differences(found, measures, "{} {}".format)
+    if rows:
+        # Not as the table's title, which would be broken at the table's width.
+        print(f"Difference to {found.reference}, with its {level(found)} interval over items; * where that leaves out 0")
+        print_rows(["method", *measures], [list(row) for row in rows], right=measures)

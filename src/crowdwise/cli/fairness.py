@@ -13,7 +13,6 @@ from crowdwise.cli.fitting import build, build_task
 from crowdwise.cli.inputs import check_own_column, read_features, read_gold, read_votes
 from crowdwise.cli.job import Job, among, between, print_csv, print_json, to_stdout
 from crowdwise.cli.options import FDR, TRUTH, VOTES, FeatureOptions, OutputOptions, ReadOptions, TaskOptions
-from crowdwise.cli.predict import predicted
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -147,9 +146,12 @@ def _predictions(data: Annotations, options: Options) -> Any:
         frame = read_roles(options.predicted, {"item": None, "label": None}).frame
     else:
         from crowdwise.methods.classify.loading import load
+        from crowdwise.methods.classify.rows import as_trained, prediction_frame, probabilities
 
         rows = read_features(FeatureOptions(features=str(options.features)))
-        frame = predicted(load(options.model), rows, options.quiet)  # type: ignore[arg-type]
+        assert rows is not None
+        classifier = load(str(options.model))
+        frame = prediction_frame(classifier, rows, probabilities(classifier, as_trained(classifier, rows)[0], None), None)
     ours = codes_of(tidy(frame["item"]), tidy(series_of(data.items))) >= 0
     if not ours.any():
         source = options.predicted or options.features

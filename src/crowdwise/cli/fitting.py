@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.display import epochs, iterations
-from crowdwise.cli.inputs import is_saved, read_gold, read_history, read_votes, taken_by
+from crowdwise.cli.inputs import is_saved, read_gold, read_history, read_votes
 from crowdwise.cli.options import MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import DataWarning, MissingExtraError, SettingError, did_you_mean
 
@@ -170,6 +170,8 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, qu
 
 def fit_rows(rows: Features, votes: Annotations, estimator: Any, gold: Path | None, quiet: bool = False, **more: Any) -> Any:
     """Fit a classifier to features and votes; returns the features in the form in which it took them."""
+    from crowdwise.methods.classify.rows import taken_by
+
     X, known = taken_by(estimator, rows), read_gold(gold, votes)
     with epochs(estimator, quiet) as progress:
         estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)

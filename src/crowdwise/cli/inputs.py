@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import re
 import sys
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crowdwise.cli.display import say, some
+from crowdwise.cli.display import say
 from crowdwise.cli.options import MaybeFeatures, ReadOptions
-from crowdwise.errors import CrowdwiseError, DataWarning, InputError, SettingError, did_you_mean
+from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
-__all__ = ["SAVED", "STDIN", "check_all_rows", "check_rows", "from_path", "gold_of", "is_saved", "parse_list", "read_features"]
-__all__ += ["check_own_column", "read_gold", "read_history", "read_times", "read_votes", "taken_by"]
+__all__ = ["SAVED", "STDIN", "from_path", "gold_of", "is_saved", "parse_list", "read_features"]
+__all__ += ["check_own_column", "read_gold", "read_history", "read_times", "read_votes"]
 
 T = TypeVar("T")
 
@@ -155,71 +154,10 @@ def read_features(options: MaybeFeatures, votes_item: str | None = None) -> Feat
     return read_features(options.features, item=item, key=options.key)
 
 
-def taken_by(estimator: Any, rows: Features) -> Any:
-    """Features in the one form in which training and prediction take them, so that the same rows are the same numbers."""
-    import numpy as np
-    import polars as pl
+def check_rows(rows: Features, votes: Annotations, quiet: bool, all_items: bool = False) -> None:
+    """Refuse features that lack a row of an item with votes, or of any item, and say when order decides."""
+    from crowdwise.io import feature_rows
 
-    X = rows.X
-    if rows.names is not None:
-        return pl.DataFrame(X, schema=rows.names, orient="row")
-    # Only networks read from disk as they go, and they take whole numbers from there as they are (or as pixels);
-    # a table in memory is turned into fractions first.
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not getattr(estimator, "_accepts_images", True)):
-        return np.array(X)
-    return X
-
-
-def check_rows(features: Features, votes: Annotations, quiet: bool) -> None:
-    """Refuse features and votes that do not line up, by id or else by length, and say when order decides."""
-    import numpy as np
-
-    from crowdwise.data.encode import translate
-
-    name, n_rows = features.source, len(features)
-    if features.items is None:
-        if votes.n_items != n_rows:
-            raise InputError(
-                f"{name} has {n_rows:,} rows and no ids, and the votes are on {votes.n_items:,} items; "
-                "add the ids: an array 'items' beside the features in .npz, or a column 'item' in a table "
-                "(--features-item NAME if it is called otherwise)"
-            )
-        column = _id_column(features, votes)
-        if column is not None:
-            raise InputError(f"{name}: the column {column!r} holds the items' ids; say so with --features-item {column}")
-        line = f"{name} has no ids: its rows are taken for the items of the votes in sorted order ({some(votes.items, 3)}, ...)"
-        # Files are seldom in the alphabetical order of their ids; in the order of their numbers they often are.
-        if votes.items.dtype == object:
-            warnings.warn(f"{line}; add ids if they are in another", DataWarning, stacklevel=2)
-        elif not quiet:
-            say(line)
-        return
-    lost = np.flatnonzero((translate(votes.items, features.items) < 0) & (votes.votes_per_item > 0))
-    if len(lost):
-        example, other = votes.items[lost[:1]].tolist()[0], features.items[:1].tolist()[0]
-        raise InputError(
-            f"{name}: no row for {len(lost):,} of the {int((votes.votes_per_item > 0).sum()):,} items with votes, such as "
-            f"{example!r} (ids there are such as {other!r}); add their rows, or leave their votes out with --drop-unmatched"
-        )
-
-
-def check_all_rows(rows: Features, votes: Annotations, quiet: bool) -> None:
-    """Refuse features without a row for every item, with votes or not: anything may be asked about."""
-    from crowdwise.data.encode import translate
-
-    check_rows(rows, votes, quiet)
-    if rows.items is not None:
-        lost = votes.items[translate(votes.items, rows.items) < 0].tolist()
-        if lost:
-            raise InputError(f"{rows.source}: no row for {len(lost):,} items of the pool, such as {lost[0]!r}; add their rows")
-
-
-def _id_column(features: Features, votes: Annotations) -> str | None:
-    """A column of a table whose numbers are exactly the ids of the votes: no feature, but the ids under another name."""
-    import numpy as np
-
-    if features.names is None or votes.items.dtype.kind not in "iu":
-        return None
-    ids = np.sort(votes.items)
-    found = (name for k, name in enumerate(features.names) if np.array_equal(np.sort(features.X[:, k]), ids))
-    return next(found, None)
+    line = (feature_rows.check_all_rows if all_items else feature_rows.check_rows)(rows, votes)
+    if line and not quiet:
+        say(line)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file
-from crowdwise.cli.display import count, number, say, some
-from crowdwise.cli.inputs import check_rows, read_features, read_gold, read_votes, taken_by
+from crowdwise.cli.display import count, number, some
+from crowdwise.cli.inputs import check_rows, read_features, read_gold, read_votes
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
@@ -20,14 +19,10 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
-__all__ = ["predicted"]
-
 EXAMPLES = (
     "Example: crowdwise predict model --features new.npz -o predicted.csv\n\n"
     "With votes on them: crowdwise predict model --features new.npz --votes new_votes.csv -o predicted.csv"
 )
-# Rows of a memory-mapped array that are predicted together.
-_CHUNK = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +41,7 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     """
     from crowdwise.estimator.registry import label_methods
     from crowdwise.methods.classify.loading import load
+    from crowdwise.methods.classify.rows import as_trained, disagreement, prediction_frame, probabilities
 
     job = Job(options, (features.features, options.votes, options.truth))
     if options.votes is None and read != ReadOptions():
@@ -57,13 +53,15 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
         )
     rows = read_features(features, read.item)
     assert rows is not None
-    X = _fitting(estimator, rows, options.quiet)
+    X, ignored = as_trained(estimator, rows)
+    if ignored:
+        job.say([f"ignored columns that the model was not trained on: {some(ignored, 5)}"])
     given = None if options.votes is None else _votes_on(estimator, rows, options.votes, read, options.quiet)
-    probabilities = _probabilities(estimator, X, given)
-    frame = _table(estimator, rows, probabilities, given)
+    shares = probabilities(estimator, X, given)
+    frame = prediction_frame(estimator, rows, shares, given)
     if getattr(estimator.model_, "n_draws", 1) > 1:
-        frame = frame.with_columns(disagreement=_disagreement(estimator, X))
-    measured = {} if options.truth is None else _measured(estimator, rows, probabilities, options.truth)
+        frame = frame.with_columns(disagreement=disagreement(estimator, X))
+    measured = {} if options.truth is None else _measured(estimator, rows, shares, options.truth)
     facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
     job.main(frame, "item", document=lambda: facts, key="labels", screen=_narrow)
     if measured:
@@ -75,44 +73,6 @@ def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(name for name in ("item", "label", "confidence", "n_votes") if name in frame.columns)
 
 
-def predicted(estimator: Any, rows: Features, quiet: bool) -> pl.DataFrame:
-    """The table of predictions from features alone."""
-    return _table(estimator, rows, _probabilities(estimator, _fitting(estimator, rows, quiet), None), None)
-
-
-def _fitting(estimator: Any, rows: Features, quiet: bool) -> Any:
-    """The features in the form that the classifier was trained on; columns are matched by name where both have names."""
-    import polars as pl
-
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if fitted is not None and rows.names is not None:
-        absent = [name for name in fitted if name not in rows.names]
-        if absent:
-            raise InputError(
-                f"{rows.source}: no column {_listed(absent, 5)}, which the model was trained on; it has {_listed(rows.names)}"
-            )
-        more = [name for name in rows.names if name not in set(fitted)]
-        if more and not quiet:
-            say(f"ignored columns that the model was not trained on: {some(more, 5)}")
-        return pl.DataFrame(rows.X, schema=rows.names, orient="row").select(list(fitted))
-    shape = getattr(estimator, "row_shape_", None) or getattr(estimator, "n_features_in_", None)
-    wanted = (shape,) if isinstance(shape, int) else shape
-    if wanted is not None and tuple(rows.X.shape[1:]) != tuple(wanted):
-        got, fit = (" x ".join(map(str, size)) for size in (rows.X.shape[1:], wanted))
-        raise InputError(f"{rows.source}: rows of {got} features, and the model was trained on {fit}")
-    if fitted is not None:
-        return pl.DataFrame(_dense(rows.X), schema=list(fitted), orient="row")
-    return rows.X if rows.names is not None else taken_by(estimator, rows)
-
-
-def _dense(X: Any) -> Any:
-    return X.toarray() if hasattr(X, "toarray") else X
-
-
-def _listed(names: list[str], most: int = 10) -> str:
-    return ", ".join(repr(name) for name in names[:most]) + (", ..." if len(names) > most else "")
-
-
 def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions, quiet: bool) -> Annotations:
     """Votes on the new items, in the order of the rows and with the classes of the model."""
     from crowdwise.methods.classify.align import aligned_votes
@@ -120,28 +80,6 @@ def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions, quie
     votes = read_votes(path, read).with_classes(estimator.classes_.tolist())
     check_rows(rows, votes, quiet)
     return aligned_votes(rows.X, votes, rows.items, None)
-
-
-def _probabilities(estimator: Any, X: Any, votes: Annotations | None) -> Any:
-    """[N, K]."""
-    return _in_parts(estimator, X, lambda rows, part: estimator.predict_proba(rows, None if votes is None else votes[part]))
-
-
-def _disagreement(estimator: Any, X: Any) -> Any:
-    """How far the networks of an ensemble, or passes with dropout, disagree on each row, [N]."""
-    return _in_parts(estimator, X, lambda rows, part: estimator.uncertainty(rows).disagreement)
-
-
-def _in_parts(estimator: Any, X: Any, answer: Callable[[Any, slice], Any]) -> Any:
-    """What `answer` says of all rows; a memory-mapped array is read a part at a time."""
-    import numpy as np
-
-    if not isinstance(X, np.memmap):
-        return answer(X, slice(None))
-    parts = [slice(start, start + _CHUNK) for start in range(0, len(X), _CHUNK)]
-    # One trained on a table in memory knows the number of its columns and takes such tables.
-    table = hasattr(estimator, "n_features_in_")
-    return np.concatenate([answer(np.array(X[part]) if table else X[part], part) for part in parts])
 
 
 def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) -> dict[str, Any]:
@@ -161,21 +99,3 @@ def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) ->
         raise InputError(f"{path}: names no item of {rows.source}; check that both use the same ids")
     everyone = Annotations.from_arrays([], [], [], items=items.tolist(), annotators=[], classes=estimator.classes_.tolist())
     return score(probabilities, encode_gold(everyone, known))
-
-
-def _table(estimator: Any, rows: Features, probabilities: Any, votes: Annotations | None) -> pl.DataFrame:
-    import numpy as np
-    import polars as pl
-
-    from crowdwise.data.encode import series_of
-    from crowdwise.kernels.numerics import best_class
-
-    codes = best_class(probabilities, estimator.prior_)
-    columns: dict[str, Any] = {
-        "item": np.arange(len(rows)) if rows.items is None else series_of(rows.items),
-        "label": series_of(estimator.classes_)[codes],
-        "confidence": probabilities[np.arange(len(codes)), codes],
-    }
-    if votes is not None:
-        columns["n_votes"] = votes.votes_per_item
-    return pl.DataFrame(columns | {f"p({name})": probabilities[:, k] for k, name in enumerate(estimator.classes_)})

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.store import Store
 
-__all__ = ["ENGINES", "ScaleOptions", "aggregate", "check_places", "chosen_engine", "gathered", "is_one_file", "without_output"]
+__all__ = ["ENGINES", "ScaleOptions", "aggregate", "chosen_engine", "gathered", "is_one_file", "without_output"]
 
 _LARGE = "Many votes"
 ENGINES = ("memory", "local", "ray")
@@ -100,29 +99,12 @@ def _rows_of(paths: Sequence[str]) -> int:
 
 
 @contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Leave on SIGTERM as on any error, so that temporary folders are removed."""
-
-    def leave(number: int, _: Any) -> None:
-        raise SystemExit(128 + number)
-
-    before = None
-    # Only the main thread may say what a signal does.
-    with suppress(ValueError):
-        before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
 def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
     from crowdwise.scale import Local, Ray
+    from crowdwise.scale.places import ending_in_order
 
     options: dict[str, Any] = {"shards": scale.shards, "work_dir": scale.work_dir}
-    with _ending_in_order(), Ray(address=scale.address, **options) if name == "ray" else Local(**options) as engine:
+    with ending_in_order(), Ray(address=scale.address, **options) if name == "ray" else Local(**options) as engine:
         try:
             yield engine
         except KeyboardInterrupt:
@@ -234,39 +216,3 @@ def _refuse(options: Mapping[str, Any], reason: str) -> None:
     given = [option for option, value in options.items() if value]
     if given:
         raise SettingError(reason.format(given[0]))
-
-
-def check_places(
-    outputs: Mapping[str, Path | None], paths: Sequence[str], others: Sequence[Path | None], work_dir: Path | None
-) -> None:
-    """Refuse, before any work, outputs that would replace an input, be taken for votes, or lie in each other's folders.
-
-    Parameters
-    ----------
-    outputs : mapping
-        Option -> path.
-    paths, others
-        Files, folders and patterns of votes; further files that are read.
-    work_dir : Path or None
-    """
-    from crowdwise.scale.inputs import files_at
-
-    read = [*files_at(path for path in paths if path != STDIN), *(str(path) for path in others if path is not None)]
-    given = {name: path for name, path in outputs.items() if path is not None and str(path) != STDIN}
-    for name, path in given.items():
-        for folder in paths:
-            if Path(folder).is_dir() and _within(path, folder):
-                raise SettingError(f"{name}: {path} lies within {folder}, so it would count as votes; name a place elsewhere")
-        for file in read:
-            if _within(file, path):
-                raise SettingError(f"{name}: {path} {'holds' if path.is_dir() else 'is also'} the input {file}; name another")
-        if work_dir is not None and (_within(path, work_dir) or _within(work_dir, path)):
-            raise SettingError(f"{name}: {path} and the work folder {work_dir} lie in one another; name a place elsewhere")
-        for other, second in given.items():
-            if other != name and _within(second, path):
-                raise SettingError(f"{other}: {second} is the place of {name}, or lies in it; name another")
-
-
-def _within(path: str | Path, folder: str | Path) -> bool:
-    """Whether a path is a folder, or lies in it, by whatever name."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

@@ -10,7 +10,7 @@ from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import steps
 from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, learns
-from crowdwise.cli.inputs import check_all_rows, parse_list, read_features, taken_by
+from crowdwise.cli.inputs import check_rows, parse_list, read_features
 from crowdwise.cli.job import Job, at_least
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.cli.suggest import check_policy
@@ -119,7 +119,9 @@ def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classi
     rows = read_features(features, read.item)
     if rows is None or oracle.allowed is None:
         return {}
-    check_all_rows(rows, oracle.allowed, quiet)
+    from crowdwise.methods.classify.rows import taken_by
+
+    check_rows(rows, oracle.allowed, quiet, all_items=True)
     return {"features": rows.X if classifier is None else taken_by(classifier, rows), "feature_items": rows.items}
 
 

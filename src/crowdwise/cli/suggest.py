@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import count, number
 from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, fit_rows, fit_to, learns
-from crowdwise.cli.inputs import check_all_rows, parse_list, read_features, read_votes
+from crowdwise.cli.inputs import check_rows, parse_list, read_features, read_votes
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
-from crowdwise.cli.pool import beside_asked, read_capacity, read_ids
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -99,6 +98,7 @@ def _state(
     from crowdwise.campaign.names import sliceable
     from crowdwise.campaign.policies import State
     from crowdwise.campaign.pool import Pool, extended
+    from crowdwise.campaign.tables import beside_asked, read_capacity, read_ids
     from crowdwise.data.encode import translate
 
     trains = learns(method, features.features)
@@ -113,7 +113,7 @@ def _state(
     if trains and known.n_votes:
         assert rows is not None
         model = build_classifier(method, CAMPAIGN_CLASSIFIER)
-        check_all_rows(rows, known, quiet)
+        check_rows(rows, known, quiet, all_items=True)
         table = sliceable(fit_rows(rows, known, model, method.gold, quiet))
         result = model.result_
     else:

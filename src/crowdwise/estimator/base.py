@@ -257,5 +257,3 @@ def as_annotations(votes: Any) -> Annotations:
     raise InputError(
         f"expected Annotations, a frame with item, annotator and label columns, or a matrix; got {type(votes).__name__}"
     )
-
-
