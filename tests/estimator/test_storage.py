@@ -30,7 +30,9 @@ def fitted(
 ) -> Any:
     if votes is None:
         rng = np.random.default_rng(0)
-        votes = Annotations.from_arrays(np.repeat(np.arange(8), 3), np.tile(np.arange(3), 8), rng.integers(0, 2, 24))
+        votes = Annotations.from_arrays(
+            [f"i{n}" for n in np.repeat(np.arange(8), 3)], np.tile(np.arange(3), 8), rng.integers(0, 2, 24)
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdwiseWarning)
         return make(name, **options).fit(votes, **(fit or {}))
@@ -164,7 +166,7 @@ def test_nothing_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["prior", "annotators"])
 @pytest.mark.parametrize("name", ["Popen", "subprocess.Popen", "Result", "Aggregator", "__class__", ""])
 def test_an_unknown_part_is_refused(saved: Path, where: str, name: str) -> None:
-    changed_meta(saved, lambda meta: meta[where].update({"class": name}))
+    changed_meta(saved, lambda meta: meta["fields"][where].update({"class": name}))
     with pytest.raises(InputError, match=FILE_NAME):
         load(saved)
 
@@ -174,13 +176,21 @@ def test_an_unknown_part_is_refused(saved: Path, where: str, name: str) -> None:
     [
         lambda meta: meta.update(crowdwise=99),
         lambda meta: meta.pop("crowdwise"),
-        lambda meta: meta.pop("method"),
-        lambda meta: meta.update(trace=["no such term"]),
-        lambda meta: meta.update(settings=None),
-        lambda meta: meta.update(settings={"class_prior": {"other": 1}}),
-        lambda meta: meta["annotators"]["plain"].update(extra=1),
-        lambda meta: meta["annotators"].pop("plain"),
-        lambda meta: meta.update(prior="Marginals"),
+        lambda meta: meta["fields"].pop("method"),
+        lambda meta: meta["fields"].update(method=None),
+        lambda meta: meta.pop("class"),
+        lambda meta: meta.update({"class": "Annotations"}),
+        lambda meta: meta.update({"class": "Popen"}),
+        lambda meta: meta["fields"].update(trace={"mapping": [["term", {"array": "no such term"}]]}),
+        lambda meta: meta["fields"].update(posterior={"text": "no such kind"}),
+        lambda meta: meta["fields"].pop("settings"),
+        lambda meta: meta["fields"].update(settings=[]),
+        lambda meta: meta["fields"].update(settings={"mapping": {"other": 1}}),
+        lambda meta: meta["fields"]["annotators"]["fields"].update(extra=1),
+        lambda meta: meta["fields"]["annotators"].pop("fields"),
+        lambda meta: meta["fields"].update(prior="Marginals"),
+        lambda meta: meta["fields"].update(prior=meta["fields"]["votes"]),
+        lambda meta: meta["fields"].update(votes=meta["fields"]["prior"]),
     ],
 )
 def test_a_changed_description_is_refused(saved: Path, change: Any) -> None:
@@ -218,7 +228,8 @@ def test_pickled_arrays_are_refused_unopened(saved: Path, member: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "member", ["posterior_npy", "votes__item_ptr_npy", "trace__votes_npy", "prior__probability_npy", "items_arrow", "meta_json"]
+    "member",
+    ["posterior_npy", "votes__item_ptr_npy", "trace__votes_npy", "prior__probability_npy", "votes__items_arrow", "meta_json"],
 )
 @pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY\x01\x00", b"garbage" * 50])
 def test_missing_and_garbled_members_are_refused(saved: Path, member: str, content: bytes | None) -> None:
@@ -273,6 +284,17 @@ def test_flipped_bytes_are_refused_or_harmless(saved: Path) -> None:
         else:
             assert_equal(before, after)
     assert refused > 150
+
+
+def test_compressed_members_are_refused_unopened(saved: Path) -> None:
+    # A few kilobytes of zip can hold gigabytes of zeros.
+    with zipfile.ZipFile(saved / FILE_NAME) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(saved / FILE_NAME, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match=r"not a result.*compressed"):
+        load(saved)
 
 
 def test_a_result_from_elsewhere_is_refused(tmp_path: Path) -> None:

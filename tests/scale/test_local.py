@@ -223,7 +223,7 @@ def test_what_needs_all_posteriors_says_where_they_are(files: Path) -> None:
         for view in ("labels_",):
             with pytest.raises(SettingError, match="write_labels"):
                 getattr(model, view)
-        for call in (model.result_.items_frame, lambda: model.explain(1), lambda: model.save("x")):
+        for call in (model.items_frame, lambda: model.explain(1), lambda: model.save("x")):
             with pytest.raises(SettingError):
                 call()
 

@@ -10,14 +10,14 @@ from crowdwise.cli.display import count, number, one_line, say
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.estimator.annotator_views import AnnotatorViews
+    from crowdwise.estimator.label_outcome import LabelOutcome
     from crowdwise.estimator.result import Result
     from crowdwise.scale.outcome import ShardedResult
 
 __all__ = ["by_accuracy", "dropped_lines", "facts", "label_rows", "narrow", "report_choice", "summary_lines", "training"]
 
 
-def by_accuracy(result: AnnotatorViews) -> pl.DataFrame:
+def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
     """The annotators' table, most accurate first."""
     return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
 

@@ -38,6 +38,7 @@ from crowdwise.data.encode import (
     vocabulary_series,
 )
 from crowdwise.data.frozen import Answers
+from crowdwise.data.storable import pointers, storable, within
 from crowdwise.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Annotations"]
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Annotations(Answers):
     """Votes of many annotators on many items, as integer codes with their vocabularies.
@@ -89,6 +91,18 @@ class Annotations(Answers):
     weight: NDArray[np.float64] | None = None
     gold: NDArray[np.int16] | None = None
     n_missing: int = 0
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved votes agree with each other."""
+        n_votes = len(self.label)
+        return (
+            pointers(self.item_ptr, self.n_items, n_votes)
+            and self.annotator.shape == self.label.shape == (n_votes,)
+            and within(self.annotator, 0, self.n_annotators)
+            and within(self.label, 0, self.n_classes)
+            and (self.weight is None or self.weight.shape == (n_votes,))
+            and (self.gold is None or (self.gold.shape == (self.n_items,) and within(self.gold, -1, self.n_classes)))
+        )
 
     # -- sizes ---------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import Where, codes_of, encode, find_column, missing_mask, series_of, tidy, to_polars
 from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Groups", "groups_of", "read_groups"]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Groups(ReadOnly):
     """A group for every item.
@@ -36,6 +38,10 @@ class Groups(ReadOnly):
 
     codes: NDArray[np.int64]
     names: NDArray[Any]
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved groups agree with each other."""
+        return self.codes.ndim == 1 and within(self.codes, 0, self.n_groups)
 
     @property
     def n_groups(self) -> int:

@@ -29,6 +29,7 @@ from crowdwise.data.encode import (
     vocabulary_series,
 )
 from crowdwise.data.frozen import Answers
+from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ NONE = "none"
 NEGATIONS = ("!", "not:")
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelSets(Answers):
     """Sets of labels, chosen by many annotators.
@@ -80,6 +82,17 @@ class LabelSets(Answers):
     annotators: NDArray[Any]
     labels: NDArray[Any]
     n_missing: int = 0
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved answers agree with each other."""
+        return (
+            self.item.shape == self.annotator.shape == self.complete.shape
+            and self.answer.shape == self.label.shape == self.chosen.shape
+            and within(self.item, 0, self.n_items)
+            and within(self.annotator, 0, self.n_annotators)
+            and within(self.answer, 0, self.n_answers)
+            and within(self.label, 0, self.n_labels)
+        )
 
     @property
     def n_answers(self) -> int:

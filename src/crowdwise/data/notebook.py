@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdwise.data.markup import counted, percent, plain, text, whole
 
-__all__ = ["result_html", "votes_html"]
+__all__ = ["outcome_html", "result_html", "votes_html"]
 
 # Attributes instead of a style sheet: a notebook may hold hundreds of outputs, and strips <style> when it does not trust.
 _TABLE = 'style="border-collapse:collapse;margin:4px 0"'
@@ -85,6 +85,27 @@ def result_html(result: Any, settings: bool = False) -> str:
         + _table(("Annotators", "Accuracy", "Votes"), people)
         + "</div>"
     )
+
+
+def outcome_html(outcome: Any) -> str:
+    """How any fit went, and the first rows about items and annotators."""
+    state = "converged" if outcome.converged else "<strong>not converged</strong>"
+    head = (
+        f"<strong>{plain(outcome.method)}</strong>: {counted(outcome.votes.n_items, 'item')}, "
+        f"{counted(outcome.votes.n_annotators, 'annotator')}; {state} after {counted(int(outcome.n_iter), 'iteration')}"
+    )
+    tables = [_first_rows(frame) for frame in (outcome.items_frame(), outcome.annotators_frame())]
+    return f"<div><p>{head}</p>{''.join(tables)}</div>"
+
+
+def _first_rows(frame: Any) -> str:
+    rows = [[text("" if cell is None else _short(cell)) for cell in row] for row in frame.head(_MOST_ROWS).iter_rows()]
+    more = f"<p>and {whole(len(frame) - len(rows))} more</p>" if len(frame) > len(rows) else ""
+    return _table([text(name) for name in frame.columns], rows) + more
+
+
+def _short(cell: Any) -> Any:
+    return f"{cell:.3g}" if isinstance(cell, float) else cell
 
 
 def _shares(classes: Any, count_k: Any, what: str) -> str:

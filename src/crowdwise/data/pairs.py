@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from crowdwise.data.coding import checked_weights, id_codes
 from crowdwise.data.encode import Where, as_text, codes_of, find_column, missing_mask, series_of, tidy, to_polars
 from crowdwise.data.frozen import Answers
+from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,6 +66,17 @@ class PairVotes(Answers):
     #: Role of the answer's column.
     role: ClassVar[str]
     noun: ClassVar[str]
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved votes agree with each other."""
+        return (
+            self.first.shape == self.second.shape == self.annotator.shape == self.outcome.shape
+            and within(self.first, 0, self.n_items)
+            and within(self.second, 0, self.n_items)
+            and within(self.annotator, 0, self.n_annotators)
+            and within(self.outcome, -1, 2)
+            and (self.weight is None or self.weight.shape == self.outcome.shape)
+        )
 
     @property
     def n_votes(self) -> int:
@@ -206,6 +218,7 @@ class PairVotes(Answers):
         return frame if self.weight is None else frame.with_columns(weight=self.weight)
 
 
+@storable
 class Comparisons(PairVotes):
     """Which of two items is better, said by many annotators; ties are allowed.
 
@@ -278,6 +291,7 @@ class Comparisons(PairVotes):
             )
 
 
+@storable
 class Similarities(PairVotes):
     """Whether two items are the same, or of one kind, said by many annotators.
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from crowdwise.data.coding import checked_weights, id_codes
 from crowdwise.data.encode import Where, as_text, codes_of, find_column, series_of, tidy, to_polars
 from crowdwise.data.frozen import Answers
+from crowdwise.data.storable import pointers, storable, within
 from crowdwise.errors import DataWarning, InputError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = ["Values", "read_known"]
 Columns = str | Sequence[str] | None
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Values(Answers):
     """Numbers said by many annotators, one row per answer.
@@ -66,6 +68,15 @@ class Values(Answers):
     names: tuple[str, ...] = ("value",)
     weight: NDArray[np.float64] | None = None
     n_missing: int = 0
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved answers agree with each other."""
+        return (
+            pointers(self.item_ptr, self.n_items, self.n_values)
+            and within(self.annotator, 0, self.n_annotators)
+            and self.value.shape == (self.n_values, self.n_dimensions)
+            and (self.weight is None or self.weight.shape == (self.n_values,))
+        )
 
     @property
     def n_values(self) -> int:

@@ -15,6 +15,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.coding import id_codes, label_codes
 from crowdwise.data.encode import Where, as_text, find_column, missing_mask, series_of, tidy, to_polars, vocabulary_array
 from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.storable import pointers, storable
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ MISSING = ("?", "-")
 _ROLES = ("sequence", "position", "annotator", "label")
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenVotes(ReadOnly):
     """Tags of many annotators for the tokens of many sequences.
@@ -59,6 +61,15 @@ class TokenVotes(ReadOnly):
     sequences: NDArray[Any]
     position: NDArray[np.int64]
     tokens: NDArray[Any] | None = None
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved tags agree with each other."""
+        n_tokens = self.votes.n_items
+        return (
+            pointers(self.sequence_ptr, len(self.sequences), n_tokens)
+            and self.position.shape == (n_tokens,)
+            and (self.tokens is None or self.tokens.shape == (n_tokens,))
+        )
 
     @property
     def n_sequences(self) -> int:

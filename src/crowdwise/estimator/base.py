@@ -20,12 +20,11 @@ from crowdwise.data.gold import encode_gold
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.loop import Progress
 from crowdwise.engines.shards import Whole
-from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.annotator_views import AnnotatorViews
+from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions
-from crowdwise.estimator.configured import Configured
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
@@ -49,7 +48,7 @@ _WARM_FROM = 100_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Aggregator(Configured, ResultViews):
+class Aggregator(ResultViews):
     """Base of the label-only methods; a method supplies `name` and `_fit`."""
 
     class_prior: Any = setting(
@@ -202,10 +201,6 @@ class Aggregator(Configured, ResultViews):
         _, evidence, total = self._infer(votes, predict=True)
         return evidence / total if total > 0 else 0.0
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
-        self._fitted().save(folder)
-
     def _infer(self, votes: Any, predict: bool = False) -> tuple[Floats, float, float]:
         """Posterior, log-evidence and the total weight of the votes, as learned from or as predicted."""
         result = self._fitted()
@@ -219,28 +214,16 @@ class Aggregator(Configured, ResultViews):
         evidence, _ = (predictive(annotators) if predict else annotators).infer(votes, log_prior, known, posterior)
         return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
 
-    def _fitted(self) -> Result:
-        if "result_" not in vars(self):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(votes) first")
-        result = vars(self)["result_"]
-        if not isinstance(result, Result):
-            raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
-        return result
-
-    def keep_outcome(self, outcome: AnnotatorViews) -> None:
+    def keep_outcome(self, outcome: LabelOutcome) -> None:
         """Take over what an engine has fitted: a `Result`, or an outcome whose labels are not in memory."""
         vars(self)["result_"] = outcome
-
-    def _outcome(self) -> AnnotatorViews:
-        result = vars(self).get("result_")
-        return result if isinstance(result, AnnotatorViews) else self._fitted()
 
     # -- views of the result -------------------------------------------------------------------
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes, [K]."""
-        return self._outcome().votes.classes
+        return np.asarray(self._outcome().votes.classes)
 
 
 def as_annotations(votes: Any) -> Annotations:

@@ -1,4 +1,4 @@
-"""`Result`: what every fit leaves behind, whichever method made it.
+"""`Result`: what every fit of class labels leaves behind, whichever method made it.
 
 Frozen. Reports, policies, detectors and comparisons take a `Result` and never ask for its method.
 """
@@ -14,14 +14,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
-from crowdwise.estimator.annotator_views import AnnotatorViews
+from crowdwise.data.storable import storable
 from crowdwise.estimator.explain import Explanation, explain
+from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Result"]
@@ -29,41 +29,33 @@ __all__ = ["Result"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Result(AnnotatorViews):
-    """A fitted crowd model over one set of votes.
+@storable
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Result(LabelOutcome):
+    """A fitted crowd model over one set of votes; see also `LabelOutcome`.
 
     Attributes
     ----------
-    method, settings, seed
-        What was run.
     votes : Annotations
         The votes it was fitted to, with their vocabularies (and gold labels, where given).
     posterior : [N, K]
         Probability of every class for every item.
-    prior, annotators
-        The fitted parts (see `crowdwise.parts.priors` and `crowdwise.parts.annotators`).
-    history : [A, L, K] or None
-        Counts from before these votes, given by the user.
-    trace
-        The bound per iteration, by named terms.
     """
 
-    method: str
-    settings: dict[str, Any]
-    seed: int | None
     votes: Annotations
     posterior: Floats
-    prior: Any
-    annotators: Any
-    history: Floats | None
-    trace: dict[str, Floats]
-    n_iter: int
-    converged: bool
 
-    def __repr__(self) -> str:
-        state = "converged" if self.converged else "not converged"
-        return f"Result({self.method}: {self.votes.n_items} items, {self.votes.n_annotators} annotators, {state})"
+    def sound(self) -> bool:
+        """Whether arrays and parts of a saved result agree with each other."""
+        votes, prior = self.votes, self.prior
+        shape = votes.n_items, votes.n_classes
+        return (
+            self.posterior.shape == shape
+            and (not isinstance(prior, RowPrior) or prior.log_nk.shape == shape)
+            and (self.history is None or self.history.shape == (votes.n_annotators, votes.n_classes, votes.n_classes))
+            and hasattr(prior, "log_prob")
+            and hasattr(self.annotators, "infer")
+        )
 
     def _repr_html_(self) -> str:
         from crowdwise.data.notebook import result_html
@@ -107,19 +99,6 @@ class Result(AnnotatorViews):
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior and each vote moved the label of one item."""
         return explain(self, item)
-
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write arrays and JSON (no pickle) into `folder`, whole or not at all."""
-        from crowdwise.estimator.storage import save
-
-        save(self, folder)
-
-    @staticmethod
-    def load(folder: str | PathLike[str]) -> Result:
-        """Read what `save` wrote; runs no code from the file."""
-        from crowdwise.estimator.storage import load
-
-        return load(folder)
 
     def all_posteriors(self) -> Floats:
         """Probability of every class for every item, [N, K]."""

@@ -1,4 +1,4 @@
-"""What every fitted estimator shows of its `Result`, label-only method or classifier."""
+"""What every fitted estimator of class labels shows of its `Result`, label-only method or classifier."""
 
 from __future__ import annotations
 
@@ -7,39 +7,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.errors import NotFittedError
+from crowdwise.errors import SettingError
+from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.label_outcome import LabelOutcome
+from crowdwise.estimator.result import Result
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.annotator_views import AnnotatorViews
     from crowdwise.estimator.explain import Explanation
-    from crowdwise.estimator.result import Result
 
 __all__ = ["ResultViews"]
 
 Floats = NDArray[np.float64]
 
 
-class ResultViews:
-    """Fitted attributes as views of the one frozen result; an estimator supplies `_fitted`."""
+class ResultViews(Estimator):
+    """Fitted attributes as views of the one frozen result."""
 
     def _fitted(self) -> Result:
-        raise NotImplementedError
+        found = self._outcome()
+        if not isinstance(found, Result):
+            raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
+        return found
 
-    def _outcome(self) -> AnnotatorViews:
+    def _outcome(self) -> LabelOutcome:
         """What the fit left, even where labels are not in memory."""
-        return self._fitted()
-
-    def _repr_html_(self) -> str:
-        from crowdwise.data.markup import plain
-
-        try:
-            return self._fitted()._repr_html_()
-        except NotFittedError:
-            return f"<code>{plain(repr(self), 2000)}</code>"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        # Notebooks ask for this first, and scikit-learn's shows a diagram of the settings alone.
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+        found: LabelOutcome = super()._fitted()
+        return found
 
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior (or the classifier) and each vote moved the label of one item."""
@@ -54,11 +47,6 @@ class ResultViews:
     def labels_(self) -> NDArray[Any]:
         """Label of every item, in the user's classes, [N]."""
         return self._fitted().labels
-
-    @property
-    def items_(self) -> NDArray[Any]:
-        """The items, in the order of `labels_` and `posterior_`, [N]."""
-        return self._fitted().votes.items
 
     @property
     def confusion_(self) -> Floats:
@@ -78,19 +66,3 @@ class ResultViews:
     def prior_(self) -> Floats:
         """Share of each class, [K]."""
         return self._outcome().class_prior
-
-    @property
-    def trace_(self) -> Floats:
-        """The bound or objective after every iteration or epoch; empty for methods without one."""
-        trace = self._outcome().trace
-        return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations or epochs run."""
-        return self._outcome().n_iter
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self._outcome().converged

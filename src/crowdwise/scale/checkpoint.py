@@ -11,11 +11,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from crowdwise.engines.shards import Kept
 from crowdwise.errors import InputError
-from crowdwise.estimator.storage import npy_bytes, npy_of, part_as_plain, part_from_plain
+from crowdwise.estimator.codec import pack, unpack
+from crowdwise.estimator.storage import npy_bytes, npy_of
 from crowdwise.io.atomic import replacing
 from crowdwise.scale.store import full_disk_named
 
@@ -63,12 +62,11 @@ class Checkpoints:
         meta: dict[str, Any] = {"change": kept.change}
         arrays: dict[str, Any] = {"rows": kept.rows}
         for role in _ROLES:
-            meta[role], own = part_as_plain(getattr(kept, role))
-            arrays |= {f"{role}/{field}": array for field, array in own.items()}
+            meta[role] = pack(getattr(kept, role), role, arrays)
         meta["arrays"] = list(arrays)
         path = self._path(name)
         with full_disk_named(self.folder), replacing(path) as partial, zipfile.ZipFile(partial, "w") as archive:
-            archive.writestr("meta.json", json.dumps(meta, default=np.ndarray.tolist))
+            archive.writestr("meta.json", json.dumps(meta))
             for field, array in arrays.items():
                 archive.writestr(f"{field}.npy", npy_bytes(array))
         self._written = time.monotonic()
@@ -83,12 +81,7 @@ class Checkpoints:
             with zipfile.ZipFile(path) as archive:
                 meta = json.loads(archive.read("meta.json"))
                 arrays = {field: npy_of(archive.read(f"{field}.npy")) for field in meta["arrays"]}
-            parts = {
-                role: part_from_plain(
-                    meta[role], {f.removeprefix(f"{role}/"): a for f, a in arrays.items() if f.startswith(f"{role}/")}
-                )
-                for role in _ROLES
-            }
+            parts = {role: unpack(meta[role], arrays) for role in _ROLES}
             return Kept(rows=arrays["rows"], change=meta["change"], **parts)
         except Exception as problem:  # whatever a damaged file does to the readers is its fault, not theirs
             raise InputError(f"{path}: cannot be read ({problem}); delete it to start the fit from scratch") from problem

@@ -276,7 +276,7 @@ def test_a_model_of_another_width_is_refused(fake: Callable[..., Fake], tmp_path
     for wrong in (Plane(np.zeros((4, 2)), np.zeros(2)), Plane(np.zeros((3, 5)), np.zeros(5))):
         model.model_ = wrong
         model.save(tmp_path)
-        with pytest.raises(InputError, match="not a classifier"):
+        with pytest.raises(InputError, match="not a fit"):
             crowdwise.load(tmp_path)
 
 
@@ -459,14 +459,15 @@ def test_a_changed_description_is_refused(content: dict[str, bytes], change: Cal
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "no-such"}, "fitted by 'no-such', which this version"),
-        ({"settings": {"no_such": 1}}, "settings that ccem does not have"),
+        ({"fields": {"method": "no-such"}}, "fitted by 'no-such', which this version"),
+        ({"fields": {"settings": {"mapping": [["no_such", 1]]}}}, "settings that ccem does not have"),
         ({"extra": ["absent"]}, "not a result"),
         ({"extra": 3}, "not a result"),
     ],
 )
 def test_a_changed_result_is_refused(content: dict[str, bytes], change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    meta = json.loads(content["meta.json"]) | change
+    meta = json.loads(content["meta.json"])
+    meta |= change | {"fields": meta["fields"] | change.get("fields", {})}
     with pytest.raises(InputError, match=message):
         crowdwise.load(written(tmp_path, content | {"meta.json": json.dumps(meta).encode()}))
 

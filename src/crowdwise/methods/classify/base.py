@@ -30,7 +30,7 @@ from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Mapping
 
     from typing_extensions import Self
 
@@ -72,6 +72,10 @@ class _NotFitted(NotFittedError, SklearnNotFittedError):
 
 class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     """Base of the feature-based methods."""
+
+    # Settings of settings, as scikit-learn's searches change them.
+    get_params = BaseEstimator.get_params
+    set_params = BaseEstimator.set_params
 
     name: ClassVar[str]
     _accepts_images: ClassVar[bool] = False
@@ -189,11 +193,15 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         model: AnnotatorModel = self._fitted().annotators
         return model.aligned(who, np.full(n_rows_of(features), -1))
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fit into `folder` as arrays and JSON, whole or not at all; `crowdwise.load` reads it back."""
-        from crowdwise.methods.classify.loading import save
+    def _members(self) -> dict[str, bytes]:
+        from crowdwise.methods.classify.loading import members_of
 
-        save(self, folder)
+        return members_of(self)
+
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
+        from crowdwise.methods.classify.loading import restore
+
+        restore(self, outcome, members, network)
 
     def _fitted(self) -> Result:
         if "result_" not in vars(self):
@@ -202,7 +210,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return result
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super(ResultViews, self).__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 

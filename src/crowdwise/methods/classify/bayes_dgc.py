@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.variational import settled
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.priors.abilities import dirichlet_rows

@@ -23,7 +23,7 @@ Gaussian-process models, ICML.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -36,15 +36,12 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
-from crowdwise.methods.classify.trained import Start
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.inference_network import InferenceNetworkHead
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.covariance import covariance
 from crowdwise.parts.priors.inference_network import InferenceNetwork, RandomFeatures
 from crowdwise.parts.priors.logistic_gp import median_distance
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["GPNETCR", "build_inference_network"]
 

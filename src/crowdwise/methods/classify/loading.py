@@ -1,4 +1,4 @@
-"""Save a fitted classifier, and open any saved result as the fitted estimator that made it.
+"""Save a fitted classifier beside its result, and bring it back.
 
 A classifier lies in the same ``result.zip`` as its result: plain values in ``classifier.json``, a network's
 weights in ``classifier.safetensors``, other arrays as ``.npy``. Nothing is pickled. A network of the user's own
@@ -8,17 +8,17 @@ is made again by the user, who passes it to `load`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
-from crowdwise.estimator.registry import METHODS, make
-from crowdwise.estimator.storage import FILE_NAME, check_folder, load_with_extra, npy_bytes, npy_of
+from crowdwise.engines.gradient.weights import check_safetensors, load_weights, weights_bytes
+from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.loading import load
+from crowdwise.estimator.storage import check_folder, npy_bytes, npy_of
 from crowdwise.estimator.storage import save as save_result
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
     from crowdwise.methods.classify.base import CrowdClassifier, Model
 
-__all__ = ["check_save", "load", "save"]
+__all__ = ["check_save", "load", "members_of", "restore", "save"]
 
 _VERSION = 1
 _DOCUMENT, _WEIGHTS = "classifier.json", "classifier.safetensors"
@@ -55,7 +55,7 @@ def check_save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
     """Refuse, before training, what `save` would refuse after it."""
     check_folder(folder)
     if hasattr(estimator, "_network") or getattr(estimator, "_uses_network", False):
-        _safetensors()
+        check_safetensors()
 
 
 def save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
@@ -64,14 +64,17 @@ def save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
     Settings that are functions, modules or estimators are left out: they have their defaults when the model is
     loaded, which matters to a new `fit` only. A network of your own must be given to `load`.
     """
-    result = estimator._fitted()
+    save_result(estimator._fitted(), folder, members_of(estimator))
+
+
+def members_of(estimator: CrowdClassifier) -> dict[str, bytes]:
+    """The classifier, as members of a saved result."""
     arrays, plain = estimator.model_.state()
     members: dict[str, bytes] = {}
     if plain["kind"] not in ("network", *_MODELS):
-        raise InputError(f"{result.method} cannot be saved without pickle in this form ({plain['kind']})")
+        raise InputError(f"{estimator.name} cannot be saved without pickle in this form ({plain['kind']})")
     if plain["kind"] == "network":
-        # Not by `ascontiguousarray`, which gives a tensor without axes one.
-        members[_WEIGHTS] = _safetensors().save({name: np.asarray(array, order="C") for name, array in arrays.items()})
+        members[_WEIGHTS] = weights_bytes(arrays)
         names = []
     else:
         members |= {f"classifier/{name}.npy": npy_bytes(array) for name, array in arrays.items()}
@@ -86,7 +89,7 @@ def save(estimator: CrowdClassifier, folder: str | PathLike[str]) -> None:
         "fitted": {name: getattr(estimator, name) for name in _FITTED if hasattr(estimator, name)},
     }
     members[_DOCUMENT] = json.dumps(document, default=_jsonable, indent=1).encode()
-    save_result(result, folder, members)
+    return members
 
 
 def _jsonable(value: Any) -> Any:
@@ -95,78 +98,20 @@ def _jsonable(value: Any) -> Any:
     raise TypeError(f"a fitted value of type {type(value).__name__} cannot be saved")
 
 
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ModuleNotFoundError as problem:
-        raise MissingExtraError("saving a network needs safetensors: pip install 'crowdwise[torch]'") from problem
-    return safetensors.numpy
-
-
 # -- loading -----------------------------------------------------------------------------------
 
 
-def load(folder: str | PathLike[str], network: Any = None) -> Any:
-    """Return the fitted estimator saved in `folder`: predict or explain with it, or `update` a label-only one.
-
-    Parameters
-    ----------
-    folder
-        What `save`, or ``--save`` on the command line, wrote. No code from it is run.
-    network : torch module or function that makes one, optional
-        For a model that was trained with a network of your own: the same architecture, whose weights are then
-        replaced by the saved ones.
-    """
-    result, members = load_with_extra(folder)
-    path = Path(folder) / FILE_NAME
-    method = _registered(result)
-    if method not in METHODS:
-        raise InputError(f"{path}: fitted by {result.method!r}, which this version of crowdwise does not have")
-    if not METHODS[method].features:
-        if network is not None:
-            raise SettingError(f"{folder} was fitted by {result.method}, which has no network; leave network= out")
-        return _with_state(_unfitted(result, path), result, members, path)
+def restore(estimator: Any, result: Result, members: Mapping[str, bytes], network: Any) -> None:
+    """Give an estimator the classifier that was saved beside its result."""
     if _DOCUMENT not in members:
         raise InputError(
-            f"{path}: the labels and annotators of {result.method} without its classifier; "
+            f"the labels and annotators of {result.method} without its classifier; "
             "open it with Result.load(...), or save the estimator itself: model.save(...)"
         )
-    estimator = _unfitted(result, path)
-    try:
-        _fill(estimator, result, members, network)
-    except CrowdwiseError:
-        raise
-    except Exception as problem:  # whatever a damaged or foreign file does to the readers below is its fault, not theirs
-        raise InputError(f"{path}: not a classifier that this version of crowdwise can read ({problem})") from problem
-    return estimator
+    _fill(estimator, result, members, network)
 
 
-def _with_state(estimator: Any, result: Result, members: dict[str, bytes], path: Path) -> Any:
-    """Give an online method the state that was saved beside its result."""
-    if hasattr(type(estimator), "_restore"):
-        try:
-            estimator._restore(result, members)
-        except Exception as problem:  # a damaged or foreign file
-            raise InputError(f"{path}: not a state that this version of crowdwise can read ({problem})") from problem
-    return estimator
-
-
-def _registered(result: Result) -> str:
-    """Name of the method in the registry; a choice adds what it chose: "auto: dawid-skene"."""
-    return result.method.partition(":")[0]
-
-
-def _unfitted(result: Result, path: Path) -> Any:
-    """The estimator with its settings and its result, without the classifier."""
-    try:
-        estimator = make(_registered(result), **result.settings)
-    except (SettingError, ValueError, TypeError) as problem:
-        raise InputError(f"{path}: settings that {result.method} does not have ({problem})") from problem
-    vars(estimator)["result_"] = result
-    return estimator
-
-
-def _fill(estimator: Any, result: Result, members: dict[str, bytes], network: Any) -> None:
+def _fill(estimator: Any, result: Result, members: Mapping[str, bytes], network: Any) -> None:
     document = json.loads(members[_DOCUMENT])
     if document["crowdwise"] != _VERSION:
         raise ValueError(f"format {document['crowdwise']}, expected {_VERSION}")
@@ -236,7 +181,7 @@ def _network_model(estimator: Any, weights: bytes, plain: dict[str, Any], networ
         raise ValueError(f"{n_members} networks")
     for number in range(n_members):
         own = tensors if n_members == 1 else _under(tensors, f"{number}.")
-        _load_weights(module := make().to(dtype), own, own=spec is None)
+        load_weights(module := make().to(dtype), own, own=spec is None)
         made.append(module.eval().to(device))
     return NetworkModel(tuple(made), spec, dtype, device, bool(plain["mixed"]), int(plain.get("passes", 0)))
 
@@ -281,24 +226,6 @@ def _own(network: Any) -> Any:
     if not isinstance(made, nn.Module):
         raise SettingError(f"network must be a torch module or a function that makes one; got {type(made).__name__}")
     return made
-
-
-def _load_weights(network: Any, tensors: dict[str, Any], own: bool) -> None:
-    """Put the saved weights in; the first that does not fit is named."""
-    from torch.nn.parameter import is_lazy
-
-    state = network.state_dict()
-    problem = next((f"has no {name!r}, which was saved" for name in tensors if name not in state), None)
-    problem = problem or next((f"has {name!r}, which was not saved" for name in state if name not in tensors), None)
-    for name, tensor in state.items():
-        # Lazy layers take their sizes from what is loaded.
-        if problem is None and not is_lazy(tensor) and tensor.shape != tensors[name].shape:
-            problem = f"has {name!r} of shape {list(tensor.shape)}, and {list(tensors[name].shape)} was saved"
-    if problem is not None:
-        if own:
-            raise InputError(f"this network is not the one that was trained: it {problem}")
-        raise ValueError(f"the network {problem}")
-    network.load_state_dict(tensors)
 
 
 def _present_device(name: str) -> Any:

@@ -14,9 +14,10 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import DROPOUT, NetworkModel, Uncertainty, materialised
-from crowdwise.methods.classify.trained import Start, TrainedClassifier, point_confusion
+from crowdwise.methods.classify.runs import Start
+from crowdwise.methods.classify.trained import TrainedClassifier
 
-__all__ = ["NeuralClassifier", "Start", "point_confusion"]
+__all__ = ["NeuralClassifier"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -17,7 +17,8 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel
-from crowdwise.methods.classify.trained import Start, TrainedClassifier
+from crowdwise.methods.classify.runs import Start
+from crowdwise.methods.classify.trained import TrainedClassifier
 from crowdwise.methods.classify.variational import settled
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax

@@ -35,7 +35,7 @@ from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.process import ProcessClassifier, likelihood_of, standardised_sample
-from crowdwise.methods.classify.trained import Start
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.process import ProcessHead
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.covariance import covariance

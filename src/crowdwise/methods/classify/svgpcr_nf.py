@@ -36,7 +36,7 @@ from crowdwise.parts.priors.flow_gp import FlowGP
 from crowdwise.parts.priors.sparse_gp import SparseGP
 
 if TYPE_CHECKING:
-    from crowdwise.methods.classify.trained import Start
+    from crowdwise.methods.classify.runs import Start
 
 __all__ = ["SVGPCRNF", "build_flow_process"]
 

@@ -40,7 +40,6 @@ from crowdwise.engines.alternate import alternate
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.configured import Configured
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.views import ResultViews
@@ -65,7 +64,7 @@ _STAGES = 2
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ItemGroupDS(Configured, ResultViews):
+class ItemGroupDS(ResultViews):
     """Bayesian Dawid-Skene with a confusion matrix per annotator and group of items, shrunk to the annotator's own.
 
     Examples
@@ -220,14 +219,6 @@ class ItemGroupDS(Configured, ResultViews):
                 "high": high.ravel(),
             }
         )
-
-    def save(self, folder: Any) -> None:
-        """Write the result into `folder` as arrays and JSON, whole or not at all."""
-        self._fitted().save(folder)
-
-    def _fitted(self) -> Result:
-        result: Result = self._kept("result_")
-        return result
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -31,8 +31,6 @@ from crowdwise.methods.online.arriving import arriving_votes, known_classes, wit
 from crowdwise.parts.priors.marginals import given_class_prior
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from typing_extensions import Self
 
     from crowdwise.engines.alternate import Fit, LabelPrior
@@ -237,16 +235,16 @@ class OnlineAggregator(Aggregator):
         warn_if_switched(result)
         return result
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fit and its state into `folder`, whole or not at all; a loaded model goes on to the bit."""
-        from crowdwise.estimator.storage import save
+    def _members(self) -> dict[str, bytes]:
+        """The state, so that a loaded model continues to the bit."""
+        return self._present().members()
 
-        save(self._fitted(), folder, self._present().members())
-
-    def _restore(self, result: Result, members: Mapping[str, bytes]) -> None:
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
         """Take over a saved result with the state that lies beside it; without one, the votes are counted again."""
         from crowdwise.methods.online.state import State
 
+        super()._restore(outcome, members, network)
+        result: Result = outcome
         self._forget_all()
         vars(self)["result_"] = result
         state = State.from_members(result, members)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.parts.annotators.protocol import (
     counts_of,
@@ -40,6 +41,7 @@ Integers = NDArray[Any]
 _EDGE = 1e-6
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class OneAccuracy:
     """One-coin annotators; evidence touches only the class voted, so a step costs O(E)."""
@@ -113,6 +115,7 @@ class OneAccuracy:
         return miss, log_floored(self.accuracy) - miss
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ClassAccuracy:
     """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.pairs import row_softmax
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
@@ -35,6 +36,7 @@ _MOST_CERTAIN = 1e6
 _LEAST_CERTAIN = 1e-3
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class AtomMixture:
     """Variational weights of the atoms for every annotator."""

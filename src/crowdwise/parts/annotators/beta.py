@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.parts.annotators.protocol import (
     counts_of,
@@ -39,6 +40,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class BetaAccuracy:
     """Beta posteriors of accuracies; with one accuracy for all classes a step costs O(E)."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
@@ -31,6 +32,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ClusterConfusion:
     """Confusion matrices of clusters as points, with soft memberships; `earlier_alk` are earlier answers."""

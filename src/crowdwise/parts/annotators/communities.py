@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import expected_log, log_floored
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
@@ -38,6 +39,7 @@ _LOWEST, _HIGHEST = 1e-3, 1e4
 _FIRST_STEPS, _STEPS = 20, 3
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class CommunityConfusion:
     """Dirichlet communities with soft memberships; `earlier_alk` are earlier answers."""

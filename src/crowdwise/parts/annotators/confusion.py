@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 
@@ -41,6 +42,7 @@ def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:
     return np.asarray(smoothing * n_classes * _normalised(used[:, :, None] * (1 + n_classes * np.eye(n_classes))))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Confusion:
     """Confusion matrices as points: pi_akl proportional to C_akl + pseudo-count (a MAP step)."""
@@ -98,6 +100,7 @@ class Confusion:
         return None
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class DirichletConfusion:
     """Confusion matrices with Dirichlet rows: beta = beta0 + expected counts."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.numerics import log_floored, moved, segment_sum
 from crowdwise.kernels.posterior import clamp
@@ -47,6 +48,7 @@ def label_habits(votes: Annotations) -> Floats:
     return np.asarray(used / used.sum(axis=1, keepdims=True))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class CumulativeLink:
     """Thresholds and a precision per annotator on a common scale of `n_nodes` nodes per class."""

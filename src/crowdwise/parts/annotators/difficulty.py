@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, weight_of
@@ -32,6 +33,7 @@ _CENTRE = 1.0
 _MOST_STEPS = 5
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class AbilityDifficulty:
     """Abilities [A] and log-easiness [N]; `right`, `wrong` are earlier answers at average easiness, [A]."""

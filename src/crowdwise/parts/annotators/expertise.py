@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.parts.annotators.factors import SoftVotes, fit_embedding, fit_projection, item_traits, vote_logits
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
@@ -47,6 +48,7 @@ _PENALTY = 0.2
 _PAIRS, _SAMPLE, _BLOCK = 2**26, 1000, 2**22
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Expertise:
     """Fitted embeddings of annotators, and the traits of the items.

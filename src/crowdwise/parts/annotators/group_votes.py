@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 
@@ -28,6 +29,7 @@ Integers = NDArray[Any]
 _TIE = 1e-9
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class GroupVotes:
     """A group and a weight >= 0 inside it per annotator; `typical` is the weight of one never seen."""

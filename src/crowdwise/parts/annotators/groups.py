@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.parts.annotators.confusion import _normalised
@@ -47,6 +48,7 @@ class _Layout:
     group: Integers
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class GroupConfusion:
     """Confusion matrices of groups and of their members, as points (MAP steps under Dirichlet priors)."""

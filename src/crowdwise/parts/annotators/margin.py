@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class MarginWeights:
     """One weight of any sign per annotator; `typical` is that of one never seen."""

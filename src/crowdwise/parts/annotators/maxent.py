@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ Integers = NDArray[Any]
 _PIECE = 4_000_000
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class MaxEntConfusion:
     """Penalised confusions of annotators and of items; `earlier_alk` are earlier answers, on items without confusion."""

@@ -32,6 +32,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.nodes import NodeLikelihood, log_products, without
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.pairs import Pairs, find_pairs, pairs_of, row_softmax, scores_of, state_mass, state_rows
@@ -56,6 +57,7 @@ _FEW_PAIRS, _LEAST_LOG = 8, -100.0
 _PAIRS: WeakKeyDictionary[Annotations, dict[bool, Pairs]] = WeakKeyDictionary()
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class BeliefMessages:
     """Messages of one fit, with the votes they belong to."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
@@ -38,6 +39,7 @@ _CENTRE = 1.0
 _INTERCEPT_L2 = 1.0
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ItemReliability:
     """Reliability that is logistic in the item's features.

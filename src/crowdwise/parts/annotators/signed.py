@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.pairs import find_pairs
 
@@ -35,6 +36,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class SignedVotes:
     """Messages of one fit, with the pairs they belong to; `typical` is the weight of one never seen."""

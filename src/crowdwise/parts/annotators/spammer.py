@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
 
@@ -30,6 +31,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Spammer:
     """Variational posterior over honesty and habits of every annotator."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, moved
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.confusion import DirichletConfusion
@@ -33,6 +34,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class SubtypeConfusion:
     """Dirichlet confusion rows per annotator, class and subtype, with the subtypes' shares."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored, moved
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
@@ -60,6 +61,7 @@ def question(votes: Annotations, j: int) -> Annotations:
     return replace(votes, label=(votes.label > j).astype(votes.label.dtype), classes=np.array([0, 1]), gold=known)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class BinaryTargets:
     """Two-coin answers to every question "above class j?"."""

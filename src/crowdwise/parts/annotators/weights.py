@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class VoteWeights:
     """One weight >= 0 per annotator; `typical` is the weight of one never seen."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 
 __all__ = ["GroupMarginals"]
@@ -15,6 +16,7 @@ __all__ = ["GroupMarginals"]
 Floats = NDArray[np.float64]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class GroupMarginals:
     """alpha_s = alpha0 + sum of q_n over the items n of group s.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import codes_of, series_of, tidy
+from crowdwise.data.storable import storable
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 
@@ -26,6 +27,7 @@ __all__ = ["DirichletMarginals", "Marginals", "given_class_prior"]
 Floats = NDArray[np.float64]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Marginals:
     """Class shares as a point: d_k = (sum_n q_nk + pseudo_count) / const, or fixed.
@@ -60,6 +62,7 @@ class Marginals:
         return float(-(self.pseudo_count * log_floored(self.probability)).sum())
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class DirichletMarginals:
     """Class shares with a Dirichlet posterior: alpha = alpha0 + sum_n q_n."""

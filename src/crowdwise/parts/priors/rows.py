@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
+
 __all__ = ["RowPrior"]
 
 Floats = NDArray[np.float64]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RowPrior:
     """Log class probabilities of every item, [N, K]; fixed."""

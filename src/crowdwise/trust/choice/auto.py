@@ -45,7 +45,6 @@ from crowdwise.trust.choice.trial import Budget, try_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     from typing_extensions import Self
 
@@ -150,18 +149,17 @@ class Auto(Chooses, Aggregator):
         decision: Decision = vars(self)["_decision"]
         return decision
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fit and the choice into `folder`, whole or not at all; `crowdwise.load` reads them back."""
-        from crowdwise.estimator.storage import save
+    def _members(self) -> dict[str, bytes]:
+        """The choice."""
+        return {_DOCUMENT: self._decided_before().document()}
 
-        save(self._fitted(), folder, {_DOCUMENT: self._decided_before().document()})
-
-    def _restore(self, result: Result, members: Mapping[str, bytes]) -> None:
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
         """Take over a saved choice; a result alone says no more than which method it was."""
+        super()._restore(outcome, members, network)
         if _DOCUMENT in members:
             self._decision = Decision.of(members[_DOCUMENT])
         else:
-            chosen = result.method.partition(": ")[2]
+            chosen = outcome.method.partition(": ")[2]
             self._decision = fall_back(chosen, [Row(chosen)], ("the saved result does not hold the comparison",))
 
 

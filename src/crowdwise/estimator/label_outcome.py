@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,38 +13,33 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
+from crowdwise.estimator.outcome import Outcome
 
-if TYPE_CHECKING:
-    from crowdwise.data.crowd import Crowd
-
-__all__ = ["AnnotatorViews"]
+__all__ = ["LabelOutcome"]
 
 Floats = NDArray[np.float64]
 
 
-class AnnotatorViews(ABC):
-    """Class shares, confusion matrices and frames of annotators.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LabelOutcome(Outcome, ABC):
+    """A fitted crowd model: class shares, confusion matrices and frames of annotators. A subclass supplies two counts.
 
-    An outcome supplies `votes` (sizes and vocabularies are enough), `prior`, `annotators`, `history` and `trace` as fields, and
-    two counts.
+    Attributes
+    ----------
+    votes : Crowd
+        Sizes and vocabularies are enough.
+    seed : int or None
+        Seed of the random numbers.
+    prior, annotators
+        The fitted parts (see `crowdwise.parts.priors` and `crowdwise.parts.annotators`).
+    history : [A, L, K] or None
+        Counts from before these votes, given by the user.
     """
 
-    if TYPE_CHECKING:
-
-        @property
-        def votes(self) -> Crowd: ...  # noqa: D102
-        @property
-        def prior(self) -> Any: ...  # noqa: D102
-        @property
-        def annotators(self) -> Any: ...  # noqa: D102
-        @property
-        def history(self) -> Floats | None: ...  # noqa: D102
-        @property
-        def trace(self) -> dict[str, Floats]: ...  # noqa: D102
-        @property
-        def n_iter(self) -> int: ...  # noqa: D102
-        @property
-        def converged(self) -> bool: ...  # noqa: D102
+    seed: int | None
+    prior: Any
+    annotators: Any
+    history: Floats | None
 
     @abstractmethod
     def expected_counts(self) -> Floats:
@@ -57,11 +53,6 @@ class AnnotatorViews(ABC):
     def class_prior(self) -> Floats:
         """Share of each class, [K]."""
         return np.asarray(self.prior.probability)
-
-    @property
-    def bound(self) -> dict[str, float]:
-        """Last value of the bound, by named terms; empty for methods without one."""
-        return {name: float(values[-1]) for name, values in self.trace.items() if len(values)}
 
     @cached_property
     def concentration(self) -> Floats:
