@@ -54,9 +54,11 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
             if needs:
                 raise SettingError(f"{name} needs true labels: --truth FILE (columns item and label)")
     done = calibrate(result, options.how, truth=known)
-    if done.before is not None and done.after is not None:
+    if options.plot is not None and done.before is not None and done.after is not None:
+        from crowdwise.report.plot.calibration import plot_reliability
+
         curves = {"before": done.before} | ({} if done.how == "none" else {"after": done.after})
-        job.file("--plot", lambda path: _plot(curves, path))
+        job.file("--plot", lambda path: plot_reliability(curves, path))
     job.main(done.result.items_frame(), "item", document=lambda: _document(done), key="labels", screen=narrow, limit=10)
     job.say(_summary_lines(done))
 
@@ -74,12 +76,6 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
     known: Any = read_gold(truth, votes)
     known = gold_of(votes) if known is None else known
     return fit_to(replace(votes, gold=None), estimator, method, quiet).result_, known
-
-
-def _plot(curves: Any, path: Path) -> None:
-    from crowdwise.report.plot.calibration import plot_reliability
-
-    plot_reliability(curves, path)
 
 
 def _document(done: Calibrated) -> dict[str, Any]:

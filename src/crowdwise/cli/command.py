@@ -18,14 +18,32 @@ from dataclasses import MISSING, fields
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from crowdwise.cli.declare import OPTION
 from crowdwise.cli.display import one_line, say
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
-__all__ = ["paragraphs", "register"]
+__all__ = ["Group", "paragraphs", "register"]
 
 Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
+
+
+class _PlainHelp:
+    """--help takes no value; typer would show the type <bool>."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        option.metavar = ""
+        return option
+
+
+class _Command(_PlainHelp, TyperCommand):
+    pass
+
+
+class Group(_PlainHelp, TyperGroup):
+    """All commands."""
 
 
 def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str, panel: str) -> None:
@@ -43,7 +61,7 @@ def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples:
 
     vars(command)["__signature__"] = inspect.Signature(parameters)
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app.command(name, help=paragraphs(run), epilog=examples, rich_help_panel=panel)(command)
+    app.command(name, cls=_Command, help=paragraphs(run), epilog=examples, rich_help_panel=panel)(command)
 
 
 def paragraphs(run: Callable[..., None]) -> str:

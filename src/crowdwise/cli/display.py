@@ -13,7 +13,6 @@ from crowdwise.report.lines import count, number, one_line
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.progress import Progress
 
 __all__ = ["bar", "count", "epochs", "iterations", "number", "one_line", "print_pairs", "print_rows", "print_table", "say"]
 __all__ += ["some", "steps"]
@@ -90,48 +89,29 @@ def bar(value: float, largest: float, width: int = 12) -> str:
 @contextmanager
 def iterations(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
     """Give the callback of `fit`: iterations so far and how much the posterior still moves."""
-    with _bar(quiet) as shown:
-        if shown is None:
-            yield None
-            return
-        task = shown.add_task(estimator.name, total=estimator.get_params().get("max_iter"))
-        yield lambda iteration, bound, change: shown.update(
-            task, completed=iteration, description=f"{estimator.name}: change {change:.1e}"
-        )
+    with steps(quiet, estimator.name) as show:
+        total = estimator.get_params().get("max_iter")
+        yield show and (lambda n, bound, change: show(f"{estimator.name}: change {change:.1e}", n, total))
 
 
 @contextmanager
 def epochs(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
     """Give the callback of a classifier's `fit`: epochs so far and the score of held-out votes, or how much still moves."""
-    with _bar(quiet) as shown:
-        if shown is None:
-            yield None
-            return
+    with steps(quiet, estimator.name) as show:
         settings = estimator.get_params(deep=False)
         network = "epochs" in settings or getattr(estimator, "_uses_network", False)
-        task = shown.add_task(estimator.name, total=settings.get("epochs", settings.get("max_iter")))
+        total = settings.get("epochs", settings.get("max_iter"))
 
-        def show(number: int, objective: float, score: float) -> None:
+        def text(score: float) -> str:
             # Held out is a loss per vote; without any, as in the last run on all items, it is not a number.
-            text = "training on all items" if score != score else f"held-out {-score:.4f}" if network else f"change {score:.1e}"
-            shown.update(task, completed=number, description=f"{estimator.name}: {text}")
+            return "training on all items" if score != score else f"held-out {-score:.4f}" if network else f"change {score:.1e}"
 
-        yield show
-
-
-@contextmanager
-def steps(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Give a callback for named steps: which is running, and how many are done."""
-    with _bar(quiet) as shown:
-        if shown is None:
-            yield None
-            return
-        task = shown.add_task("", total=None)
-        yield lambda name, done, total: shown.update(task, description=name, completed=done, total=total)
+        yield show and (lambda n, objective, score: show(f"{estimator.name}: {text(score)}", n, total))
 
 
 @contextmanager
-def _bar(quiet: bool) -> Iterator[Progress | None]:
+def steps(quiet: bool, name: str = "") -> Iterator[Callable[[str, int, int | None], None] | None]:
+    """Give a callback for named steps: which is running, and how many are done of how many."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -141,4 +121,5 @@ def _bar(quiet: bool) -> Iterator[Progress | None]:
     columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
     # stdout may be a pipe whose bytes are the result: it is left alone.
     with Progress(*columns, console=Console(stderr=True, **_colours()), transient=True, redirect_stdout=False) as shown:
-        yield shown
+        task = shown.add_task(name, total=None)
+        yield lambda what, done, total: shown.update(task, description=what, completed=done, total=total)

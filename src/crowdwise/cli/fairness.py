@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import count, print_rows, print_table
+from crowdwise.cli.display import print_rows, print_table
 from crowdwise.cli.fitting import build, build_task
 from crowdwise.cli.inputs import check_own_column, read_features, read_gold, read_votes
 from crowdwise.cli.job import Job, among, between, print_csv, print_json, to_stdout
@@ -64,6 +64,7 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
     A gap is the largest difference between two groups; one whose interval reaches below zero may be chance. Without --truth
     only differences in how often a class is given can be seen: a bias that all annotators share looks like the truth.
     """
+    from crowdwise.report.fairness_text import document, price
     from crowdwise.trust.fairness import audit, parity_labels
 
     reads = (options.votes, groups.groups, options.truth, options.predicted, options.features)
@@ -87,14 +88,14 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
         job.as_json = False
         job.main(_labels(fitted.result_.items_frame(), found) if alike is None else alike.items_frame(), "item")
     if options.as_json:
-        print_json(_document(fitted, seen, alike))
+        print_json(document(fitted.result_.method, seen, alike))
     elif not to_stdout(options.output):
         if sys.stdout.isatty():
             _show(seen, alike)
         else:
             print_csv(seen.gaps, options.spreadsheet_safe)
     job.say(f"note: {note}" for note in seen.notes)
-    job.say([] if alike is None else [_price(alike)])
+    job.say([] if alike is None else [price(alike)])
 
 
 def _check(options: Options) -> None:
@@ -165,78 +166,21 @@ def _labels(items: pl.DataFrame, groups: Groups) -> pl.DataFrame:
     return items.insert_column(1, series_of(groups.names)[groups.codes].alias("group"))
 
 
-def _document(fitted: Any, seen: Audit, alike: ParityLabels | None) -> dict[str, Any]:
-    result = fitted.result_
-    document: dict[str, Any] = {
-        "method": result.method,
-        "groups": seen.group_frame.to_dicts(),
-        "rates": seen.rates.to_dicts(),
-        "gaps": seen.gaps.to_dicts(),
-        "annotators": seen.annotators.to_dicts(),
-        "notes": list(seen.notes),
-    }
-    if alike is not None:
-        names = ("constraint", "within", "gap_before", "gap", "accuracy_before", "accuracy", "cost", "expected_cost")
-        facts = {name: getattr(alike, name) for name in (*names, "n_changed", "n_known", "against")}
-        document["parity"] = facts | {"groups": alike.groups_frame().to_dicts()}
-    return document
-
-
 def _show(seen: Audit, alike: ParityLabels | None, most: int = 10) -> None:
     import polars as pl
 
-    width = 6
-    if seen.groups.n_groups <= width:
+    from crowdwise.report.fairness_text import gap_rows, rate_rows
+
+    columns = ["of", "against", "measure", "class"]
+    if seen.groups.n_groups <= 6:
         names = [str(name) for name in seen.groups.names]
-        rows = [
-            [of, _short(against), measure, name, *(f"{_digits(r)} ({n:,.0f})" for r, n in part.select("rate", "n").rows())]
-            for (of, against, measure, name), part in seen.rates.group_by(
-                "of", "against", "measure", "class", maintain_order=True
-            )
-        ]
-        title = "Rates, and how many items or votes they are shares of"
-        print_rows(["of", "against", "measure", "class", *names], rows, title, names)
-    gaps = [
-        [of, _short(against), measure, name, f"{high} over {low}" if high is not None else "", _digits(gap), _span(start, stop)]
-        for of, against, measure, name, high, low, gap, start, stop, _ in seen.gaps.rows()
-    ]
-    columns = ["of", "against", "measure", "class", "groups", "gap", "95 % interval"]
-    print_rows(columns, gaps, "Largest gaps between two groups", ["gap", "95 % interval"])
+        print_rows([*columns, *names], rate_rows(seen), "Rates, and how many items or votes they are shares of", names)
+    right = ["gap", "95 % interval"]
+    print_rows([*columns, "groups", *right], gap_rows(seen), "Largest gaps between two groups", right)
     shown = seen.annotators.drop_nulls("score").sort("probability", "score", descending=True)
     if shown.height:
-        title = "Annotators whose answers differ most between groups"
         # Of two groups, the farthest pair is known.
         hidden = ["n_least", "q_value", *(["group", "other"] if seen.groups.n_groups == 2 else [])]
-        print_table(shown.select(pl.exclude(hidden)).head(most), title)
+        print_table(shown.select(pl.exclude(hidden)).head(most), "Annotators whose answers differ most between groups")
     if alike is not None:
         print_table(alike.groups_frame(), f"Labels within {alike.within} of parity ({alike.constraint})")
-
-
-def _short(against: Any) -> str:
-    return "circular" if "circular" in against else str(against)
-
-
-def _digits(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-def _span(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:.3f} to {high:.3f}"
-
-
-def _price(alike: ParityLabels) -> str:
-    """The price of parity in a sentence."""
-    met = f"{alike.constraint} gap {alike.gap_before:.3f} -> {alike.gap:.3f}"
-    met += f" (against {alike.against})" if alike.against else ""
-    changed = f"{count(alike.n_changed, 'label')} changed"
-    if alike.n_known:
-        cost, low, high = alike.cost
-        rest = f"accuracy {alike.accuracy_before:.3f} -> {alike.accuracy:.3f} on {count(alike.n_known, 'known label')}"
-        change = f"lost {cost:.3f} ({low:.3f} to {high:.3f})"
-        if cost < 0:
-            change = f"gained {-cost:.3f} ({-high:.3f} to {-low:.3f})"
-        return f"{met}; {changed}; {rest}: {change}"
-    return (
-        f"{met}; {changed} against the labels without the constraint; no truth was given, so the cost is not known "
-        f"(the model expects to lose {alike.expected_cost:.3f} in accuracy)"
-    )

@@ -80,19 +80,16 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     ranking: Ranking = estimator.result_
     job.table("--annotators", ranking.annotators_frame, "annotator")
     job.table("--preferences", lambda: preferences(ranking, options.evidence), "pair")
-    job.file("--plot", partial(_plot, ranking))
+    if options.plot is not None:
+        from crowdwise.report.plot.ranking import save_plot
+
+        job.file("--plot", partial(save_plot, ranking))
     items = ranking.frame()
     if options.page is not None:
         _write_page(job, estimator)
     shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_comparisons"]
     job.main(items, "item", document=lambda: _document(ranking), screen=lambda frame: frame.select(shown))
     job.say(_summary_lines(ranking))
-
-
-def _plot(ranking: Ranking, path: Path) -> None:
-    from crowdwise.report.plot.ranking import save_plot
-
-    save_plot(ranking, path)
 
 
 def _write_page(job: Job, estimator: Any) -> None:

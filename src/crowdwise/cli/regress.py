@@ -73,7 +73,10 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     else:
         estimator.fit(rows.X, data, known, items=rows.items)
     result = estimator.result_
-    job.file("--plot", partial(_plot, result, options.level))
+    if options.plot is not None:
+        from crowdwise.report.plot.numbers import save_estimates
+
+        job.file("--plot", lambda path: save_estimates(result, path, level=options.level))
     job.table("--annotators", result.annotators_frame, "annotator")
     items = result.items_frame(options.level)
     if options.page is not None:
@@ -92,12 +95,6 @@ def _check_features(estimator: Any, features: str | None) -> None:
         family = METHODS[estimator.name].family
         others = " or ".join(name for name, method in METHODS.items() if method.family == family and method.features)
         raise SettingError(f"{estimator.name} takes values alone; --features goes with --method {others}")
-
-
-def _plot(result: Any, level: float, path: Path) -> None:
-    from crowdwise.report.plot.numbers import save_estimates
-
-    save_estimates(result, path, level=level)
 
 
 def _write_page(job: Job, estimator: Any, items: pl.DataFrame, level: float) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.display import count, say
 from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, DEFAULT_CLASSIFIER, build_classifier, check_explainable, fit_rows
 from crowdwise.cli.inputs import STDIN, check_rows, read_features, read_votes
-from crowdwise.cli.job import Job, among
+from crowdwise.cli.job import Job
 from crowdwise.cli.options import (
     ANNOTATOR_PRIOR,
     ANNOTATORS,
@@ -42,7 +40,7 @@ EXAMPLES = (
     "Two processes: crowdwise train votes.csv --features X.npz --method ccem --workers 2\n\n"
     "The same: torchrun --nproc-per-node 2 -m crowdwise train votes.csv --features X.npz --method ccem"
 )
-_PROCESSES, _ENGINES = "Several processes", ("torchrun", "ray")
+_PROCESSES = "Several processes"
 _WORKERS = (
     f"Processes that share every batch of a network or a Gaussian process; --method is then {CAMPAIGN_CLASSIFIER} "
     "unless named. Started by torchrun itself, the command needs no --workers."
@@ -64,7 +62,7 @@ class ProcessOptions:
 
     workers: int | None = option("--workers", "N", _WORKERS, panel=_PROCESSES, shown="1")
     engine: str | None = option(
-        "--engine", "NAME", "What starts them on this machine: torchrun or ray.", panel=_PROCESSES, shown=_ENGINES[0]
+        "--engine", "NAME", "What starts them on this machine: torchrun or ray.", panel=_PROCESSES, shown="torchrun"
     )
 
 
@@ -85,11 +83,13 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
     Rows and votes meet by the items' ids; rows without votes are labelled too. The labels of all
     rows, from features and votes together, go to -o, or to stdout as CSV.
     """
+    from crowdwise.scale.processes import group, processes_running, starter
+
     # First of all: of several processes, only one is to speak.
-    n_launched = _launched(options.votes)
+    n_launched = processes_running(options.votes == STDIN)
     reads = options.votes, features.features, method.gold
     job = Job(options, reads, tables={"--annotators": options.annotators}, save=options.save)
-    engine = _engine(processes, n_launched)
+    engine = starter(processes.workers, processes.engine, n_launched)
     estimator = _classifier(options, method, job, several=engine is not None or n_launched > 1)
     rows = read_features(features, read.item)
     assert rows is not None
@@ -99,7 +99,7 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
     check_rows(rows, data, options.quiet)
     # Only where there is one: not every classifier's `fit` knows of engines.
     more = {} if engine is None else {"engine": engine}
-    with _joined(n_launched) as rank, _keeping(estimator, job):
+    with group(n_launched) as rank, _keeping(estimator, job):
         fit_rows(rows, data, estimator, method.gold, options.quiet, **more)
     if rank:
         return
@@ -154,53 +154,6 @@ def _keeping(estimator: Any, job: Job) -> Iterator[None]:
         if checkpoint is not None and Path(checkpoint).exists():
             say(f"{checkpoint} keeps the epochs that were finished; the same command resumes there")
         raise
-
-
-def _launched(votes: str) -> int:
-    """Processes that torchrun started together with this one; only the first of them speaks."""
-    # Known without torch, which takes a second to load.
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return 1
-    from crowdwise.scale.training import launched
-
-    if launched() > 1:
-        # On other machines errors are shown: files may be missing there alone.
-        if os.environ.get("RANK") != "0" and os.environ.get("GROUP_RANK", "0") == "0":
-            sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-        if votes == STDIN:
-            raise SettingError("only one of several processes could read the votes from stdin; name a file")
-    return launched()
-
-
-def _engine(options: ProcessOptions, n_launched: int) -> Any:
-    """What starts the processes, or None where this one trains alone or torchrun has started them."""
-    among("--engine", options.engine, _ENGINES)
-    if options.workers is None:
-        if options.engine is not None:
-            raise SettingError("--engine needs --workers: the number of processes to start")
-        return None
-    if n_launched > 1:
-        raise SettingError("torchrun has started the processes already; leave --workers out")
-    from crowdwise.scale.training import Torchrun, check_workers
-
-    check_workers(options.workers)
-    if options.engine == "ray":
-        from crowdwise.scale.training_ray import RayTrain
-
-        return RayTrain(options.workers)
-    return Torchrun(options.workers) if options.workers > 1 else None
-
-
-@contextmanager
-def _joined(n_launched: int) -> Iterator[int]:
-    """The group of the processes that torchrun started, if it did; gives this one's rank."""
-    if n_launched == 1:
-        yield 0
-        return
-    from crowdwise.scale.training import joined
-
-    with joined() as rank:
-        yield rank
 
 
 def _matched(votes: Annotations, rows: Features) -> Annotations:
