@@ -9,24 +9,27 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shlex
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from crowdwise.cli.declare import OPTION
 from crowdwise.cli.display import one_line, say
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
-__all__ = ["Group", "paragraphs", "register"]
+__all__ = ["Group", "command_line", "paragraphs", "register"]
 
 Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
+_TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 
 
 class _PlainHelp:
@@ -39,11 +42,26 @@ class _PlainHelp:
 
 
 class _Command(_PlainHelp, TyperCommand):
-    pass
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                # Its name says what it is; typer would add the type <str>.
+                vars(parameter)["display_type_rich"] = lambda ctx: None
 
 
 class Group(_PlainHelp, TyperGroup):
-    """All commands."""
+    """All commands; remembers what was typed, for the pages that say how they were made."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take note of the arguments before they are taken apart."""
+        _TYPED.set(tuple(args))
+        return super().parse_args(ctx, args)
+
+
+def command_line() -> str:
+    """What was typed, as a shell would take it."""
+    return shlex.join(["crowdwise", *_TYPED.get()])
 
 
 def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str, panel: str) -> None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.command import command_line
 from crowdwise.cli.display import count, print_table, say
 from crowdwise.cli.options import QuietOptions
 from crowdwise.errors import InputError, SettingError, did_you_mean
@@ -110,7 +110,7 @@ class Job:
         from crowdwise import __version__
         from crowdwise.report import write_answers
 
-        made = {"Command": shlex.join(["crowdwise", *sys.argv[1:]]), "Method with its settings": repr(estimator)}
+        made = {"Command": command_line(), "Method with its settings": repr(estimator)}
         parts: dict[str, Any] = {"facts": facts, "tables": tables, "notes": notes, "intervals": intervals}
         made["crowdwise"] = __version__
         self.file("--page", lambda path: write_answers(path, title=title, method=estimator.name, made=made, **parts))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.annotators import TIME
+from crowdwise.cli.command import command_line
 from crowdwise.cli.declare import argument, file, option
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
 from crowdwise.cli.fitting import fit, result_of
@@ -66,7 +65,7 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     times = read_times(options.votes, read, options.time)
     fitted = _fitted(options.votes, read, method, options.quiet)
     result: Result = getattr(fitted, "result_", fitted)
-    made = {"Command": shlex.join(["crowdwise", *sys.argv[1:]])}
+    made = {"Command": command_line()}
     for name, path in (("Votes", options.votes), ("Truth", options.truth), ("Gold", method.gold), ("Groups", groups.groups)):
         made |= _fingerprint(name, path)
     more: dict[str, Any] = {"title": options.title, "time": times, "price": options.price, "fdr": options.fdr}
