@@ -16,10 +16,11 @@ from . import trust as trust
 from .data import datasets as datasets
 from .data import simulate as simulate
 from .data.annotations import Annotations as Annotations
+from .data.answers import Answers as Answers
+from .data.comparisons import Comparisons as Comparisons
 from .data.label_sets import LabelSets as LabelSets
-from .data.pairs import Comparisons as Comparisons
-from .data.pairs import Similarities as Similarities
-from .data.ratings import Values as Values
+from .data.ratings import Ratings as Ratings
+from .data.similarities import Similarities as Similarities
 from .data.token_votes import TokenVotes as TokenVotes
 from .estimator.loading import load as load
 from .estimator.registry import Method as Method

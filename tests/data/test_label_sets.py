@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import crowdwise
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.errors import InputError, SettingError
 
@@ -37,7 +38,7 @@ def test_what_is_said_of_a_label_is_known_ruled_out_or_nothing() -> None:
     assert answers.n_missing == 1
     # y was answered by an abstention only: it stays, without an answer.
     assert answers.items.tolist() == ["x", "y"]
-    assert answers.answers_per_item.tolist() == [4, 0]
+    assert answers.votes_per_item.tolist() == [4, 0]
     cat, dog = (answers.binary(k) for k in range(2))
     assert dict(zip(cat.annotator.tolist(), cat.label.tolist(), strict=True)) == {0: 1, 2: 0, 3: 0}
     assert dict(zip(dog.annotator.tolist(), dog.label.tolist(), strict=True)) == {0: 0, 1: 0, 2: 1, 3: 0}
@@ -71,7 +72,7 @@ def test_contradictions_are_named_by_file_and_row(tmp_path: Path, label: str, me
     file = tmp_path / "answers.csv"
     file.write_text(f"item,annotator,label\n1,b,y\n1,a,{label}\n")
     with pytest.raises(InputError, match=f"answers.csv {message}"):
-        LabelSets.read(file)
+        crowdwise.read(file, LabelSets)
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "a.parquet")
     expected = [(1, "f", "none"), (1, "é", "a|b")]
     for name in ("a.jsonl", "a.csv", "a.parquet"):
-        answers = LabelSets.read(tmp_path / name)
+        answers = crowdwise.read(tmp_path / name, LabelSets)
         assert sorted(texts(answers)) == expected, name
     assert sorted(texts(LabelSets.from_frame(frame))) == expected
     assert (
@@ -100,9 +101,9 @@ def test_given_labels_keep_their_order_and_strangers_are_refused() -> None:
 
 def test_no_answers_at_all_and_missing_ids() -> None:
     nothing = LabelSets.from_arrays([], [], [])
-    assert (nothing.n_answers, nothing.n_items, nothing.n_labels) == (0, 0, 0)
+    assert (nothing.n_votes, nothing.n_items, nothing.n_labels) == (0, 0, 0)
     only_missing = LabelSets.from_arrays(["x"], ["a"], [None], labels=["cat"])
-    assert (only_missing.n_answers, only_missing.n_items) == (0, 1)
+    assert (only_missing.n_votes, only_missing.n_items) == (0, 1)
     with pytest.raises(InputError, match="annotator id is missing"):
         LabelSets.from_arrays(["x"], [None], ["cat"])
 

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from typer.testing import CliRunner
 
+import crowdwise
 from crowdwise.cli import app
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.label_sets import LabelSets
-from crowdwise.data.pairs import Comparisons, Similarities
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
+from crowdwise.data.similarities import Similarities
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.estimator.registry import METHODS as EVERY
@@ -97,7 +99,7 @@ def case_of(name: str) -> Case:
         return Case((item, who, text), Annotations.from_arrays, lambda e: e.result_.posterior)
     if family == "numbers":
         value = item + rng.normal(size=n_people)[who] + rng.normal(0, 0.4, len(item))
-        return Case((item, who, value), Values.from_arrays, lambda e: e.estimate_, None, features, True)
+        return Case((item, who, value), Ratings.from_arrays, lambda e: e.estimate_, None, features, True)
     label = np.where(right, item % 3, rng.integers(0, 3, len(item)))
     if family == "fairness":
         groups = {k: k % 2 for k in range(n_items)}
@@ -473,7 +475,7 @@ def test_tokens_without_a_word_are_written_as_a_mark(run: Callable[..., Any], tm
 
 def test_only_line_ends_end_a_line_of_conll(run: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "odd.conll").write_bytes("token\tx\ty\r\nA\u2028da\tB-P\tB-P\r\nso\x85\tO\t?\r\n\r\nBob\tB-P\tO\r\n".encode())
-    tags = TokenVotes.read(tmp_path / "odd.conll")
+    tags = crowdwise.read(tmp_path / "odd.conll", TokenVotes)
     assert (tags.n_sequences, tags.n_tokens) == (2, 3)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import option
 from crowdwise.cli.display import count
 from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import from_path, parse_list, read_votes
+from crowdwise.cli.inputs import parse_list, read_answers, read_votes
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import TaskOptions
 from crowdwise.cli.outcome import narrow
@@ -140,4 +139,4 @@ def _answers(kind: str, path: str, read: ReadOptions, separator: str) -> Any:
     how["abstain"] = (*ABSTAIN, *(read.missing or ()))
     if read.classes:
         how["labels"] = parse_list(read.classes, "--classes")
-    return from_path(path, partial(LabelSets.read, **how))
+    return read_answers(path, LabelSets, **how)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.display import count, number, say
 from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import from_path, read_features
+from crowdwise.cli.inputs import read_answers, read_features
 from crowdwise.cli.job import Job, at_least
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.data.pairs import Similarities
+    from crowdwise.data.similarities import Similarities
     from crowdwise.io.features import Features
     from crowdwise.methods.clusters.result import ClusterResult
 
@@ -51,7 +50,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     a network finds the clusters (crowd-clustering), without them the answers alone do
     (similarity-nmf).
     """
-    from crowdwise.data.pairs import Similarities
+    from crowdwise.data.similarities import Similarities
 
     reads = options.pairs, features.features
     job = Job(options, reads, tables={"--annotators": options.annotators}, page=options.page)
@@ -64,7 +63,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
         fix = "leave --features out, or use crowd-clustering" if given else "name their file with --features"
         raise SettingError(f"{estimator.name} {'takes no' if given else 'needs'} features; {fix}")
     named: dict[str, Any] = {role: getattr(options, role) for role in ("first", "second", "annotator")}
-    votes = from_path(options.pairs, partial(Similarities.read, answer=options.same, **named))
+    votes = read_answers(options.pairs, Similarities, answer=options.same, **named)
     rows = read_features(features)
     result = (estimator.fit(votes) if rows is None else estimator.fit(votes, _matched(rows, votes, options.quiet))).result_
     job.table("--annotators", result.annotator_frame, "annotator")

@@ -122,7 +122,7 @@ def check_groups(votes: str, groups: GroupOptions) -> None:
 
 def item_groups(votes: str, read: ReadOptions, groups: GroupOptions, data: Annotations) -> Groups:
     """The group of every item, from the votes' own file or from another."""
-    from crowdwise.trust.fairness import read_groups
+    from crowdwise.io import read_groups
 
     if groups.groups is not None:
         return read_groups(groups.groups, data)
@@ -142,9 +142,10 @@ def _predictions(data: Annotations, options: Options) -> Any:
     from crowdwise.data.encode import codes_of, series_of, tidy
 
     if options.predicted is not None:
-        from crowdwise.io.roles import read_roles
+        from crowdwise.data.columns import columns_by_role
+        from crowdwise.io.file_columns import FileColumns
 
-        frame = read_roles(options.predicted, {"item": None, "label": None}).frame
+        frame = columns_by_role(FileColumns(options.predicted), {"item": None, "label": None})[0]
     else:
         from crowdwise.methods.classify.loading import load
         from crowdwise.methods.classify.rows import as_trained, prediction_frame, probabilities

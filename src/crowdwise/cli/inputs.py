@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
-__all__ = ["SAVED", "STDIN", "from_path", "gold_of", "is_saved", "parse_list", "read_features"]
+__all__ = ["SAVED", "STDIN", "from_path", "gold_of", "is_saved", "parse_list", "read_answers", "read_features"]
 __all__ += ["check_own_column", "read_gold", "read_history", "read_times", "read_votes"]
 
 T = TypeVar("T")
@@ -59,6 +59,13 @@ def from_path(path: str, read: Callable[[str | Path], T]) -> T:
             return read(file)
         except CrowdwiseError as problem:
             raise type(problem)(str(problem).replace(str(file), "stdin")) from problem
+
+
+def read_answers(path: str, kind: Any, **columns: Any) -> Any:
+    """Read answers of another kind than votes for classes, such as comparisons; `columns` are the users' names of them."""
+    from crowdwise.io import read
+
+    return from_path(path, lambda file: read(file, kind, **columns))
 
 
 def is_saved(path: str | Path) -> bool:
@@ -132,11 +139,12 @@ def read_times(path: str, options: ReadOptions, column: str | None) -> Any:
     """Read when each vote was given: item, annotator, label and time, from the table of votes; None without a column."""
     if column is None:
         return None
-    from crowdwise.io.roles import read_roles
+    from crowdwise.data.columns import columns_by_role
+    from crowdwise.io.file_columns import FileColumns
 
     check_own_column(path, "--time", "name that file instead of stdin or a saved model")
     roles = {"item": options.item, "annotator": options.annotator, "label": options.label, "time": column}
-    return read_roles(path, roles).frame
+    return columns_by_role(FileColumns(path), roles)[0]
 
 
 # -- features ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.display import count, some
 from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import from_path, read_features
+from crowdwise.cli.inputs import read_answers, read_features
 from crowdwise.cli.job import Job, among, interval_rows
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
@@ -53,7 +53,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     Scores are log-strengths: a lead of 1 wins 73% of comparisons. They come with standard errors
     and with ranges of ranks. The default is crowd-bt, or rank-network with --features.
     """
-    from crowdwise.data.pairs import Comparisons
+    from crowdwise.data.comparisons import Comparisons
     from crowdwise.methods.rank.preferences import EVIDENCE, preferences
 
     job = Job(
@@ -71,7 +71,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
     estimator = build_task(method, "ranking", name)
     names: dict[str, Any] = {role: getattr(options, role) for role in ("first", "second", "annotator", "weight")}
-    votes = from_path(options.comparisons, partial(Comparisons.read, answer=options.winner, **names))
+    votes = read_answers(options.comparisons, Comparisons, answer=options.winner, **names)
     rows = read_features(features)
     if rows is None:
         estimator.fit(votes)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.display import count, number, one_line
 from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import from_path, parse_list, read_features
+from crowdwise.cli.inputs import parse_list, read_answers, read_features
 from crowdwise.cli.job import Job, between, interval_rows
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
@@ -51,7 +50,8 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     Every item gets an estimate with an interval, and every annotator a bias, a noise and a weight. Without --gold, the mean
     bias of the answers counts as zero: nothing in the answers can tell a crowd that is too high as a whole.
     """
-    from crowdwise.data.ratings import Values, read_known
+    from crowdwise.data.ratings import Ratings
+    from crowdwise.io import read_known
 
     job = Job(
         options,
@@ -65,7 +65,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     _check_features(estimator, features.features)
     columns = None if options.value is None else [str(name) for name in parse_list(options.value, "--value")]
     named: dict[str, Any] = {"item": options.item, "annotator": options.annotator, "weight": options.weight}
-    data = from_path(options.values, partial(Values.read, value=columns, **named))
+    data = read_answers(options.values, Ratings, value=columns, **named)
     known = None if options.gold is None else read_known(options.gold, data)
     rows = read_features(features)
     if rows is None:
@@ -109,7 +109,7 @@ def _write_page(job: Job, estimator: Any, items: pl.DataFrame, level: float) -> 
     job.page(
         "Numbers from many annotators",
         estimator,
-        {"Values": values.n_values, "Items": values.n_items, "Annotators": values.n_annotators},
+        {"Values": values.n_votes, "Items": values.n_items, "Annotators": values.n_annotators},
         {title: items, "Annotators": estimator.result_.annotators_frame()},
         ["Without known values nothing can tell a crowd that is too high or too low as a whole."],
         drawn,
@@ -119,7 +119,7 @@ def _write_page(job: Job, estimator: Any, items: pl.DataFrame, level: float) -> 
 def _document(estimator: Any, level: float) -> dict[str, Any]:
     """The run and its annotators."""
     values = estimator.result_.values
-    sizes = {name: getattr(values, name) for name in ("n_values", "n_items", "n_annotators", "n_missing")}
+    sizes = {name: getattr(values, name) for name in ("n_votes", "n_items", "n_annotators", "n_missing")}
     run = {"level": level, "n_iter": estimator.n_iter_, "converged": estimator.converged_}
     return {"method": estimator.name, **sizes, **run, "annotators": estimator.result_.annotators_frame().to_dicts()}
 
@@ -131,7 +131,7 @@ def _summary_lines(estimator: Any, level: float, gold: bool) -> Iterator[str]:
     result = estimator.result_
     values = result.values
     dropped = f"; {count(values.n_missing, 'missing answer')} left out" if values.n_missing else ""
-    sizes = ((values.n_values, "value"), (values.n_items, "item"), (values.n_annotators, "annotator"))
+    sizes = ((values.n_votes, "value"), (values.n_items, "item"), (values.n_annotators, "annotator"))
     kept = f"; {count(int((result.scale == 0).all(axis=1).sum()), 'known value')} kept" if gold else ""
     yield f"{estimator.name}: {', '.join(count(n, noun) for n, noun in sizes)}{dropped}{kept}"
     low, high = result.interval(level)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.display import count, number, one_line
 from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import from_path
+from crowdwise.cli.inputs import read_answers
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions
 
@@ -64,7 +64,7 @@ def run(options: Options, method: TaskOptions) -> None:
     job = Job(options, (options.votes,), tables=tables, files=tokens if conll else {}, page=options.page)
     estimator = build_task(method, "sequences", "bsc")
     named = {role: getattr(options, role) for role in ("format", "sequence", "position", "token", "annotator", "label")}
-    tags = from_path(options.votes, partial(TokenVotes.read, **named))
+    tags = read_answers(options.votes, TokenVotes, **named)
     result = estimator.fit(tags).result_
     spans = result.span_frame()
     if conll:

@@ -236,7 +236,7 @@ def as_annotations(votes: Any) -> Annotations:
         return Annotations.from_matrix(votes)
     if isinstance(votes, str | PathLike) or hasattr(votes, "shard_folder"):
         what = "a path" if isinstance(votes, str | PathLike) else "votes in shards"
-        raise InputError(f"got {what}: read votes into memory (Annotations.read), or fit(..., engine=crowdwise.scale.Local())")
+        raise InputError(f"got {what}: read votes into memory (crowdwise.read), or fit(..., engine=crowdwise.scale.Local())")
     raise InputError(
         f"expected Annotations, a frame with item, annotator and label columns, or a matrix; got {type(votes).__name__}"
     )

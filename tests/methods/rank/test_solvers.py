@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.simulate.comparisons import simulate_comparisons
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.kernels.ties import TIES, outcome_probabilities, start_of, terms

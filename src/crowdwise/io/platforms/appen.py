@@ -7,14 +7,6 @@ import polars as pl
 from crowdwise.io.export import Export, Request, choose_question, tabular
 from crowdwise.io.source import Source
 
-NAME = "appen"
-DESCRIPTION = "Appen full CSV: _unit_id, _worker_id, <question>, <question>_gold; weight='_trust' weighs by trust"
-
-
-def matches(source: Source) -> bool:
-    """Recognise the two identifiers."""
-    return source.kind == "delimited" and {"_unit_id", "_worker_id"} <= set(source.columns)
-
 
 def read(source: Source, request: Request) -> Export:
     """Return the votes of workers who were not tainted, and the gold of test questions."""

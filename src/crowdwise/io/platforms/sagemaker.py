@@ -13,9 +13,6 @@ from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.platforms.forms import form_answers
 from crowdwise.io.source import Record, Source
 
-NAME = "sagemaker"
-DESCRIPTION = "SageMaker Ground Truth: annotationsFromAllWorkers manifest, consolidation request, or worker-response folder"
-
 
 def matches(source: Source) -> bool:
     """Recognise worker answers in the first record of the first file."""

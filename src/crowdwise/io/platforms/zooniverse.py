@@ -8,14 +8,6 @@ from crowdwise.errors import InputError
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Source, parse_json
 
-NAME = "zooniverse"
-DESCRIPTION = "Zooniverse classification CSV: subject_ids, user_name, annotations as JSON by task; gold_standard becomes gold"
-
-
-def matches(source: Source) -> bool:
-    """Recognise the subject, the user and the annotations."""
-    return source.kind == "delimited" and {"subject_ids", "user_name", "annotations"} <= set(source.columns)
-
 
 def read(source: Source, request: Request) -> Export:
     """Return the votes; people who were not logged in keep the hashed name that tells them apart."""

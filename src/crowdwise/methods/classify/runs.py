@@ -20,7 +20,7 @@ from crowdwise.parts.heads.confusion import identity_confusion
 from crowdwise.parts.heads.head import Head
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["Member", "Start", "Task", "point_confusion", "split_items", "without_votes"]
 
@@ -108,7 +108,7 @@ def without_votes(votes: Annotations, items: NDArray[np.int64]) -> Annotations:
         return votes
     judged = np.zeros(votes.n_items, bool)
     judged[items] = True
-    fewer = votes._take_votes(~judged[votes.item])
+    fewer = votes.take_votes(~judged[votes.item])
     return fewer if fewer.gold is None else replace(fewer, gold=np.where(judged, -1, fewer.gold))
 
 

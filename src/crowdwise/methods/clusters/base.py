@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.pairs import Similarities
+from crowdwise.data.similarities import Similarities
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.configured import FitAccount
 from crowdwise.estimator.settings import check_settings, setting

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.frozen import ReadOnly
-from crowdwise.data.pairs import Similarities
+from crowdwise.data.similarities import Similarities
 
 __all__ = ["ClusterResult"]
 

@@ -35,7 +35,7 @@ class SimilarityNMF(SimilarityMethod):
 
     Examples
     --------
-    >>> from crowdwise.data.pairs import Similarities
+    >>> from crowdwise.data.similarities import Similarities
     >>> first, second, same = "aaabbc", "bcdcdd", [1, 0, 0, 0, 0, 1]
     >>> votes = Similarities.from_arrays([*first, *first], [*second, *second], ["x"] * 6 + ["y"] * 6, same + same)
     >>> SimilarityNMF(clusters=2).fit(votes).clusters_.tolist()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from crowdwise.data.pairs import Comparisons
+    from crowdwise.data.comparisons import Comparisons
 
 __all__ = ["Ranker", "ScoreRanker", "centred"]
 

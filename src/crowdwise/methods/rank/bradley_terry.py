@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.ties import TIES

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.encode import codes_of, series_of, tidy
-from crowdwise.data.pairs import Comparisons
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import DivergedError, InputError

@@ -11,9 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.encode import codes_of, series_of, tidy
 from crowdwise.data.frozen import ReadOnly
-from crowdwise.data.pairs import Comparisons
 from crowdwise.errors import InputError
 from crowdwise.kernels.ties import outcome_probabilities
 from crowdwise.methods.rank.games import Floats
