@@ -13,9 +13,9 @@ from crowdwise.cli.fitting import DEFAULT_METHOD, STEADY_METHOD, build, check_ex
 from crowdwise.cli.inputs import STDIN, read_gold, read_votes
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import ANNOTATORS, FDR, MORE, PAGE, MethodOptions, OutputOptions, ReadOptions
-from crowdwise.cli.outcome import by_accuracy, facts, label_rows, narrow, report_choice, summary_lines
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import SettingError
+from crowdwise.report.label_text import by_accuracy, choice_lines, facts, label_rows, narrow, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.estimator.base import Aggregator
@@ -102,7 +102,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     if options.drop_spammers:
         result, dropped = _without_spammers(result, options.fdr)
         saved = result if dropped else estimator
-    items = answer_kinds.ranked(result) if options.kind == answer_kinds.ORDINAL else result.items_frame()
+    items = ordinal_frame(result) if options.kind == answer_kinds.ORDINAL else result.items_frame()
     if options.page is not None:
         from crowdwise.report import write_page
 
@@ -121,7 +121,9 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         limit=10,
     )
     job.say(summary_lines(result))
-    report_choice(estimator, options.explain_choice, options.quiet)
+    # The table is asked for, quiet or not; stderr, as stdout is for labels.
+    for line in choice_lines(estimator, not options.quiet, options.explain_choice):
+        say(line)
 
 
 def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together: bool) -> Aggregator:

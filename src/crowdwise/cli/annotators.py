@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import one_line, some
+from crowdwise.cli.display import one_line
 from crowdwise.cli.fitting import STEADY_METHOD, result_of
 from crowdwise.cli.inputs import read_times
 from crowdwise.cli.job import Job
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.estimator.result import Result
-    from crowdwise.trust.crowd.table import Findings
 
 # Rows that a terminal shows.
 _SCREEN = 40
@@ -50,6 +48,7 @@ def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> Non
     label, and unknown (too few votes to tell from chance). They rest on confusion matrices: without
     --method these are dawid-skene's.
     """
+    from crowdwise.report.trust_text import flag_lines
     from crowdwise.trust.crowd.pruning import refit_without
     from crowdwise.trust.crowd.report import check_level
     from crowdwise.trust.crowd.table import examine, with_dropped
@@ -67,7 +66,7 @@ def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> Non
     job.main(table, "annotator", screen=_for_screen, limit=_SCREEN)
     if options.output is None and not options.as_json and sys.stdout.isatty():
         _print_reasons(table)
-    job.say(_summary_lines(found, options.drop_spammers))
+    job.say(flag_lines(found, options.drop_spammers))
 
 
 def _plot(result: Result, path: Path) -> str:
@@ -91,13 +90,3 @@ def _print_reasons(table: pl.DataFrame, most: int = 20) -> None:
         print(one_line(f"{row['annotator']}: {row['reasons']}"))
     if flagged.height > most:
         print(f"... and {flagged.height - most} more; write all with -o FILE")
-
-
-def _summary_lines(found: Findings, dropped: bool) -> Iterator[str]:
-    """The flagged by name, kind by kind."""
-    for kind, report in found.reports.items():
-        if report.flagged:
-            more = f" and {len(report.flagged) - 10} more" if len(report.flagged) > 10 else ""
-            yield f"{'dropped, ' if dropped and kind == 'spammer' else ''}{kind}: {some(report.flagged, 10)}{more}"
-    for note in found.notes:
-        yield f"note: {one_line(note)}"

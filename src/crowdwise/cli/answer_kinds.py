@@ -13,18 +13,15 @@ from crowdwise.cli.fitting import build_task
 from crowdwise.cli.inputs import parse_list, read_answers, read_votes
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import TaskOptions
-from crowdwise.cli.outcome import narrow
 from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.report.label_text import narrow
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.cli.aggregate import Options
     from crowdwise.cli.options import MethodOptions, ReadOptions
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
-__all__ = ["ORDINAL", "ORDINAL_METHOD", "TASKS", "KindOptions", "aggregate", "check_classes", "check_kind", "ranked"]
+__all__ = ["ORDINAL", "ORDINAL_METHOD", "TASKS", "KindOptions", "aggregate", "check_classes", "check_kind"]
 
 _KIND = "What votes say"
 ORDINAL, MULTILABEL, PARTIAL = "ordinal", "multilabel", "partial"
@@ -76,22 +73,10 @@ def check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:
         warnings.warn(words, DataWarning, stacklevel=2)
 
 
-def ranked(result: Result) -> pl.DataFrame:
-    """The table of items, with the median class and the expected rank from 1."""
-    import polars as pl
-
-    from crowdwise.data.encode import series_of
-    from crowdwise.kernels.posterior import expected_rank, median_class
-
-    frame = result.items_frame()
-    median = series_of(result.votes.classes)[median_class(result.posterior)]
-    more = [pl.Series("median", median), pl.Series("expected_rank", expected_rank(result.posterior))]
-    names = frame.columns
-    return frame.with_columns(more).select(*names[:3], "median", "expected_rank", *names[3:])
-
-
 def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool) -> None:
     """Infer sets of labels, or classes from partial votes, and write tables of items and annotators."""
+    from crowdwise.report.answer_pages import set_page
+
     kind = str(options.kind)
     if not together:
         raise SettingError(f"--type {kind} reads one file; put these together first")
@@ -115,9 +100,7 @@ def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: J
     items = result.frame(separator=separator) if kind == MULTILABEL else result.frame()
     people = result.annotators_frame()
     job.table("--annotators", lambda: people, "annotator")
-    sure = items.sort("confidence", maintain_order=True)
-    sizes = {"Items": items.height, "Annotators": people.height}
-    job.page(title, estimator, sizes, {"Items, the least certain first": sure, "Annotators": people})
+    job.page(estimator, lambda: set_page(title, items, people))
     facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}
     job.main(items, "item", document=lambda: facts | {"annotators": people.to_dicts()}, screen=narrow, limit=10)
     job.say(_summary_lines(estimator, items.height, people.height))

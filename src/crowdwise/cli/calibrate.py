@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, option
-from crowdwise.cli.display import count, number
 from crowdwise.cli.fitting import build, fit_to, result_of
 from crowdwise.cli.inputs import gold_of, is_saved, read_gold, read_votes
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
-from crowdwise.cli.outcome import narrow
 from crowdwise.errors import SettingError
+from crowdwise.report.label_text import narrow
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
-    from crowdwise.trust.calibration.calibrating import Calibrated
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"
@@ -44,6 +41,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     annotators who share errors for less (groups). With true labels of some items, by these; every one of them gets a
     probability from a calibration that has not seen it, and so the calibration error after it is an honest one.
     """
+    from crowdwise.report.trust_text import calibration_document, calibration_lines
     from crowdwise.trust.calibration.calibrating import HOWS, NEED_TRUTH, calibrate
 
     among("--how", options.how, HOWS)
@@ -59,8 +57,10 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
 
         curves = {"before": done.before} | ({} if done.how == "none" else {"after": done.after})
         job.file("--plot", lambda path: plot_reliability(curves, path))
-    job.main(done.result.items_frame(), "item", document=lambda: _document(done), key="labels", screen=narrow, limit=10)
-    job.say(_summary_lines(done))
+    job.main(
+        done.result.items_frame(), "item", document=lambda: calibration_document(done), key="labels", screen=narrow, limit=10
+    )
+    job.say(calibration_lines(done))
 
 
 def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Path | None, quiet: bool) -> tuple[Result, Any]:
@@ -76,30 +76,3 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
     known: Any = read_gold(truth, votes)
     known = gold_of(votes) if known is None else known
     return fit_to(replace(votes, gold=None), estimator, method, quiet).result_, known
-
-
-def _document(done: Calibrated) -> dict[str, Any]:
-    document: dict[str, Any] = {"method": done.result.method, "how": done.how, "account": done.account, **done.facts}
-    for name, curve in (("before", done.before), ("after", done.after)):
-        if curve is not None:
-            document["n_checked"] = curve.n_known
-            document[name] = {**curve.facts(), "curve": curve.frame().to_dicts()}
-    return document
-
-
-def _summary_lines(done: Calibrated) -> Iterator[str]:
-    """What was done, and the measures before and after it."""
-    yield f"{done.result.method}: {done.account}"
-    if done.before is None or done.after is None:
-        yield "no true labels to check it by; give some with --truth FILE"
-        return
-    yield f"checked on {count(done.before.n_known, 'item')} with a true label:"
-    for name, curve in (("before", done.before), ("after", done.after)):
-        low, high = curve.ece_interval
-        yield (
-            f"{name:>6}: ECE {number(curve.ece)} (95% interval {number(low)} to {number(high)}), Brier {number(curve.brier)}, "
-            f"log-loss {number(curve.log_loss)}, confidence {number(curve.mean_confidence)}, "
-            f"accuracy {number(curve.mean_accuracy)}"
-        )
-        if done.how == "none":
-            break

@@ -12,7 +12,7 @@ from crowdwise.cli.display import print_rows, print_table, steps
 from crowdwise.cli.inputs import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
 from crowdwise.cli.job import Job, at_least, print_csv, print_json, to_stdout
 from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
     from crowdwise.trust.compare import Comparison
@@ -52,13 +52,13 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     votes that were held out of its fit, how far the methods agree, seconds and memory.
     """
     from crowdwise.kernels.votes import n_threads
-    from crowdwise.report.comparison import document, write_comparison
+    from crowdwise.report.comparison import check_suffix, document, write_comparison
     from crowdwise.trust.compare import comparison
     from crowdwise.trust.compare.choose import chosen
 
     to_file = options.output is not None and not to_stdout(options.output)
     if to_file:
-        _check_suffix(options.output)  # type: ignore[arg-type]
+        check_suffix(options.output)  # type: ignore[arg-type]
     job = Job(options, (options.votes, options.truth, features.features), files={"-o": options.output})
     at_least("--time-limit", options.time_limit, 0)
     names = None if options.methods is None else [str(name) for name in parse_list(options.methods, "--methods")]
@@ -100,19 +100,6 @@ def _table(rows: Any) -> Any:
     import polars as pl
 
     return rows.X if rows.names is None else pl.DataFrame(rows.X, schema=rows.names, orient="row")
-
-
-def _check_suffix(path: Path) -> None:
-    """Refuse, before any work, a file whose format is not known."""
-    from crowdwise.io.writer import SUFFIXES, table_suffix
-    from crowdwise.report.comparison import TEXTS
-
-    if path.suffix.lower() not in TEXTS:
-        try:
-            table_suffix(path)
-        except ValueError:
-            known = ", ".join([".md", ".html", *SUFFIXES])
-            raise SettingError(f"-o: {path}: cannot write {path.suffix or 'no suffix'}; use one of {known}") from None
 
 
 def _print_comparison(found: Comparison) -> None:

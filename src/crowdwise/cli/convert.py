@@ -10,8 +10,8 @@ from crowdwise.cli.display import count
 from crowdwise.cli.inputs import read_votes
 from crowdwise.cli.job import Job, among, to_stdout
 from crowdwise.cli.options import VOTES, QuietOptions, ReadOptions
-from crowdwise.cli.outcome import dropped_lines
 from crowdwise.errors import SettingError
+from crowdwise.report.label_text import dropped_lines
 
 EXAMPLES = (
     "Example: crowdwise convert export.json -o votes.csv\n\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from crowdwise.cli.declare import option
 from crowdwise.cli.display import some
 from crowdwise.cli.job import rounded
-from crowdwise.cli.outcome import by_accuracy
+from crowdwise.report.label_text import by_accuracy
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
 

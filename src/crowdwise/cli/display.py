@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.lines import count, number, one_line
+from crowdwise.report.lines import count, number, one_line, some
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,11 +24,6 @@ _PIPE_WIDTH = 400
 def say(line: str) -> None:
     """Print a line on stderr, where it never mixes with results."""
     print(line, file=sys.stderr)
-
-
-def some(names: Any, most: int) -> str:
-    """Return the first `most` names, comma-separated."""
-    return ", ".join(one_line(name) for name in names[:most])
 
 
 # -- tables ------------------------------------------------------------------------------------

@@ -27,9 +27,7 @@ from crowdwise.errors import InputError, SettingError, did_you_mean
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.report import Intervals
-
-__all__ = ["Job", "among", "at_least", "between", "interval_rows", "print_csv", "print_json", "rounded", "to_stdout"]
+__all__ = ["Job", "among", "at_least", "between", "print_csv", "print_json", "rounded", "to_stdout"]
 
 PLOTS, PAGES = (".png", ".pdf", ".svg"), (".html", ".htm")
 
@@ -95,25 +93,14 @@ class Job:
             about = write(path)
             self.say([f"wrote {path}{f': {about}' if isinstance(about, str) else ''}"])
 
-    def page(
-        self,
-        title: str,
-        estimator: Any,
-        facts: Mapping[str, Any],
-        tables: Mapping[str, pl.DataFrame],
-        notes: Sequence[str] = (),
-        intervals: Intervals | None = None,
-    ) -> None:
-        """Write the page of answers that are not one class per item, if it is asked for; see `crowdwise.report.answers`."""
-        if self.places["--page"] is None:
-            return
-        from crowdwise import __version__
-        from crowdwise.report import write_answers
+    def page(self, estimator: Any, parts: Callable[[], dict[str, Any]]) -> None:
+        """Write a page of `crowdwise.report.answer_pages`, if it is asked for."""
+        if self.places["--page"] is not None:
+            from crowdwise import __version__
+            from crowdwise.report import write_answers
 
-        made = {"Command": command_line(), "Method with its settings": repr(estimator)}
-        parts: dict[str, Any] = {"facts": facts, "tables": tables, "notes": notes, "intervals": intervals}
-        made["crowdwise"] = __version__
-        self.file("--page", lambda path: write_answers(path, title=title, method=estimator.name, made=made, **parts))
+            made = {"Command": command_line(), "Method with its settings": repr(estimator), "crowdwise": __version__}
+            self.file("--page", lambda path: write_answers(path, method=estimator.name, made=made, **parts()))
 
     def main(
         self,
@@ -213,14 +200,6 @@ def _check_place(path: Path, option: str, seen: dict[str, str]) -> None:
     other = seen.setdefault(os.path.realpath(path), f"the output of {option}")
     if other != f"the output of {option}":
         raise SettingError(f"{option}: {path} is also {other}; name another file")
-
-
-def interval_rows(frame: pl.DataFrame, title: str, unit: str, columns: tuple[str, str, str]) -> Intervals:
-    """The items of a frame as a picture; `columns` are those of lower ends, estimates and upper ends."""
-    from crowdwise.report import Intervals
-
-    low, middle, high = (frame[column].cast(float).to_numpy() for column in columns)
-    return Intervals(title, unit, frame["item"].to_list(), low, middle, high)
 
 
 def rounded(frame: pl.DataFrame, path: Path | None = None) -> pl.DataFrame:

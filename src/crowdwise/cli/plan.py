@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from crowdwise.cli.declare import argument, option
-from crowdwise.cli.display import count, number
+from crowdwise.cli.display import number
 from crowdwise.cli.fitting import STEADY_METHOD, result_of
 from crowdwise.cli.job import at_least, between, print_json
 from crowdwise.cli.options import VOTES_OR_SAVED, ReadOptions, ScreenOptions, SteadyMethodOptions
@@ -31,6 +30,7 @@ def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> Non
     estimate believes the model: where that is overconfident, so is the plan.
     """
     from crowdwise.campaign.stopping import expected_accuracy, plan
+    from crowdwise.report.trust_text import plan_lines
 
     at_least("--repeats", options.repeats, 1)
     between("--target", options.target)
@@ -44,19 +44,5 @@ def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> Non
         return
     print(f"expected accuracy now: {number(now['mean'])} (95% interval {number(now['low'])} to {number(now['high'])})")
     print("as far as the model's confidence can be believed: check it on some known labels with crowdwise calibrate --truth")
-    for line in _lines(found, options.target, result.votes.n_items):
+    for line in plan_lines(found, options.target, result.votes.n_items):
         print(line)
-
-
-def _lines(found: Any, target: float, n_items: int) -> Iterator[str]:
-    if found.votes == 0:
-        yield f"target {number(target)}: reached"
-    elif found.out_of_reach == 1:
-        reach = "out of reach within 50 more votes per item"
-        yield f"target {number(target)}: {reach}; better annotators are needed, not more votes"
-    else:
-        end = f"to {found.high:,.0f}" if found.high < float("inf") else "and more"
-        votes = f"about {count(round(found.votes), 'more vote')} (90% interval {found.low:,.0f} {end})"
-        yield f"target {number(target)}: {votes}, {found.votes / max(n_items, 1):.1f} per item"
-        if found.out_of_reach:
-            yield f"out of reach within 50 more votes per item in {found.out_of_reach:.0%} of the simulated campaigns"

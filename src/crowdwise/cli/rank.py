@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, column, file, option
-from crowdwise.cli.display import count, some
 from crowdwise.cli.fitting import build_task
 from crowdwise.cli.inputs import read_answers, read_features
-from crowdwise.cli.job import Job, among, interval_rows
+from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
@@ -55,6 +53,8 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     """
     from crowdwise.data.comparisons import Comparisons
     from crowdwise.methods.rank.preferences import EVIDENCE, preferences
+    from crowdwise.report.answer_pages import ranking_page
+    from crowdwise.report.answer_text import ranking_document, ranking_lines
 
     job = Job(
         options,
@@ -85,55 +85,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
 
         job.file("--plot", partial(save_plot, ranking))
     items = ranking.frame()
-    if options.page is not None:
-        _write_page(job, estimator)
+    job.page(estimator, lambda: ranking_page(ranking))
     shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_comparisons"]
-    job.main(items, "item", document=lambda: _document(ranking), screen=lambda frame: frame.select(shown))
-    job.say(_summary_lines(ranking))
-
-
-def _write_page(job: Job, estimator: Any) -> None:
-    ranking: Ranking = estimator.result_
-    votes, items = ranking.comparisons, ranking.frame()
-    job.page(
-        "Ranking from comparisons",
-        estimator,
-        {
-            "Comparisons": votes.n_votes,
-            "Items": votes.n_items,
-            "Annotators": votes.n_annotators,
-            "Separate parts": int(ranking.component.max(initial=-1)) + 1,
-        },
-        {"Items, best first": items, "Annotators": ranking.annotators_frame()},
-        ["A score is a log-strength: a lead of 1 wins 73% of comparisons. Items of separate parts cannot be compared."],
-        interval_rows(items, "Scores, best first", "score", ("lower", "score", "upper")),
-    )
-
-
-def _document(ranking: Ranking) -> dict[str, Any]:
-    votes = ranking.comparisons
-    return {
-        "method": ranking.method,
-        "n_comparisons": votes.n_votes,
-        "n_items": votes.n_items,
-        "n_annotators": votes.n_annotators,
-        "n_missing": votes.n_missing,
-        "n_components": int(ranking.component.max()) + 1,
-        "n_iter": ranking.n_iter,
-        "converged": ranking.converged,
-        "tie": ranking.tie,
-        "annotators": ranking.annotators_frame().to_dicts(),
-    }
-
-
-def _summary_lines(ranking: Ranking) -> Iterator[str]:
-    """What was fitted, and whose votes deserve a look."""
-    votes, people = ranking.comparisons, ranking.annotators_frame()
-    dropped = f" ({count(votes.n_missing, 'row')} without an answer dropped)" if votes.n_missing else ""
-    sizes = f"{count(votes.n_items, 'item')}, {count(votes.n_annotators, 'annotator')}"
-    yield f"{ranking.method}: {count(votes.n_votes, 'comparison')}{dropped}, {sizes}"
-    if "action" in people.columns:
-        for action, how in (("flip", "in reverse"), ("drop", "at random, or too seldom to tell")):
-            names = people.filter(people["action"] == action)["annotator"].to_list()
-            if names:
-                yield f"annotators who answer {how} ({len(names):,}): {some(names, 5)}{', ...' if len(names) > 5 else ''}"
+    job.main(items, "item", document=lambda: ranking_document(ranking), screen=lambda frame: frame.select(shown))
+    job.say(ranking_lines(ranking))

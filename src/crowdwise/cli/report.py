@@ -15,8 +15,8 @@ from crowdwise.cli.fitting import fit, result_of
 from crowdwise.cli.inputs import is_saved, read_gold, read_times
 from crowdwise.cli.job import PAGES, Job, at_least
 from crowdwise.cli.options import FDR, TRUTH, VOTES_OR_SAVED, MethodOptions, QuietOptions, ReadOptions
-from crowdwise.cli.outcome import summary_lines
 from crowdwise.errors import SettingError
+from crowdwise.report.label_text import summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.calibrate import fit_and_truth
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import count, number
 from crowdwise.cli.job import Job, among, between
 from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.trust.calibration.decisions import Decisions
+    pass
 
 EXAMPLES = (
     "Example: crowdwise review votes.csv --error 0.05 -o decisions.csv\n\n"
@@ -44,6 +42,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     Without true labels the calibrated posterior is believed. With true labels of some items, chosen at random, labels are
     accepted only as far as these show that the error stays within the rate, and the error found is printed with its interval.
     """
+    from crowdwise.report.trust_text import decision_lines
     from crowdwise.trust.calibration.decisions import decide
 
     between("--error", options.error)
@@ -64,41 +63,4 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         by_class=options.by_class,
     )
     job.main(decisions.frame(), "item", document=lambda: {"method": result.method, **decisions.facts()}, key="decisions")
-    job.say(_summary_lines(decisions, options.error, options.risk))
-
-
-def _summary_lines(decisions: Decisions, error: float, risk: float) -> Iterator[str]:
-    """How many are accepted and what is known of their error."""
-    from crowdwise.trust.calibration.selection import least_known
-
-    found, facts = decisions.selection, decisions.facts()
-    yield f"{decisions.result.method}: {decisions.account}"
-    accepted, total = facts["n_accepted"], facts["n_accepted"] + facts["n_review"]
-    limit = f" (confidence from {number(found.threshold)})" if accepted else ""
-    rest = f"; {count(decisions.n_known, 'label')} known" if decisions.n_known else ""
-    yield f"accept {accepted:,} of {count(total, 'item')}{limit}, review {total - accepted:,}{rest}"
-    if decisions.n_known == 0:
-        if accepted:
-            yield (
-                f"expected error of the accepted: {number(found.expected)}, believed and not measured: the posterior does "
-                "not know of errors that all annotators share, and is often too hopeful; some true labels "
-                "(--truth FILE) would show"
-            )
-    elif total == 0:
-        yield "every item has a true label, so that there is nothing to decide"
-    elif found.interval is None:
-        verb = "is" if decisions.n_known == 1 else "are"
-        yield (
-            f"nothing is accepted: it takes at least {least_known(error, risk)} surest items with a true label, nearly all "
-            f"right, to show an error within {number(error)}; {decisions.n_known:,} {verb} known: "
-            "add true labels, or allow a larger --error or --risk"
-        )
-    else:
-        low, high = found.interval
-        yield (
-            f"checked on {count(found.n_checked, 'accepted item')} with a true label: {found.n_wrong:,} wrong, "
-            f"{number(found.n_wrong / found.n_checked)} (95% interval {number(low)} to {number(high)}); "
-            f"within {number(error)} with probability {number(1 - risk)}"
-        )
-    if decisions.sets is not None and total:
-        yield f"label sets: {number(decisions.mean_set_size)} labels on average, {decisions.sets_account}"
+    job.say(decision_lines(decisions, options.error, options.risk))

@@ -15,8 +15,8 @@ from crowdwise.cli.fitting import STEADY_METHOD, build
 from crowdwise.cli.inputs import STDIN, is_saved, parse_list, read_gold, read_history
 from crowdwise.cli.job import Job, among, at_least, print_json, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
-from crowdwise.cli.outcome import by_accuracy, dropped_lines, facts
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import SettingError
+from crowdwise.report.label_text import by_accuracy, dropped_lines, facts
 
 if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
@@ -75,27 +75,14 @@ def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None,
 
     if method is not None and method not in select(shards=True):
         return "memory"
-    n_votes = _rows_of(paths)
+    from crowdwise.scale.places import rows_of
+
+    n_votes = rows_of(paths, is_one_file(paths))
     if n_votes <= _IN_MEMORY:
         return "memory"
     if not quiet:
         say(f"about {count(n_votes, 'vote')}: read out of core; --engine memory does otherwise")
     return "local"
-
-
-def _rows_of(paths: Sequence[str]) -> int:
-    """Votes in these files, nearly; 0 for what is no table."""
-    from crowdwise.scale.batches import n_votes_of
-    from crowdwise.scale.inputs import find_inputs
-
-    if is_one_file(paths) and not Path(paths[0]).is_file():
-        return 0
-    try:
-        return n_votes_of(find_inputs(paths))
-    except InputError:
-        if is_one_file(paths):
-            return 0  # no table; the readers of other formats may know it
-        raise
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -10,15 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, column, file, option
-from crowdwise.cli.display import count, number, one_line
 from crowdwise.cli.fitting import build_task
 from crowdwise.cli.inputs import read_answers
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.methods.tags.result import SequenceResult
 
 EXAMPLES = (
@@ -56,6 +52,8 @@ def run(options: Options, method: TaskOptions) -> None:
     token-majority.
     """
     from crowdwise.data.token_votes import TokenVotes
+    from crowdwise.report.answer_pages import span_page
+    from crowdwise.report.answer_text import span_lines
 
     among("--format", options.format, ("conll", "table"))
     conll = options.tokens is not None and options.tokens.suffix.lower() in _CONLL
@@ -72,13 +70,9 @@ def run(options: Options, method: TaskOptions) -> None:
     else:
         job.table("--tokens", result.token_frame, "token")
     job.table("--annotators", result.annotator_frame, "annotator")
-    facts = {"Spans": spans.height, "Below one half": spans.filter(spans["confidence"] < 0.5).height, "Tokens": tags.n_tokens}
-    facts |= {"Sequences": tags.n_sequences, "Annotators": tags.votes.n_annotators}
-    tables_shown = {"Spans, the least certain first": spans.sort("confidence"), "Annotators": result.annotator_frame()}
-    note = "Confidence is the probability that exactly these tokens are a span of this type."
-    job.page("Spans from tagged tokens", estimator, facts, tables_shown, [note])
+    job.page(estimator, lambda: span_page(result, spans))
     job.main(spans, "span")
-    job.say(_summary_lines(result, spans))
+    job.say(span_lines(result, spans))
 
 
 def _write_conll(result: SequenceResult, path: Path) -> None:
@@ -97,14 +91,3 @@ def _write_conll(result: SequenceResult, path: Path) -> None:
 def _words(tokens: list[str | None]) -> list[str]:
     """Tokens without blanks at the ends or anything that ends a cell or a line; _ where one is not known."""
     return ["_" if word is None else " ".join(word.split()) or "_" for word in tokens]
-
-
-def _summary_lines(result: SequenceResult, spans: pl.DataFrame) -> Iterator[str]:
-    tags = result.tags
-    size = f"{count(tags.n_tokens, 'token')} of {count(tags.n_sequences, 'sequence')}"
-    yield f"{result.method}: {count(spans.height, 'span')} in {size}, by {count(tags.votes.n_annotators, 'annotator')}"
-    if spans.height:
-        sizes = spans.group_by("type").len().sort("len", "type", descending=[True, False])
-        kinds = ", ".join(f"{one_line(kind)} {size:,}" for kind, size in sizes.rows()[:10])
-        unsure = spans.filter(spans["confidence"] < 0.5).height
-        yield f"{kinds}; mean confidence {number(float(result.confidence.mean()))}, {unsure:,} below one half"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import count, number
 from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, fit_rows, fit_to, learns
 from crowdwise.cli.inputs import check_rows, parse_list, read_features, read_votes
 from crowdwise.cli.job import Job
@@ -16,7 +14,6 @@ from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOp
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.campaign.assign import Assignments
     from crowdwise.campaign.policies import State
     from crowdwise.data.annotations import Annotations
 
@@ -67,6 +64,7 @@ def run(
     (see crowdwise train), and questions are distributed over the features.
     """
     from crowdwise.campaign.assign import suggest
+    from crowdwise.report.trust_text import question_facts, question_lines
 
     tables = limits.pool, limits.capacity, limits.asked
     job = Job(options, (options.votes, *tables, features.features, method.gold, method.history))
@@ -74,9 +72,9 @@ def run(
     state, informed = _state(options.votes, read, method, limits, features, options.quiet)
     # A classifier that has seen no vote cannot say what is worth asking.
     found = suggest(state, options.policy if informed else "random+random", options.budget, explore=options.explore)
-    facts = _facts(found, options.policy, options.budget)
+    facts = question_facts(found, options.policy, options.budget)
     job.main(found.frame(), "question", document=lambda: facts, key="questions")
-    job.say(_summary_lines(found, facts))
+    job.say(question_lines(found, facts))
 
 
 def check_policy(name: str, option: str) -> None:
@@ -137,29 +135,3 @@ def _no_votes(read: ReadOptions) -> Annotations:
     if read.classes is None:
         raise SettingError(_NO_VOTES)
     return Annotations.from_arrays([], [], [], items=[], annotators=[], classes=parse_list(read.classes, "--classes"))
-
-
-def _facts(found: Assignments, policy: str, budget: float) -> dict[str, Any]:
-    from crowdwise.campaign.stopping import expected_accuracy
-
-    result = found.state.result
-    mean, low, high = expected_accuracy(result, items=found.state.pool.items)
-    return {
-        "method": result.method,
-        "policy": policy,
-        "budget": budget,
-        "n_questions": len(found),
-        "cost": float(found.cost.sum()),
-        "expected_accuracy": {"mean": mean, "low": low, "high": high},
-    }
-
-
-def _summary_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
-    yield (
-        f"{count(len(found), 'question')} about {count(len(set(found.item.tolist())), 'item')} to "
-        f"{count(len(set(found.annotator.tolist())), 'annotator')}, at a cost of {number(facts['cost'])}"
-    )
-    if facts["cost"] + float(found.state.pool.cost.max(initial=0)) <= facts["budget"]:
-        yield "the budget is not spent: capacities, --most, --per-item and earlier votes leave nothing else to ask"
-    mean, low, high = (number(value) for value in facts["expected_accuracy"].values())
-    yield f"{facts['method']} expects {mean} of the labels to be right now (95% interval {low} to {high})"

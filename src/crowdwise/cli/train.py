@@ -25,11 +25,10 @@ from crowdwise.cli.options import (
     ReadOptions,
     TaskOptions,
 )
-from crowdwise.cli.outcome import by_accuracy, facts, label_rows, narrow, report_choice, summary_lines, training
 from crowdwise.errors import SettingError
+from crowdwise.report.label_text import by_accuracy, choice_lines, facts, label_rows, narrow, summary_lines, training
 
 if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
 EXAMPLES = (
@@ -95,7 +94,12 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
     assert rows is not None
     data = read_votes(options.votes, read)
     if options.drop_unmatched:
-        data = _matched(data, rows)
+        from crowdwise.io.feature_rows import with_rows
+
+        given, data = data, with_rows(data, rows)
+        if data.n_items < given.n_items:
+            lost = count(given.n_votes - data.n_votes, "vote")
+            say(f"left out {lost} on {count(given.n_items - data.n_items, 'item')} without features")
     check_rows(rows, data, options.quiet)
     # Only where there is one: not every classifier's `fit` knows of engines.
     more = {} if engine is None else {"engine": engine}
@@ -118,7 +122,9 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
     )
     job.say([f"{count(len(rows), 'row')} of {' x '.join(f'{size:,}' for size in rows.X.shape[1:])} features"])
     job.say(summary_lines(result, estimator))
-    report_choice(estimator, options.explain_choice, options.quiet)
+    # The table is asked for, quiet or not; stderr, as stdout is for labels.
+    for line in choice_lines(estimator, not options.quiet, options.explain_choice):
+        say(line)
 
 
 def _classifier(options: Options, method: TrainOptions, job: Job, several: bool) -> Any:
@@ -154,19 +160,6 @@ def _keeping(estimator: Any, job: Job) -> Iterator[None]:
         if checkpoint is not None and Path(checkpoint).exists():
             say(f"{checkpoint} keeps the epochs that were finished; the same command resumes there")
         raise
-
-
-def _matched(votes: Annotations, rows: Features) -> Annotations:
-    """The votes on items that have a row; says how many were left out, quiet or not."""
-    from crowdwise.data.encode import translate
-
-    if rows.items is None:
-        raise SettingError(f"--drop-unmatched needs the ids of the rows, and {rows.source} has none")
-    kept = votes[translate(votes.items, rows.items) >= 0]
-    if kept.n_items < votes.n_items:
-        lost = count(votes.n_votes - kept.n_votes, "vote")
-        say(f"left out {lost} on {count(votes.n_items - kept.n_items, 'item')} without features")
-    return kept
 
 
 def _document(estimator: Any, rows: Features) -> dict[str, Any]:

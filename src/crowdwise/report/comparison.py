@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crowdwise.errors import SettingError
 from crowdwise.report.lines import count, number, one_line
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from crowdwise.trust.compare import Comparison
 
-__all__ = ["TEXTS", "differences", "document", "level", "markdown", "overview", "page", "write_comparison"]
+__all__ = ["check_suffix", "differences", "document", "level", "markdown", "overview", "page", "write_comparison"]
 
 TEXTS = (".md", ".html", ".htm", ".json")
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~])")
@@ -174,3 +175,15 @@ def page(found: Comparison) -> str:
         + "\n".join(tables)
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse, before any work, a file whose format is not known."""
+    from crowdwise.io.writer import SUFFIXES, table_suffix
+
+    if path.suffix.lower() not in TEXTS:
+        try:
+            table_suffix(path)
+        except ValueError:
+            known = ", ".join([".md", ".html", *SUFFIXES])
+            raise SettingError(f"-o: {path}: cannot write {path.suffix or 'no suffix'}; use one of {known}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["count", "number", "one_line"]
+__all__ = ["count", "number", "one_line", "some"]
 
 
 def one_line(text: Any) -> str:
@@ -31,3 +31,8 @@ def count(n: int, noun: str) -> str:
     """Return "1 item", "1,234 items", "2 classes"."""
     plural = noun if n == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{n:,} {plural}"
+
+
+def some(names: Any, most: int) -> str:
+    """Return the first `most` names, comma-separated."""
+    return ", ".join(one_line(name) for name in names[:most])

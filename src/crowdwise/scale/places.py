@@ -9,10 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from crowdwise.errors import SettingError
-from crowdwise.scale.inputs import files_at
+from crowdwise.errors import InputError, SettingError
+from crowdwise.scale.batches import n_votes_of
+from crowdwise.scale.inputs import files_at, find_inputs
 
-__all__ = ["check_places", "ending_in_order"]
+__all__ = ["check_places", "ending_in_order", "rows_of"]
 
 
 def check_places(
@@ -65,3 +66,15 @@ def ending_in_order() -> Iterator[None]:
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+def rows_of(paths: Sequence[str], one_file: bool) -> int:
+    """Votes in these files, nearly; 0 for one that is no table, as readers of other formats may know it."""
+    if one_file and not Path(paths[0]).is_file():
+        return 0
+    try:
+        return n_votes_of(find_inputs(paths))
+    except InputError:
+        if one_file:
+            return 0
+        raise

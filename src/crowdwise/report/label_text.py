@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.display import count, number, one_line, say
+from crowdwise.report.lines import count, number, one_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
     from crowdwise.scale.outcome import ShardedResult
 
-__all__ = ["by_accuracy", "dropped_lines", "facts", "label_rows", "narrow", "report_choice", "summary_lines", "training"]
+__all__ = [
+    "by_accuracy",
+    "choice_lines",
+    "dropped_lines",
+    "facts",
+    "label_rows",
+    "narrow",
+    "ordinal_frame",
+    "summary_lines",
+    "training",
+]
 
 
 def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
@@ -116,15 +126,13 @@ def _unreliable(result: Result, most: int = 3) -> list[str]:
     ]
 
 
-def report_choice(estimator: Any, table: bool, quiet: bool) -> None:
-    """Say what `auto` chose and why, and on request the table behind it; on stderr, as stdout is for labels."""
-    if not hasattr(type(estimator), "choice_"):
-        return
-    if not quiet:
-        say(f"chose {estimator.reason_}")
-    if table:
-        for line in _aligned(estimator.choice_):
-            say(line)
+def choice_lines(estimator: Any, reason: bool, table: bool) -> Iterator[str]:
+    """What `auto` chose and why, and the table behind it; nothing for a method that chooses nothing."""
+    if hasattr(type(estimator), "choice_"):
+        if reason:
+            yield f"chose {estimator.reason_}"
+        if table:
+            yield from _aligned(estimator.choice_)
 
 
 def _aligned(table: pl.DataFrame) -> list[str]:
@@ -136,3 +144,17 @@ def _aligned(table: pl.DataFrame) -> list[str]:
     rows = [table.columns, *([shown(value) for value in row] for row in table.rows())]
     widths = [max(len(row[k]) for row in rows) for k in range(table.width)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def ordinal_frame(result: Result) -> pl.DataFrame:
+    """The table of items, with the median class and the expected rank from 1."""
+    import polars as pl
+
+    from crowdwise.data.encode import series_of
+    from crowdwise.kernels.posterior import expected_rank, median_class
+
+    frame = result.items_frame()
+    median = series_of(result.votes.classes)[median_class(result.posterior)]
+    more = [pl.Series("median", median), pl.Series("expected_rank", expected_rank(result.posterior))]
+    names = frame.columns
+    return frame.with_columns(more).select(*names[:3], "median", "expected_rank", *names[3:])
