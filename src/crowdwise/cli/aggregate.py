@@ -143,8 +143,8 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
 
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
     """Fold votes into a saved model."""
+    from crowdwise.estimator.loading import load
     from crowdwise.estimator.registry import label_methods
-    from crowdwise.methods.classify.loading import load
 
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")

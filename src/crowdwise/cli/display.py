@@ -94,7 +94,7 @@ def epochs(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float]
     """Give the callback of a classifier's `fit`: epochs so far and the score of held-out votes, or how much still moves."""
     with steps(quiet, estimator.name) as show:
         settings = estimator.get_params(deep=False)
-        network = "epochs" in settings or getattr(estimator, "_uses_network", False)
+        network = "epochs" in settings or getattr(estimator, "has_network", False)
         total = settings.get("epochs", settings.get("max_iter"))
 
         def text(score: float) -> str:

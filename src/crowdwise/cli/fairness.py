@@ -147,7 +147,7 @@ def _predictions(data: Annotations, options: Options) -> Any:
 
         frame = columns_by_role(FileColumns(options.predicted), {"item": None, "label": None})[0]
     else:
-        from crowdwise.methods.classify.loading import load
+        from crowdwise.estimator.loading import load
         from crowdwise.methods.classify.rows import as_trained, prediction_frame, probabilities
 
         rows = read_features(FeatureOptions(features=str(options.features)))

@@ -39,8 +39,8 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
 
     Items are the ids of the features, or row numbers from 0 where the file has none.
     """
+    from crowdwise.estimator.loading import load
     from crowdwise.estimator.registry import label_methods
-    from crowdwise.methods.classify.loading import load
     from crowdwise.methods.classify.rows import as_trained, disagreement, prediction_frame, probabilities
 
     job = Job(options, (features.features, options.votes, options.truth))

@@ -81,7 +81,7 @@ def _fitted(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -
     """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method."""
     if not is_saved(votes):
         return fit(votes, read, method, quiet)
-    from crowdwise.methods.classify.loading import load
+    from crowdwise.estimator.loading import load
 
     result = result_of(votes, read, method, quiet)
     # Of a choice, the estimator holds the reasons; of others the result holds all there is.

@@ -139,10 +139,8 @@ def _classifier(options: Options, method: TrainOptions, job: Job, several: bool)
             words = "several processes train one, so none is chosen; --method names another"
             job.say([f"method: {CAMPAIGN_CLASSIFIER} ({words})"])
     if options.save is not None:
-        from crowdwise.methods.classify.loading import check_save
-
         try:
-            check_save(estimator, options.save)
+            estimator.check_save(options.save)
         except SettingError as problem:
             raise SettingError(f"--save: {problem}") from None
     return estimator
