@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crowdwise.data.pairs import Comparisons, Similarities
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.label_sets import LabelSets
-from crowdwise.data.pairs import Comparisons, Similarities
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import CrowdwiseWarning

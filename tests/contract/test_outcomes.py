@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from crowdwise.estimator.outcome import Outcome
 from tests.contract.crowds import N_ANNOTATORS, answers_of, arrays, every_method, fitted, parameters
 
 from crowdwise.errors import SettingError
+from crowdwise.estimator.outcome import Outcome
 from crowdwise.estimator.registry import METHODS
 
 # The answer that a method gives for an item, by the kind of answers it takes.

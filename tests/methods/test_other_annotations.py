@@ -374,7 +374,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
-def test_formulas_are_disarmed_in_every_table(run: Callable[..., Any], command: list[str], tmp_path: Path) -> None:
+def test_formulas_are_escaped_in_every_table(run: Callable[..., Any], command: list[str], tmp_path: Path) -> None:
     run(*command, "-o", "out.csv", "--annotators", "who.csv", "--spreadsheet-safe", "-q")
     written = (tmp_path / "out.csv").read_text() + (tmp_path / "who.csv").read_text()
     first_cells = [cell for line in written.splitlines() for cell in line.split(",")[:2]]
