@@ -88,7 +88,7 @@ def test_items_and_annotators_that_come_later() -> None:
 
 def test_a_fitted_model_brings_its_votes_and_its_history() -> None:
     votes = Annotations.from_arrays(["p", "q"], ["x", "y"], ["cat", "dog"])
-    model = BayesGC().fit(votes, annotator_prior={"x": (90, 10), "y": (50, 50)})
+    model = BayesGC().fit(votes, history={"x": (90, 10), "y": (50, 50)})
     loop = ActiveLoop(model, items=["r", "p"], explore=0)
     assert loop.votes.items.tolist() == ["p", "q", "r"]
     # The history outlives the new item: x, who was right in 90 of 100, is worth more than y.
@@ -98,7 +98,7 @@ def test_a_fitted_model_brings_its_votes_and_its_history() -> None:
 
 def test_an_update_that_is_broken_off_keeps_the_history() -> None:
     votes = Annotations.from_arrays(["p", "q"], ["x", "y"], ["cat", "dog"])
-    loop = ActiveLoop(BayesGC().fit(votes, annotator_prior={"x": (90, 10), "y": (50, 50)}), items=["r", "p"], explore=0)
+    loop = ActiveLoop(BayesGC().fit(votes, history={"x": (90, 10), "y": (50, 50)}), items=["r", "p"], explore=0)
     loop.tell(one("r", "y"))
     loop._result = None
     assert loop.result.history is not None
@@ -350,7 +350,7 @@ def test_a_gain_below_the_cost_ends_a_campaign() -> None:
 
 def test_the_best_question_is_looked_for_among_all() -> None:
     votes = Annotations.from_arrays(["p", "p", "s", "s"], ["u", "v", "x", "y"], ["cat", "cat", "dog", "dog"])
-    model = BayesGC().fit(votes, annotator_prior={"x": (950, 50), "y": (5000, 5000), "u": (55, 45), "v": (55, 45)})
+    model = BayesGC().fit(votes, history={"x": (950, 50), "y": (5000, 5000), "u": (55, 45), "v": (55, 45)})
     # x may be asked about p only, and p is surer than the nine items which only y, a coin, may be asked about.
     fresh = [f"i{n}" for n in range(9)]
     allowed = Annotations.from_arrays([*fresh, "p"], ["y"] * 9 + ["x"], ["cat"] * 10)

@@ -90,7 +90,7 @@ def test_features_and_a_policy_of_your_own_are_given_again(tmp_path: Path) -> No
 
 def test_what_was_known_of_annotators_is_kept(tmp_path: Path) -> None:
     votes = Annotations.from_arrays(["p", "q"], ["x", "y"], ["cat", "dog"])
-    model = BayesGC().fit(votes, annotator_prior={"x": [[40, 5], [3, 50]], "y": (50, 50)})
+    model = BayesGC().fit(votes, history={"x": [[40, 5], [3, 50]], "y": (50, 50)})
     begun = ActiveLoop(model, items=["r", "p"], explore=0, path=tmp_path)
     later = ActiveLoop.load(tmp_path, BayesGC())
     assert later.result.history == pytest.approx(begun.result.history)

@@ -77,7 +77,7 @@ def test_round_trip(name: str, kind: str, tmp_path: Path) -> None:
     votes = Annotations.from_arrays(
         [items[i] for i in n], [annotators[j] for j in a], label, np.arange(len(n)) + 0.1, classes=classes
     )
-    options = {"gold": {items[0]: classes[1]}, "annotator_prior": {annotators[0]: (3, 1)}}
+    options = {"gold": {items[0]: classes[1]}, "history": {annotators[0]: (3, 1)}}
     for given in ({}, options):
         # Class shares by name: JSON would turn the keys True and 3 into text.
         model = fitted(name, votes, given, class_prior=dict(zip(classes, [0.25, 0.75], strict=True)))

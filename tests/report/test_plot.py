@@ -77,7 +77,7 @@ def test_reliability_points_by_hand() -> None:
     points = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 2]
     assert any(np.allclose(found, [[2 / 3, 0.5], [1, 1]]) for found in points)
     with pytest.raises(InputError, match="names no item"):
-        reliability(make("majority").fit(votes, {"a": "0"}).result_, {"a": "0"})
+        reliability(make("majority").fit(votes, gold={"a": "0"}).result_, {"a": "0"})
 
 
 def test_the_histogram_counts_items(result: Result) -> None:

@@ -86,7 +86,7 @@ def test_weights_gold_history_and_class_shares_count_on_shards_too(name: str) ->
     votes = Annotations.from_frame(frame, weight="weight")
     gold = dict(list(CROWD.gold.items())[:50])
     history = {CROWD.votes.annotators[0]: (30, 2), CROWD.votes.annotators[3]: (1, 20)}
-    options: dict[str, Any] = {"gold": gold, "annotator_prior": history}
+    options: dict[str, Any] = {"gold": gold, "history": history}
     settings = {"class_prior": [0.4, 0.3, 0.2, 0.1]}
     expected = make(name, **settings).fit(votes, **options)
     with Local(shards=3) as engine:
@@ -296,7 +296,7 @@ def test_another_history_begins_anew(files: Path, tmp_path: Path) -> None:
     seen: list[int] = []
     with Local(shards=2, work_dir=tmp_path / "work") as engine:
         history = {CROWD.votes.annotators[0]: (30, 2)}
-        DawidSkene().fit(files, engine=engine, annotator_prior=history, progress=lambda number, *_: seen.append(number))
+        DawidSkene().fit(files, engine=engine, history=history, progress=lambda number, *_: seen.append(number))
     assert seen[0] == 1
 
 
@@ -378,7 +378,7 @@ def test_gold_of_files_has_every_shape_that_gold_has(kind: str, files: Path, tmp
         "file": tmp_path / "gold.csv",
     }[kind]
     with Local(shards=2) as engine:
-        model = DawidSkene().fit(files, gold, engine=engine)
+        model = DawidSkene().fit(files, gold=gold, engine=engine)
     np.testing.assert_allclose(model.confusion_, DawidSkene().fit(CROWD.votes, known).confusion_, atol=1e-8)
 
 

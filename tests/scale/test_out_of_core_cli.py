@@ -287,7 +287,7 @@ def test_a_note_of_the_run_that_is_no_text_begins_anew(run: Run) -> None:
 STOPS = {
     "encoding": ("crowdwise.scale.encoding", "build_shard", 2),
     "fitting": ("crowdwise.scale.local.LocalShards", "keep", 3),
-    "writing": ("crowdwise.scale.result", "write_part", 2),
+    "writing": ("crowdwise.scale.outcome", "write_part", 2),
 }
 STOPPED = """
 import os, pkgutil, sys

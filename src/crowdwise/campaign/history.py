@@ -36,7 +36,7 @@ def history_of(result: Result | None) -> pl.DataFrame | None:
 
 
 def prior_of(history: pl.DataFrame | None, votes: Annotations) -> dict[Any, NDArray[np.float64]] | None:
-    """The same as `fit` takes it (`annotator_prior`): counts of true x observed classes, [K, K], of every annotator."""
+    """The same as `fit` takes it (`history`): counts of true x observed classes, [K, K], of every annotator."""
     if history is None:
         return None
     true, observed = (translate(ids_of(history[name]), votes.classes).tolist() for name in ("true", "observed"))

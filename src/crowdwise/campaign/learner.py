@@ -62,7 +62,7 @@ class Learner:
         elif earlier is None:
             prior = prior_of(self.history, votes)
             # Methods of your own need not know of histories.
-            self.model.fit(votes, **({} if prior is None else {"annotator_prior": prior}))
+            self.model.fit(votes, **({} if prior is None else {"history": prior}))
         else:
             first, *others = ledger.pending
             self.model.update(first.concat(*others) if others else first)

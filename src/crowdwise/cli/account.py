@@ -9,18 +9,20 @@ from crowdwise.cli.text import count, number, one_line, say
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.estimator.annotator_views import AnnotatorViews
     from crowdwise.estimator.result import Result
     from crowdwise.methods.classify.base import CrowdClassifier
+    from crowdwise.scale.outcome import ShardedResult
 
 __all__ = ["facts", "rank_annotators", "tell", "training"]
 
 
-def rank_annotators(result: Result) -> pl.DataFrame:
+def rank_annotators(result: AnnotatorViews) -> pl.DataFrame:
     """The annotators' table, most accurate first."""
     return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
 
 
-def facts(result: Result) -> dict[str, Any]:
+def facts(result: Result | ShardedResult) -> dict[str, Any]:
     """What was run, on what, and how it went."""
     votes = result.votes
     return {

@@ -199,7 +199,7 @@ def _update(
     # Gold may be of items of before, so it is checked against all of them, by `update`.
     gold = None if method.gold is None else read_gold(method.gold, None)
     with iterations(estimator, quiet) as progress:
-        estimator.update(fresh, gold, progress=progress)
+        estimator.update(fresh, gold=gold, progress=progress)
     return estimator
 
 

@@ -224,7 +224,7 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, qu
 
     gold, history = read_gold(options.gold, votes), read_history(options.history)
     with iterations(estimator, quiet) as progress:
-        return estimator.fit(votes, gold, annotator_prior=history, progress=progress)
+        return estimator.fit(votes, gold=gold, history=history, progress=progress)
 
 
 def fit(

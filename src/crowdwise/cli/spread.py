@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.base import Aggregator
     from crowdwise.scale.engine import Engine
-    from crowdwise.scale.result import SpreadResult
+    from crowdwise.scale.outcome import ShardedResult
     from crowdwise.scale.store import Store
 
 __all__ = ["ENGINES", "ScaleOptions", "VotesPaths", "aggregate_spread", "chosen_engine", "gathered", "is_one_file"]
@@ -245,8 +245,8 @@ def aggregate_spread(
                 if shown is not None:
                     shown(number, bound, change)
 
-            estimator.fit(store, annotator_prior=history, progress=progress, engine=engine)
-        result: SpreadResult = estimator.result_  # type: ignore[assignment]
+            estimator.fit(store, history=history, progress=progress, engine=engine)
+        result: ShardedResult = estimator.result_  # type: ignore[assignment]
         if confusion is not None:
             write(result.confusion_frame(), confusion, "row", quiet, spreadsheet_safe)
         if annotators is not None:
@@ -262,7 +262,7 @@ def aggregate_spread(
             _tell(estimator, engine, scale, seen[0] if seen else None)
 
 
-def _print_facts(result: SpreadResult, engine: Engine) -> None:
+def _print_facts(result: ShardedResult, engine: Engine) -> None:
     from crowdwise.cli.account import facts, rank_annotators
     from crowdwise.cli.outputs import print_json
 

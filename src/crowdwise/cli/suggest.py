@@ -110,7 +110,7 @@ def _state(
         estimator = build(MethodOptions(seed=method.seed) if trains else method, STEADY_METHOD)
         gold, history = read_gold(method.gold, known), read_history(method.history)
         with iterations(estimator, quiet) as progress:
-            result = estimator.fit(known, gold, annotator_prior=history, progress=progress).result_
+            result = estimator.fit(known, gold=gold, history=history, progress=progress).result_
         if rows is not None and rows.items is not None:
             place = translate(result.votes.items, rows.items)
             # Only to spread questions out; where rows are missing, they are not.

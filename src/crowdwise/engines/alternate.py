@@ -1,18 +1,19 @@
 """Engine 1: alternate between labels and annotators until neither moves.
 
-One loop serves EM (point parts), variational Bayes (Dirichlet parts) and hard EM. Each round
+One loop serves EM (point parts), variational Bayes (Dirichlet parts) and hard EM, in memory and over shards. Each round
 
-    annotators = annotators.update(votes, posterior)
-    prior      = prior.update(posterior)
+    annotators = annotators fitted to the votes under the posterior
+    prior      = prior fitted to the posterior
     posterior  = softmax(prior.log_prob() + sum of the votes' evidence)
     bound      = sum_n logsumexp_k(...) - prior.penalty() - annotators.penalty()
 
-so the bound belongs to the posterior that is returned, and never falls.
+so the bound belongs to the posterior that is returned, and never falls. On a shard a round is one pass: infer posteriors, then
+count what the next fit of the parts needs. In memory there is one shard. Parts that are not fitted to counts take its
+posterior as it is, and can therefore not run over several.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.errors import ConvergenceWarning
+from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
+from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
 
@@ -28,10 +30,21 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
-__all__ = ["Fit", "LabelPrior", "alternate", "best_of", "bound_trace", "has_settled", "warn_unless_converged"]
+__all__ = [
+    "Fit",
+    "LabelPrior",
+    "Parts",
+    "alternate",
+    "alternate_over",
+    "begin_at",
+    "best_of",
+    "count",
+    "infer_and_count",
+    "round_over",
+]
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, float, float], None]
+_TERMS = ("votes", "class prior", "annotators")
 
 
 class LabelPrior(Protocol):
@@ -48,7 +61,8 @@ class LabelPrior(Protocol):
 class Fit:
     """What a method returns: the posterior [N, K], its fitted parts and how it got there.
 
-    `trace` holds one array per named term of the bound; their sum is the bound.
+    `trace` holds one array per named term of the bound; their sum is the bound. The posterior is empty, [0, K], where it stays
+    in shards.
     """
 
     posterior: Floats
@@ -64,6 +78,15 @@ class Fit:
         return float(sum(values[-1] for values in self.trace.values())) if self.n_iter else float("-inf")
 
 
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The state of the loop: the parts, and the counts under the posteriors that they gave."""
+
+    prior: Any
+    annotators: Any
+    tally: Tally
+
+
 def alternate(
     votes: Annotations,
     prior: LabelPrior,
@@ -76,47 +99,88 @@ def alternate(
     hard: bool = False,
     progress: Progress | None = None,
 ) -> Fit:
-    """Run the loop from a posterior `start`, [N, K].
+    """Run the loop over votes in memory, from a posterior `start`, [N, K].
 
-    Stops when the bound's relative change is below `tol` and no posterior entry moved by more than
-    ``100 * tol``: on the bound alone, a few items could still be moving. `hard` assigns each item
-    to its best class between rounds (classification EM, "fast Dawid-Skene"). `known` holds class
+    `hard` assigns each item to its best class between rounds (classification EM, "fast Dawid-Skene"). `known` holds class
     codes of items whose label is given, -1 elsewhere, or is empty.
     """
-    posterior = np.array(start)
-    clamp(posterior, known)
-    assigned = harden(posterior) if hard else posterior
-    rows: list[tuple[float, float, float]] = []
-    converged = False
-    for iteration in range(max_iter):
-        annotators = annotators.update(votes, assigned)
-        prior = prior.update(assigned)
-        evidence, change = annotators.infer(votes, prior.log_prob(), known, posterior)
-        if hard:
-            evidence += float(log_floored(posterior.max(axis=1)).sum())
-            previous, assigned = assigned, harden(posterior)
-            change = float(np.abs(assigned - previous).max(initial=0.0))
-        rows.append((evidence, -prior.penalty(), -annotators.penalty()))
-        if progress is not None:
-            progress(iteration + 1, sum(rows[-1]), change)
-        if has_settled(rows, change, tol):
-            converged = True
-            break
-    return Fit(posterior, prior, annotators, bound_trace(rows), len(rows), converged)
+    shards = Whole(votes, known)
+    begun = shards.renew(begin_at, prior, annotators, hard, start)
+    return alternate_over(shards, prior, annotators, start=begun, max_iter=max_iter, tol=tol, hard=hard, progress=progress)
 
 
-def has_settled(rows: list[tuple[float, float, float]], change: float, tol: float) -> bool:
-    """The rule to stop by, after at least two rounds: `rows` are the bound's terms, `change` a probability's largest."""
-    if len(rows) < 2 or change > 100 * tol:
-        return False
-    bound = sum(rows[-1])
-    return abs(bound - sum(rows[-2])) <= tol * abs(bound)
+def alternate_over(
+    shards: Shards,
+    prior: Any,
+    annotators: Any,
+    *,
+    start: Tally | None,
+    max_iter: int,
+    tol: float,
+    hard: bool = False,
+    progress: Progress | None = None,
+) -> Fit:
+    """Run the loop over shards from the counts of a `start`; None resumes what an interrupted run has kept."""
+    name = type(annotators).__name__
+    rounds: list[Round] = []
+    if start is None:
+        kept = shards.kept(name)
+        assert kept is not None
+        prior, annotators = kept.prior, kept.annotators
+        rounds = [Round(kept.change, dict(zip(_TERMS, row, strict=True))) for row in kept.rows.tolist()]
+        start = shards.renew(infer_and_count, prior, annotators, hard)
+
+    def keep(parts: Parts, done: Any) -> None:
+        rows = np.array([list(each.terms.values()) for each in done])
+        shards.keep(name, Kept(parts.prior, parts.annotators, rows, done[-1].change))
+
+    run = loop(
+        round_over(shards, hard),
+        Parts(prior, annotators, start),
+        max_iter=max_iter,
+        tol=tol,
+        progress=progress,
+        keep=keep if shards.keeps else None,
+        before=rounds,
+    )
+    return Fit(shards.posterior, run.state.prior, run.state.annotators, run.trace, run.n_iter, run.converged)
 
 
-def bound_trace(rows: list[tuple[float, float, float]]) -> dict[str, Floats]:
-    """The terms of the bound by name, one entry per round."""
-    votes_term, prior_term, annotators_term = np.array(rows).reshape(-1, 3).T
-    return {"votes": votes_term, "class prior": prior_term, "annotators": annotators_term}
+def round_over(shards: Shards, hard: bool = False) -> Callable[[Parts], tuple[Parts, Round]]:
+    """The step of the loop: fit the parts, then infer and count in every shard."""
+
+    def step(parts: Parts) -> tuple[Parts, Round]:
+        prior, annotators = _refitted(shards, parts)
+        tally = shards.renew(infer_and_count, prior, annotators, hard)
+        terms = dict(zip(_TERMS, (tally.evidence, -prior.penalty(), -annotators.penalty()), strict=True))
+        return Parts(prior, annotators, tally), Round(tally.mean_change, terms)
+
+    return step
+
+
+def begin_at(shard: Shard, prior: Any, annotators: Any, hard: bool, start: Floats) -> Tally:
+    """Take over a posterior of the one shard there is; return its counts."""
+    shard.posterior = np.array(start)
+    clamp(shard.posterior, shard.known)
+    return count(shard, prior, annotators, hard)
+
+
+def count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
+    """What the parts are fitted to, under the present posterior."""
+    assigned = harden(shard.posterior) if hard else shard.posterior
+    return Tally(_counts(shard, prior, annotators, assigned))
+
+
+def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
+    """Posteriors under these parts, then their counts."""
+    before = harden(shard.posterior) if hard else None
+    evidence, change = annotators.infer(shard.votes, prior.log_prob(), shard.known, shard.posterior)
+    assigned = shard.posterior
+    if before is not None:
+        evidence += float(log_floored(shard.posterior.max(axis=1)).sum())
+        assigned = harden(shard.posterior)
+        change = 0.5 * float(np.abs(assigned - before).sum())
+    return Tally(_counts(shard, prior, annotators, assigned), evidence, change, len(assigned))
 
 
 def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:
@@ -124,12 +188,22 @@ def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:
     return warn_unless_converged(max((fit(start) for start in starts), key=lambda done: done.bound))
 
 
-def warn_unless_converged(fit: Fit) -> Fit:
-    """Return the fit, with a warning if it stopped early."""
-    if not fit.converged:
-        warnings.warn(
-            f"stopped after {fit.n_iter} iterations before the stopping rule was met; raise max_iter or tol",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    return fit
+def _adds_up(prior: Any, annotators: Any) -> bool:
+    """Whether both parts are fitted to counts that add up over items."""
+    return hasattr(prior, "conditioned") and hasattr(annotators, "conditioned")
+
+
+def _counts(shard: Shard, prior: Any, annotators: Any, assigned: Floats) -> tuple[Floats, ...]:
+    """The class shares' counts first, then the annotators'; of other parts the posterior itself."""
+    if not _adds_up(prior, annotators):
+        return (assigned,)
+    return (assigned.sum(axis=0), *annotators.statistics(shard.votes, assigned))
+
+
+def _refitted(shards: Shards, parts: Parts) -> tuple[Any, Any]:
+    """Both parts, fitted to the counts (or to the one shard's posterior) of the last round."""
+    prior, annotators, sums = parts.prior, parts.annotators, parts.tally.sums
+    if _adds_up(prior, annotators):
+        return prior.conditioned(sums[0]), annotators.conditioned(sums[1:])
+    assert isinstance(shards, Whole)
+    return prior.update(sums[0]), annotators.update(shards.votes, sums[0])

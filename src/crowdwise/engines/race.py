@@ -1,21 +1,22 @@
 """Several runs of engine 1 side by side, of which those that trail are given up.
 
 All runs advance together, one iteration at a time; every `heat` iterations the half with the higher
-bounds goes on (and the first run, so that more starts never end lower than one). The trace is
+bounds continues (and the first run, so that more starts never end lower than one). The trace is
 that of the run ahead at each iteration, hence it never falls either.
 """
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.engines.alternate import Fit, LabelPrior, Progress, alternate
-from crowdwise.errors import ConvergenceWarning
+from crowdwise.engines.alternate import Fit, LabelPrior, Parts, begin_at, round_over
+from crowdwise.engines.loop import Progress, Round, Run, settled, warn_unless_converged
+from crowdwise.engines.shards import Whole
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -24,6 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["race"]
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class _Runner:
+    """One run: its votes with their posterior, its parts, and the rounds so far."""
+
+    shards: Whole
+    parts: Parts
+    step: Callable[[Parts], tuple[Parts, Round]]
+    rounds: list[Round] = field(default_factory=list)
+    converged: bool = False
+
+    def advance(self, tol: float) -> None:
+        if not self.converged:
+            self.parts, done = self.step(self.parts)
+            self.rounds.append(done)
+            self.converged = settled(self.rounds, tol)
+
+    @property
+    def bound(self) -> float:
+        return self.rounds[-1].bound
 
 
 def race(
@@ -37,34 +59,28 @@ def race(
     heat: int = 40,
     progress: Progress | None = None,
 ) -> Fit:
-    """Run from every start until the stopping rule of `alternate` is met by each run that is left; keep the best."""
-    runs = [Fit(start, prior, annotators, {}, 0, False) for start in starts]
-    live = list(range(len(runs)))
-    ahead: list[Fit] = []
-    known: NDArray[Any] = np.empty(0, np.int16)
+    """Run from every start until the stopping rule is met by each run that is left; keep the best."""
+    runners = [_runner(votes, prior, annotators, start) for start in starts]
+    first, live = runners[0], runners
+    ahead: list[Round] = []
     for iteration in range(max_iter):
-        change = 0.0
-        for i in [i for i in live if not runs[i].converged]:
-            last = runs[i]
-            now = alternate(votes, last.prior, last.annotators, start=last.posterior, known=known, max_iter=1, tol=tol)
-            moved = float(np.abs(now.posterior - last.posterior).max(initial=0.0))
-            still = abs(now.bound - last.bound) <= tol * abs(now.bound) and moved <= 100 * tol
-            runs[i] = replace(now, converged=bool(iteration and still))
-            change = max(change, moved)
-        ahead.append(max((runs[i] for i in live), key=lambda run: run.bound))
+        for runner in live:
+            runner.advance(tol)
+        ahead.append(max(live, key=lambda runner: runner.bound).rounds[-1])
         if progress is not None:
-            progress(iteration + 1, ahead[-1].bound, change)
-        if all(runs[i].converged for i in live):
+            progress(iteration + 1, ahead[-1].bound, max(runner.rounds[-1].change for runner in live))
+        if all(runner.converged for runner in live):
             break
         if (iteration + 1) % heat == 0:
-            best = sorted(live, key=lambda i: -runs[i].bound)[: (len(live) + 1) // 2]
-            live = sorted({0, *best})
-    winner = ahead[-1]
-    if not winner.converged:
-        warnings.warn(
-            f"stopped after {len(ahead)} iterations before the stopping rule was met; raise max_iter or tol",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    trace = {name: np.concatenate([run.trace[name] for run in ahead]) for name in winner.trace}
-    return replace(winner, trace=trace, n_iter=len(ahead))
+            best = sorted(live, key=lambda runner: -runner.bound)[: (len(live) + 1) // 2]
+            live = [runner for runner in live if runner is first or runner in best]
+    winner = max(live, key=lambda runner: runner.bound)
+    run = warn_unless_converged(Run(winner.parts, ahead, winner.converged), stacklevel=4)
+    return Fit(winner.shards.posterior, run.state.prior, run.state.annotators, run.trace, run.n_iter, run.converged)
+
+
+def _runner(votes: Annotations, prior: LabelPrior, annotators: AnnotatorModel, start: Floats) -> _Runner:
+    shards = Whole(votes, np.empty(0, np.int16))
+    return _Runner(
+        shards, Parts(prior, annotators, shards.renew(begin_at, prior, annotators, False, start)), round_over(shards)
+    )

@@ -28,7 +28,7 @@ State = TypeVar("State")
 
 
 class ShardLost(Exception):
-    """A shard was lost while a state was handed on; it is there again, with another posterior, and the states begin anew."""
+    """A shard was lost while a state was passed on; it is there again, with another posterior, and the states start over."""
 
 
 @dataclass(eq=False)
@@ -58,15 +58,33 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What steps return: sums and evidence add up over shards, of changes the largest counts."""
+    """What steps return; all of it adds up over shards.
+
+    Attributes
+    ----------
+    sums
+        Counts.
+    evidence : float
+        Sum over items of the log-normaliser.
+    change : float
+        Sum over items of the share of their probability that moved.
+    n_items : int
+        Items that were inferred.
+    """
 
     sums: tuple[Floats, ...] = ()
     evidence: float = 0.0
     change: float = 0.0
+    n_items: int = 0
+
+    @property
+    def mean_change(self) -> float:
+        """Mean over items of the share of their probability that moved."""
+        return self.change / max(self.n_items, 1)
 
     def __add__(self, other: Tally) -> Tally:
         sums = tuple(own + more for own, more in zip(self.sums, other.sums, strict=True))
-        return Tally(sums, self.evidence + other.evidence, max(self.change, other.change))
+        return Tally(sums, self.evidence + other.evidence, self.change + other.change, self.n_items + other.n_items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +98,7 @@ class Kept:
     rows : [iterations, 3]
         Terms of the bound so far.
     change : float
-        Largest change of a probability in the last iteration.
+        Mean change per item in the last iteration.
     """
 
     prior: Any
@@ -94,7 +112,12 @@ class Shards(Protocol):
 
     @property
     def posterior(self) -> Floats:
-        """Posterior of all items, [N, K], where it is at hand; elsewhere empty, [0, K]: it stays in the shards."""
+        """Posterior of all items, [N, K], where it is in memory; elsewhere empty, [0, K]: it stays in the shards."""
+        ...
+
+    @property
+    def keeps(self) -> bool:
+        """Whether `keep` does anything."""
         ...
 
     def total(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
@@ -106,7 +129,7 @@ class Shards(Protocol):
         ...
 
     def fold(self, step: Callable[..., State], state: State, *arguments: Any) -> State:
-        """Hand a state from shard to shard, in their order; the step may change posteriors. Raises `ShardLost`."""
+        """Pass a state from shard to shard, in their order; the step may change posteriors. Raises `ShardLost`."""
         ...
 
     def keep(self, name: str, kept: Kept) -> None:
@@ -123,6 +146,18 @@ class Whole:
 
     def __init__(self, votes: Annotations, known: Integers) -> None:
         self.shard = Shard(votes, known, np.empty((0, votes.n_classes)))
+
+    @classmethod
+    def of(cls, votes: Annotations) -> Whole:
+        """Votes with the gold labels that they carry."""
+        return cls(votes, np.empty(0, np.int16) if votes.gold is None else votes.gold)
+
+    keeps = False
+
+    @property
+    def votes(self) -> Annotations:
+        """All votes."""
+        return self.shard.votes
 
     @property
     def posterior(self) -> Floats:

@@ -15,39 +15,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import translate
-from crowdwise.engines.alternate import Fit, Progress, alternate, best_of, warn_unless_converged
-from crowdwise.engines.sharded import alternate_shards
+from crowdwise.data.crowd import Crowd
+from crowdwise.data.gold import encode_gold
+from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Progress
+from crowdwise.engines.shards import Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.estimator.annotator_views import AnnotatorViews
+from crowdwise.estimator.carry import carried_history, carried_posterior, positions
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.problem import (
-    MOMENT_STARTS,
-    Problem,
-    carried_posterior,
-    positions,
-    start_of_shards,
-    start_posteriors,
-)
+from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.switched import warn_if_switched
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
-from crowdwise.parts.annotators.confusion import foretelling
+from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.marginals import given_class_prior
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import LabelPrior
     from crowdwise.engines.shards import Shards
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
-__all__ = ["Aggregator", "IterativeAggregator"]
+__all__ = ["Aggregator", "as_annotations", "generator"]
 
 Floats = NDArray[np.float64]
 
-# Votes from which `update` goes on from the earlier posterior.
+# Votes from which `update` starts from the earlier posterior.
 _WARM_FROM = 100_000
 
 
@@ -64,48 +60,53 @@ class Aggregator(ResultViews):
     def _fit(self, problem: Problem) -> Fit:
         raise NotImplementedError
 
+    def solve(self, problem: Problem) -> Fit:
+        """Run the method on what was made ready for it, and leave the estimator as it is."""
+        return self._fit(problem)
+
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to votes.
 
         Parameters
         ----------
-        votes : Annotations, frame or matrix
+        data : Annotations, frame or matrix
             Frames and matrices are turned into `Annotations` by the usual column names.
         gold : mapping, frame, Series or sequence, optional
-            Known labels of some items; they stay fixed and teach the model about annotators.
-        annotator_prior : Result, estimator, mapping or frame, optional
+            Known labels of some items; they stay fixed and teach the model about annotators. May be given by position, where
+            scikit-learn's tools put `y`.
+        history : Result, estimator, mapping or frame, optional
             What is known of annotators from before: see `crowdwise.estimator.history`.
         progress : callable, optional
-            Called after every iteration with (iteration, bound, largest change).
+            Called after every iteration with (iteration, bound, mean change per item).
         engine : optional
-            Where the fit runs: `crowdwise.scale.Local` (threads, out of core) or `crowdwise.scale.Ray`. The methods of votes
-            that it can spread are listed there. Default: here, in memory.
+            Where the fit runs: `crowdwise.scale.Local` (threads, out of core) or `crowdwise.scale.Ray`, for methods that
+            can run over shards. Default: here, in memory.
         """
         check_settings(self)
         if engine is not None:
-            engine.fit(self, votes, gold, annotator_prior=annotator_prior, progress=progress)
+            engine.fit(self, data, gold=gold, history=history, progress=progress)
             return self
-        votes = as_annotations(votes)
+        votes = as_annotations(data)
         if gold is not None:
             votes = votes.with_gold(gold)
         earlier = getattr(self, "result_", None) if getattr(self, "warm_start", False) else None
-        history = None if annotator_prior is None else encode_history(votes, annotator_prior)
-        return self._run(votes, history, earlier, progress)
+        counts = None if history is None else encode_history(votes, history)
+        return self._run(votes, counts, earlier if isinstance(earlier, Result) else None, progress)
 
-    def update(self, votes: Any, gold: Any = None, *, progress: Progress | None = None) -> Self:
+    def update(self, data: Any, *, gold: Any = None, progress: Progress | None = None) -> Self:
         """Fold in new votes (new items, annotators and classes too): the fit to all votes together.
 
-        Large fits go on from the present posterior. Small ones take milliseconds and start where a
-        fit starts: on thin data the bound has several optima, and going on from an earlier one
+        Large fits continue from the present posterior. Small ones take milliseconds and start where a
+        fit starts: on thin data the bound has several optima, and continuing from an earlier one
         often ends in another than the fit to all votes does.
         """
         check_settings(self)
         earlier = self._fitted()
-        votes = earlier.votes.concat(as_annotations(votes))
+        votes = earlier.votes.concat(as_annotations(data))
         added = votes.classes[earlier.votes.n_classes :].tolist()
         if added:
             warnings.warn(
@@ -116,45 +117,39 @@ class Aggregator(ResultViews):
             if before is not None and votes.gold is not None:
                 # New gold adds to, and where both speak corrects, the labels known before.
                 votes = replace(votes, gold=np.where(votes.gold >= 0, votes.gold, before))
-        history = None if earlier.history is None else _carried_history(earlier, votes)
+        history = None if earlier.history is None else carried_history(earlier, votes)
         thin = votes.n_votes < _WARM_FROM and isinstance(getattr(self, "init", "votes"), str)
         return self._run(votes, history, None if thin else earlier, progress)
 
     def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
-        done = self._solve(votes, history, earlier, progress)
-        self.result_ = Result(votes=votes, posterior=done.posterior, **self._told(done, history))
+        problem = self.problem_of(Whole.of(votes), votes, history, progress)
+        if earlier is not None:
+            problem = replace(problem, warm=carried_posterior(earlier, votes))
+        done = self.solve(problem)
+        self.result_ = Result(votes=votes, posterior=done.posterior, **self.summary_fields(done, history))
         warn_if_switched(self._fitted())
         return self
 
-    def _solve(
-        self,
-        votes: Annotations,
-        history: Floats | None,
-        earlier: Result | None,
-        progress: Progress | None,
-        spread: Shards | None = None,
-    ) -> Fit:
-        """Check what only votes and settings together can tell, and fit; to votes in shards, where `spread` has them."""
-        if votes.n_classes == 1:
+    def problem_of(self, shards: Shards, crowd: Crowd, history: Floats | None, progress: Progress | None) -> Problem:
+        """Check what only votes and settings together can tell; return what `solve` takes."""
+        if crowd.n_classes == 1:
             warnings.warn(
-                f"only one class occurs ({votes.classes[0]}); if there are others, name them all with classes=... or --classes",
+                f"only one class occurs ({crowd.classes[0]}); if there are others, name them all with classes=... or --classes",
                 DataWarning,
                 stacklevel=4,
             )
-        check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
-        problem = Problem(
-            votes=votes,
-            known=np.empty(0, np.int16) if spread is not None or votes.gold is None else votes.gold,
+        check_tables(crowd.n_annotators, crowd.n_classes, crowd.n_votes)
+        return Problem(
+            shards=shards,
+            crowd=crowd,
             history=history,
-            class_prior=given_class_prior(self.class_prior, votes),
-            warm=None if earlier is None else carried_posterior(earlier, votes),
-            rng=_generator(getattr(self, "random_state", None)),
+            class_prior=given_class_prior(self.class_prior, crowd),
+            warm=None,
+            rng=generator(getattr(self, "random_state", None)),
             progress=progress,
-            spread=spread,
         )
-        return self._fit(problem)
 
-    def _told(self, done: Fit, history: Floats | None) -> dict[str, Any]:
+    def summary_fields(self, done: Fit, history: Floats | None) -> dict[str, Any]:
         """What a result says beside votes and posteriors."""
         return {
             "method": self.name,
@@ -182,13 +177,13 @@ class Aggregator(ResultViews):
         result = self._fitted()
         return np.asarray(result.votes.classes[best_class(self.predict_proba(votes), result.class_prior)])
 
-    def fit_predict(self, votes: Any, gold: Any = None, **options: Any) -> NDArray[Any]:
-        """Fit and return the labels, [N]."""
-        return self.fit(votes, gold, **options).labels_
+    def fit_predict(self, data: Any, **options: Any) -> NDArray[Any]:
+        """Fit and return the labels, [N]; options are those of `fit`."""
+        return self.fit(data, **options).labels_
 
-    def fit_predict_proba(self, votes: Any, gold: Any = None, **options: Any) -> Floats:
-        """Fit and return the posterior, [N, K]."""
-        return self.fit(votes, gold, **options).posterior_
+    def fit_predict_proba(self, data: Any, **options: Any) -> Floats:
+        """Fit and return the posterior, [N, K]; options are those of `fit`."""
+        return self.fit(data, **options).posterior_
 
     def score(self, votes: Any, y: Any = None) -> float:
         """Without `y`, the mean log-probability of a vote under the fitted model; with it, accuracy.
@@ -197,19 +192,17 @@ class Aggregator(ResultViews):
         Methods that only count votes have no likelihood and need `y`.
         """
         if y is not None:
-            from crowdwise.data.gold import encode_gold
-
             result = self._fitted()
             aligned = as_annotations(votes).with_classes(result.votes.classes.tolist())
             truth, chosen = encode_gold(aligned, y), best_class(self.predict_proba(aligned), result.class_prior)
             return float((chosen == truth)[truth >= 0].mean()) if (truth >= 0).any() else float("nan")
         if not self._fitted().trace:
             raise SettingError(f"{self.name} has no likelihood to score votes by; give true labels: score(votes, y)")
-        _, evidence, total = self._infer(votes, foretell=True)
+        _, evidence, total = self._infer(votes, predict=True)
         return evidence / total if total > 0 else 0.0
 
-    def _infer(self, votes: Any, foretell: bool = False) -> tuple[Floats, float, float]:
-        """Posterior, log-evidence and the total weight of the votes, as learned from or as foretold."""
+    def _infer(self, votes: Any, predict: bool = False) -> tuple[Floats, float, float]:
+        """Posterior, log-evidence and the total weight of the votes, as learned from or as predicted."""
         result = self._fitted()
         votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
         who = positions(votes.annotators, result.votes.annotators)
@@ -218,64 +211,19 @@ class Aggregator(ResultViews):
         known = np.empty(0, np.int16)
         annotators = result.annotators.aligned(who, what)
         log_prior = result.prior.log_prob()
-        evidence, _ = (foretelling(annotators) if foretell else annotators).infer(votes, log_prior, known, posterior)
+        evidence, _ = (predictive(annotators) if predict else annotators).infer(votes, log_prior, known, posterior)
         return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
+
+    def keep_outcome(self, outcome: AnnotatorViews) -> None:
+        """Take over what an engine has fitted: a `Result`, or an outcome whose labels are not in memory."""
+        vars(self)["result_"] = outcome
 
     # -- views of the result -------------------------------------------------------------------
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes, [K]."""
-        return self._fitted().votes.classes
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class IterativeAggregator(Aggregator):
-    """Base of the methods that iterate from a start."""
-
-    max_iter: int = setting(1000, "Most iterations of one run.", low=1, whole=True)
-    tol: float = setting(
-        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
-    init: Any = setting(
-        "votes",
-        'Start: vote shares ("votes"), majority labels ("hard-votes"), "random", "one-coin", "moments" (the best of several), '
-        "a moment method by its name, or a posterior [N, K].",
-        choices=("votes", "hard-votes", "random", "one-coin", "moments", *MOMENT_STARTS),
-        free=True,
-    )
-    restarts: int = setting(
-        1, "Runs: the first from `init`, the others from random starts; the best bound is kept.", low=1, whole=True
-    )
-    random_state: int | None = setting(0, "Seed of the random starts.", free=True)
-    warm_start: bool = setting(False, "Go on from the previous fit when `fit` is called again.")
-
-    def _alternate(self, problem: Problem, prior: LabelPrior, annotators: AnnotatorModel, hard: bool = False) -> Fit:
-        """Run engine 1 from every start and keep the best."""
-        if problem.spread is not None:
-            return self._alternate_shards(problem, prior, annotators, hard)
-        return best_of(
-            lambda start: alternate(
-                problem.votes,
-                prior,
-                annotators,
-                start=start,
-                known=problem.known,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                hard=hard,
-                progress=problem.progress,
-            ),
-            start_posteriors(problem, self.init, self.restarts),
-        )
-
-    def _alternate_shards(self, problem: Problem, prior: LabelPrior, annotators: AnnotatorModel, hard: bool) -> Fit:
-        """Run engine 1 over shards, on from where an earlier run was interrupted."""
-        start = None
-        if problem.shards.kept(type(annotators).__name__) is None:
-            start = start_of_shards(problem, annotators, self.init, hard)
-        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "hard": hard, "progress": problem.progress}
-        return warn_unless_converged(alternate_shards(problem.shards, prior, annotators, start=start, **options))
+        return self._outcome().votes.classes
 
 
 def as_annotations(votes: Any) -> Annotations:
@@ -294,41 +242,9 @@ def as_annotations(votes: Any) -> Annotations:
     )
 
 
-def _carried_history(earlier: Result, votes: Annotations) -> Floats:
-    """The user's history, spread over the annotators and classes of `votes`, [A, L, K]."""
-    assert earlier.history is not None
-    classes = translate(earlier.votes.classes, votes.classes)
-    who = positions(earlier.votes.annotators, votes.annotators)
-    history = np.zeros((votes.n_annotators, votes.n_classes, votes.n_classes))
-    history[np.ix_(who, classes, classes)] = earlier.history
-    return history
-
-
-def _generator(seed: Any) -> np.random.Generator:
+def generator(seed: Any) -> np.random.Generator:
+    """The random numbers of a `random_state`."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise SettingError(f"random_state must be None or a whole number >= 0; got {seed!r}") from None
-
-
-def warn_if_switched(result: Result) -> None:
-    """The likelihood does not change when classes are renamed; warn if another naming fits the votes better."""
-    n_classes = result.votes.n_classes
-    if n_classes < 2 or result.votes.n_votes == 0 or result.annotators.confusion() is None:
-        return
-    pooled = np.einsum("a,akl->kl", result.votes.votes_per_annotator.astype(float), result.confusion)
-    if (pooled.argmax(axis=1) == np.arange(n_classes)).all():
-        return
-    from scipy.optimize import linear_sum_assignment
-
-    rows, best = linear_sum_assignment(-pooled)
-    if pooled[rows, best].sum() > np.trace(pooled) * (1 + 1e-6):
-        moved = ", ".join(
-            f"{result.votes.classes[k]} -> {result.votes.classes[b]}" for k, b in zip(rows, best, strict=True) if k != b
-        )
-        warnings.warn(
-            f"the fitted classes look renamed ({moved}): most annotators would be more often right under other names; "
-            "give some gold labels, or use a stronger prior",
-            DataWarning,
-            stacklevel=4,
-        )

@@ -14,19 +14,19 @@ from crowdwise.estimator.result import Result
 from crowdwise.parts.annotators.protocol import counts_of
 
 if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+    from crowdwise.data.crowd import Vocabularies
 
 __all__ = ["encode_history", "right_and_wrong"]
 
 Floats = NDArray[np.float64]
 
 
-def encode_history(votes: Annotations, history: Any) -> Floats:
+def encode_history(crowd: Vocabularies, history: Any) -> Floats:
     """Return earlier answers as counts, [A, L, K]; annotators without history get zeros.
 
     Parameters
     ----------
-    votes : Annotations
+    crowd : Annotations or the like
     history : Result, estimator, mapping or frame
         A fitted result or estimator of an earlier campaign with the same classes; a mapping from
         annotator to a [K, K] matrix of counts (true x observed) or to a pair (right, wrong); or a
@@ -34,15 +34,15 @@ def encode_history(votes: Annotations, history: Any) -> Floats:
         ``crowdwise aggregate --annotators`` writes).
     """
     history = getattr(history, "result_", history)
-    n_classes = votes.n_classes
-    counts = np.zeros((votes.n_annotators, n_classes, n_classes))
+    n_classes = crowd.n_classes
+    counts = np.zeros((crowd.n_annotators, n_classes, n_classes))
     if isinstance(history, Result):
-        return _from_result(votes, history, counts)
+        return _from_result(crowd, history, counts)
     if hasattr(history, "columns"):
         history = _from_frame(history)
     if not isinstance(history, Mapping):
-        raise InputError(f"annotator_prior must be a result, a mapping or a frame; got {type(history).__name__}")
-    known = {str(name): a for a, name in enumerate(votes.annotators)}
+        raise InputError(f"history of annotators must be a result, a mapping or a frame; got {type(history).__name__}")
+    known = {str(name): a for a, name in enumerate(crowd.annotators)}
     for name, value in history.items():
         matrix = _matrix(name, np.asarray(value, float), n_classes)
         if str(name) in known:
@@ -70,18 +70,18 @@ def _matrix(name: Any, value: Floats, n_classes: int) -> Floats:
             f"(true x observed), got shape {value.shape}"
         )
     right, wrong = value
-    spread = np.full((n_classes, n_classes), wrong / max(n_classes * (n_classes - 1), 1))
-    np.fill_diagonal(spread, right / n_classes)
-    return spread
+    counts = np.full((n_classes, n_classes), wrong / max(n_classes * (n_classes - 1), 1))
+    np.fill_diagonal(counts, right / n_classes)
+    return counts
 
 
-def _from_result(votes: Annotations, result: Result, counts: Floats) -> Floats:
+def _from_result(crowd: Vocabularies, result: Result, counts: Floats) -> Floats:
     """Expected counts of an earlier fit, class by class and annotator by annotator."""
     old = counts_of(result.votes, result.posterior)
     if result.history is not None:
         old += result.history
-    classes = translate(votes.classes, result.votes.classes)
-    who = translate(votes.annotators, result.votes.annotators)
+    classes = translate(crowd.classes, result.votes.classes)
+    who = translate(crowd.annotators, result.votes.annotators)
     kept, seen = np.flatnonzero(classes >= 0), np.flatnonzero(who >= 0)
     counts[np.ix_(seen, kept, kept)] = old[np.ix_(who[seen], classes[kept], classes[kept])]
     return counts

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
-from crowdwise.errors import SettingError
+from crowdwise.estimator.annotator_views import AnnotatorViews
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.outcome import Outcome
 from crowdwise.kernels.numerics import best_class, segment_sum
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Result(Outcome):
+class Result(AnnotatorViews, Outcome):
     """A fitted crowd model over one set of votes; see also `Outcome`.
 
     Attributes
@@ -88,58 +88,6 @@ class Result(Outcome):
         """Posterior probability of the consensus label, [N]."""
         return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
 
-    @property
-    def class_prior(self) -> Floats:
-        """Share of each class, [K]."""
-        return np.asarray(self.prior.probability)
-
-    @cached_property
-    def concentration(self) -> Floats:
-        """Dirichlet parameters of every confusion row, [A, K, L].
-
-        The model's own where it is Bayesian; elsewhere expected counts under the posterior plus
-        the user's history plus one pseudo-vote per row, spread evenly.
-        """
-        own = self.annotators.concentration()
-        if own is not None:
-            return np.asarray(own)
-        counts = counts_of(self.votes, self.posterior) + 1 / self.votes.n_classes
-        if self.history is not None:
-            counts += self.history
-        return counts.transpose(0, 2, 1)
-
-    @cached_property
-    def confusion(self) -> Floats:
-        """P(observed | true) of every annotator, [A, K, L]: the model's, or the smoothed plug-in."""
-        own = self.annotators.confusion()
-        return np.asarray(own) if own is not None else self.concentration / self.concentration.sum(axis=2, keepdims=True)
-
-    @cached_property
-    def confusion_sd(self) -> Floats:
-        """Posterior standard deviation of every confusion entry, [A, K, L]."""
-        total = self.concentration.sum(axis=2, keepdims=True)
-        mean = self.concentration / total
-        return np.asarray(np.sqrt(mean * (1 - mean) / (total + 1)))
-
-    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L].
-
-        An entry of a Dirichlet row has a Beta distribution: ``concentration[k, l]`` against the rest of the row.
-        """
-        from scipy.special import betaincinv
-
-        if not 0 < level < 1:
-            raise SettingError(f"level must be between 0 and 1; got {level!r}")
-        own = self.concentration
-        rest = np.maximum(own.sum(axis=2, keepdims=True) - own, 1e-12)
-        low, high = (np.asarray(betaincinv(own, rest, (1 + sign * level) / 2)) for sign in (-1, 1))
-        return low, high
-
-    @property
-    def accuracy(self) -> Floats:
-        """Probability that an annotator is right on an item drawn from the class prior, [A]."""
-        return np.asarray(np.einsum("akk,k->a", self.confusion, self.class_prior))
-
     def items_frame(self, probabilities: bool = True) -> pl.DataFrame:
         """One row per item: label, confidence, votes, a note, and (optionally) p(class) columns.
 
@@ -159,43 +107,6 @@ class Result(Outcome):
             columns |= {f"p({name})": self.posterior[:, k] for k, name in enumerate(votes.classes)}
         return pl.DataFrame(columns)
 
-    def annotators_frame(self) -> pl.DataFrame:
-        """One row per annotator: votes, accuracy with its standard deviation, agreement, most common error.
-
-        `agreement` is the share of an annotator's votes that equal the consensus label.
-        """
-        votes, prior, agree = self.votes, self.class_prior, self._agreements()
-        n_votes = votes.votes_per_annotator
-        sd = np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, prior**2))
-        return pl.DataFrame(
-            {
-                "annotator": series_of(votes.annotators),
-                "n_votes": n_votes,
-                "accuracy": self.accuracy,
-                "accuracy_sd": sd,
-                "agreement": pl.Series(np.where(n_votes > 0, agree / np.maximum(n_votes, 1), np.nan)).fill_nan(None),
-                "common_error": self._common_errors(),
-            }
-        )
-
-    def confusion_frame(self) -> pl.DataFrame:
-        """Every confusion entry as a row: annotator, true, observed, probability, its sd and its 95 % interval."""
-        n_annotators, n_classes, _ = self.confusion.shape
-        a, k, observed = (index.ravel() for index in np.indices((n_annotators, n_classes, n_classes)))
-        classes = series_of(self.votes.classes)
-        low, high = self.confusion_interval()
-        return pl.DataFrame(
-            {
-                "annotator": series_of(self.votes.annotators)[a],
-                "true": classes[k],
-                "observed": classes[observed],
-                "probability": self.confusion.ravel(),
-                "sd": self.confusion_sd.ravel(),
-                "low": low.ravel(),
-                "high": high.ravel(),
-            }
-        )
-
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior and each vote moved the label of one item."""
         return explain(self, item)
@@ -204,23 +115,11 @@ class Result(Outcome):
         """Probability of every class for every item, [N, K]."""
         return self.posterior
 
-    def _agreements(self) -> Floats:
+    def expected_counts(self) -> Floats:
+        """Expected confusion counts under the posterior, [A, L, K]."""
+        return counts_of(self.votes, self.posterior)
+
+    def agreements(self) -> Floats:
         """Votes of each annotator that equal the label, [A]."""
         votes = self.votes
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
-
-    def _common_errors(self) -> list[str | None]:
-        """The likeliest confusion of each annotator, such as "cat -> dog"; None without votes."""
-        n_classes = self.votes.n_classes
-        if n_classes < 2:
-            return [None] * self.votes.n_annotators
-        # From the counts: a model with one accuracy for all errors cannot say which one is common.
-        observed = self.concentration / self.concentration.sum(axis=2, keepdims=True)
-        joint = observed * self.class_prior[None, :, None]
-        off = joint * (1 - np.eye(n_classes))
-        worst = off.reshape(len(off), -1).argmax(axis=1)
-        names = self.votes.classes
-        return [
-            f"{names[w // n_classes]} -> {names[w % n_classes]}" if n else None
-            for w, n in zip(worst.tolist(), self.votes.votes_per_annotator.tolist(), strict=True)
-        ]

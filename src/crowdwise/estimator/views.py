@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.result import Result
 
 if TYPE_CHECKING:
+    from crowdwise.estimator.annotator_views import AnnotatorViews
     from crowdwise.estimator.explain import Explanation
-    from crowdwise.estimator.result import Result
 
 __all__ = ["ResultViews"]
 
@@ -21,8 +23,14 @@ Floats = NDArray[np.float64]
 class ResultViews(Estimator):
     """Fitted attributes as views of the one frozen result."""
 
+    def _outcome(self) -> AnnotatorViews:
+        found: AnnotatorViews = super()._outcome()
+        return found
+
     def _fitted(self) -> Result:
-        found: Result = super()._fitted()
+        found = self._outcome()
+        if not isinstance(found, Result):
+            raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
         return found
 
     def explain(self, item: Any) -> Explanation:
@@ -42,18 +50,18 @@ class ResultViews(Estimator):
     @property
     def confusion_(self) -> Floats:
         """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
-        return self._fitted().confusion
+        return self._outcome().confusion
 
     @property
     def concentration_(self) -> Floats:
         """Dirichlet parameters of every confusion row, [A, K, L]: the model's, or those of expected counts."""
-        return self._fitted().concentration
+        return self._outcome().concentration
 
     def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L]."""
-        return self._fitted().confusion_interval(level)
+        return self._outcome().confusion_interval(level)
 
     @property
     def prior_(self) -> Floats:
         """Share of each class, [K]."""
-        return self._fitted().class_prior
+        return self._outcome().class_prior

@@ -39,7 +39,7 @@ _FLOOR = 1e-300
 
 @compiled
 def _store(scores: Floats, known: int, posterior_row: Floats) -> tuple[float, float]:
-    """Normalise log scores into the posterior row; return its log-normaliser and largest change."""
+    """Normalise log scores into the posterior row; return its log-normaliser and the share that moved."""
     n_classes = len(scores)
     if known >= 0:
         for k in range(n_classes):
@@ -55,9 +55,9 @@ def _store(scores: Floats, known: int, posterior_row: Floats) -> tuple[float, fl
     change = 0.0
     for k in range(n_classes):
         value = scores[k] / total
-        change = max(change, abs(value - posterior_row[k]))
+        change += abs(value - posterior_row[k])
         posterior_row[k] = value
-    return top + math.log(total), change
+    return top + math.log(total), 0.5 * change
 
 
 @compiled
@@ -88,10 +88,12 @@ def infer_products(
         if total > _SAFE_SUM and (len(known) == 0 or known[n] < 0):
             evidence += math.log(total)
             inverse = 1.0 / total
+            moved = 0.0
             for k in range(n_classes):
                 value = product[k] * inverse
-                change = max(change, abs(value - posterior[n, k]))
+                moved += abs(value - posterior[n, k])
                 posterior[n, k] = value
+            change += 0.5 * moved
         else:
             for k in range(n_classes):
                 product[k] = math.log(max(prior[k], _FLOOR))
@@ -101,7 +103,7 @@ def infer_products(
                     product[k] += math.log(max(table[r, k], _FLOOR))
             log_total, moved = _store(product, known[n] if len(known) else -1, posterior[n])
             evidence += log_total
-            change = max(change, moved)
+            change += moved
     return evidence, change
 
 
@@ -132,7 +134,7 @@ def infer_logs(
                 scores[k] += w * log_table[r, k]
         log_total, moved = _store(scores, known[n] if len(known) else -1, posterior[n])
         evidence += log_total
-        change = max(change, moved)
+        change += moved
     return evidence, change
 
 
@@ -168,7 +170,7 @@ def infer_voted(
             scores[label[e]] += w * bonus[i]
         log_total, moved = _store(scores, known[n] if len(known) else -1, posterior[n])
         evidence += log_total
-        change = max(change, moved)
+        change += moved
     return evidence, change
 
 

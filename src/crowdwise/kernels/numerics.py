@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_class", "dirichlet_kl", "expected_log", "log_floored", "log_sigmoid", "segment_sum", "softmax_into"]
+__all__ = ["best_class", "dirichlet_kl", "expected_log", "log_floored", "log_sigmoid", "moved", "segment_sum", "softmax_into"]
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,10 @@ def log_floored(values: Floats) -> Floats:
 
 
 def softmax_into(scores: Floats, known: NDArray[Any], posterior: Floats) -> tuple[float, float]:
-    """Write softmax(scores) into `posterior` row by row; return (sum of log-normalisers, largest change)."""
+    """Write softmax(scores) into `posterior` row by row; return (sum of log-normalisers, sum of changes).
+
+    The change of a row is half the sum of the absolute differences of its entries: the share of probability that moved.
+    """
     if len(known):
         given = np.flatnonzero(known >= 0)
         kept = scores[given, known[given]]
@@ -33,9 +36,14 @@ def softmax_into(scores: Floats, known: NDArray[Any], posterior: Floats) -> tupl
     np.exp(scores, out=scores)
     total = scores.sum(axis=1)
     scores /= total[:, None]
-    change = float(np.abs(scores - posterior).max(initial=0.0))
+    change = moved(scores, posterior)
     posterior[:] = scores
     return float(top.sum() + np.log(total).sum()), change
+
+
+def moved(after: Floats, before: Floats) -> float:
+    """Sum over rows of the share of probability that moved: half the sum of the absolute differences."""
+    return 0.5 * float(np.abs(after - before).sum())
 
 
 def expected_log(parameters: Floats, axis: int) -> Floats:

@@ -91,7 +91,7 @@ def infer_table(
     log_evidence : float
         Sum over items of the log-normaliser.
     change : float
-        Largest change of an entry of `posterior`.
+        Sum over items of the share of their posterior that moved.
     """
     if len(row) < COMPILED_FROM:
         scores = _sum_by_item(item_ptr, log_floored(table)[row], weight)
@@ -206,9 +206,9 @@ def _sum_by_item(item_ptr: Integers, rows_ek: Floats, weight: Floats) -> Floats:
 
 
 def _combine(item_ptr: Integers, loop: Callable[..., tuple[float, float]], *arrays: Any) -> tuple[float, float]:
-    """Run an inference loop over ranges of items; add the evidence, keep the largest change."""
+    """Run an inference loop over ranges of items; add evidence and changes."""
     parts = in_ranges(item_ptr, lambda start, stop: loop(start, stop, *arrays))
-    return sum(evidence for evidence, _ in parts), max((change for _, change in parts), default=0.0)
+    return sum(evidence for evidence, _ in parts), sum(change for _, change in parts)
 
 
 def in_ranges(item_ptr: Integers, work: Callable[[int, int], Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A fit on its way, in a file: what an interrupted run goes on from.
+"""A fit on its way, in a file: what an interrupted run resumes.
 
 Posteriors are not kept. They follow from the parts, so one pass over the votes brings them back.
 """
@@ -84,7 +84,7 @@ class Checkpoints:
             parts = {role: unpack(meta[role], arrays) for role in _ROLES}
             return Kept(rows=arrays["rows"], change=meta["change"], **parts)
         except Exception as problem:  # whatever a damaged file does to the readers is its fault, not theirs
-            raise InputError(f"{path}: cannot be read ({problem}); delete it to begin the fit anew") from problem
+            raise InputError(f"{path}: cannot be read ({problem}); delete it to start the fit from scratch") from problem
 
     def _path(self, name: str) -> Path:
         return self.folder / f"fit-{name}.zip"
@@ -95,6 +95,11 @@ class Resumable:
 
     def __init__(self, checkpoints: Checkpoints | None) -> None:
         self._checkpoints = checkpoints
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is a work folder."""
+        return self._checkpoints is not None
 
     def keep(self, name: str, kept: Kept) -> None:
         """Write a checkpoint where there is a work folder."""

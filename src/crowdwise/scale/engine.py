@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +21,23 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shards
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import as_annotations, warn_if_switched
+from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.problem import SHARDED_STARTS
 from crowdwise.estimator.registry import select
 from crowdwise.estimator.result import Result
+from crowdwise.estimator.switched import warn_if_switched
+from crowdwise.methods.labels.starts import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
-from crowdwise.scale.result import SpreadResult, account
+from crowdwise.scale.outcome import ShardedResult, account
+from crowdwise.scale.sharded_crowd import ShardedCrowd, answers
 from crowdwise.scale.sources import Source, cut, folders_of
-from crowdwise.scale.spread import SpreadVotes, answers
 from crowdwise.scale.store import Store, full_disk_named
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.estimator.base import Aggregator
 
 __all__ = ["Engine", "OpenShards"]
@@ -113,61 +114,64 @@ class Engine(ABC):
     def fit(
         self,
         estimator: Aggregator,
-        votes: Any,
-        gold: Any = None,
+        data: Any,
         *,
-        annotator_prior: Any = None,
+        gold: Any = None,
+        history: Any = None,
         progress: Progress | None = None,
     ) -> None:
-        """Fit an estimator here; its `fit(votes, engine=...)` comes to this.
+        """Fit an estimator here; its `fit(data, engine=...)` comes to this.
 
         Parameters
         ----------
-        votes : Annotations, frame, matrix, Store or paths
+        data : Annotations, frame, matrix, Store or paths
             Paths and patterns of files ("votes/*.parquet") are encoded first, with columns found by their usual names.
         """
         check_method(estimator)
-        if isinstance(votes, str | PathLike) or (isinstance(votes, list) and votes and isinstance(votes[0], str | PathLike)):
-            votes, gold = self.encode(votes, gold=gold), None
-        if isinstance(votes, Store) and gold is not None:
-            raise SettingError("known labels lie in the shards beside the votes: give them to encode(..., gold=...)")
-        if not isinstance(votes, Store):
-            votes = as_annotations(votes)
-            votes = votes if gold is None else votes.with_gold(gold)
-        # Of votes, history takes vocabularies, as a method takes sizes and `answers` too.
-        history = None if annotator_prior is None else encode_history(cast(Annotations, votes), annotator_prior)
-        shards, spread = self._spread(estimator, votes, history)
-        votes_in_shards = cast(Annotations, spread)
-        done = estimator._solve(votes_in_shards, history, None, progress, shards)
-        told = estimator._told(done, history)
+        votes = self._votes_of(data, gold)
+        counts = None if history is None else encode_history(votes, history)
+        shards, n_shards = self._opened(estimator, votes, counts)
+        crowd = ShardedCrowd.of(votes, shards.total(answers), n_shards)
+        done = estimator.solve(estimator.problem_of(shards, crowd, counts, progress))
+        fields = estimator.summary_fields(done, counts)
+        outcome: Result | ShardedResult
         if isinstance(votes, Store):
-            counted = shards.total(account, done.prior.probability)
-            told |= {"votes": votes_in_shards, "posterior": shards.posterior}
-            estimator.result_ = SpreadResult(shards=shards, counts=counted.sums[0], agree=counted.sums[1], **told)
+            counts_alk, agree = shards.total(account, done.prior.probability).sums
+            outcome = ShardedResult(votes=crowd, shards=shards, counts=counts_alk, agree=agree, **fields)
         else:
-            estimator.result_ = Result(votes=votes, posterior=shards.posterior, **told)
-        warn_if_switched(estimator.result_)
+            outcome = Result(votes=votes, posterior=shards.posterior, **fields)
+        estimator.keep_outcome(outcome)
+        warn_if_switched(outcome)
 
-    def _spread(
-        self, estimator: Aggregator, votes: Annotations | Store, history: Floats | None
-    ) -> tuple[OpenShards, SpreadVotes]:
-        """Open the shards of these votes in the place of those before."""
+    def _votes_of(self, data: Any, gold: Any) -> Annotations | Store:
+        """Votes in memory, or encoded ones, with their gold labels."""
+        if isinstance(data, str | PathLike) or (isinstance(data, list) and data and isinstance(data[0], str | PathLike)):
+            return self.encode(data, gold=gold)
+        if not isinstance(data, Store):
+            votes = as_annotations(data)
+            return votes if gold is None else votes.with_gold(gold)
+        if gold is not None:
+            raise SettingError("known labels lie in the shards beside the votes: give them to encode(..., gold=...)")
+        return data
+
+    def _opened(self, estimator: Aggregator, votes: Annotations | Store, history: Floats | None) -> tuple[OpenShards, int]:
+        """Open the shards of these votes instead of the earlier ones, and count them."""
         self._close_shards()
         checkpoints = None
         if isinstance(votes, Store):
             self._hold(votes.folder)
             sources = folders_of(votes)
-            # When to stop is no part of what a fit is, so another limit goes on from here.
+            # When to stop is no part of what a fit is, so a fit with another limit resumes this one.
             settings = {name: value for name, value in estimator.get_params().items() if name not in ("max_iter", "tol")}
             known = None if history is None else sha256(history.tobytes()).hexdigest()
             run = {"method": estimator.name, "settings": settings, "history": known}
-            # Nothing could go on from a folder that goes with this engine.
+            # Nothing could be resumed from a folder that goes with this engine.
             if self._temporary is None or not votes.folder.is_relative_to(self._temporary):
                 checkpoints = Checkpoints(votes.folder, run, self.checkpoint_every)
         else:
             sources = cut(votes, self.n_shards or max(-(-votes.n_votes // VOTES_PER_SHARD), self.n_workers))
         self._shards = self.open(sources, checkpoints)
-        return self._shards, SpreadVotes.of(votes, self._shards.total(answers), len(sources))
+        return self._shards, len(sources)
 
     def _hold(self, folder: Path) -> None:
         """Keep other runs out of a work folder, until this engine is closed or takes another one."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -146,7 +146,7 @@ class RayShards(Resumable):
     def _sum(self, message: Any) -> Tally:
         self._calls += 1
         tally = self._attempt(lambda: self._add_up(self._calls, message))
-        return Tally(tuple(np.array(total) for total in tally.sums), tally.evidence, tally.change)
+        return replace(tally, sums=tuple(np.array(total) for total in tally.sums))
 
     def _add_up(self, call: int, message: Any) -> Tally:
         """Run a step everywhere; tallies stay with the actors, who add them up by eights."""

@@ -29,7 +29,7 @@ from crowdwise.scale.training_worker import start_group
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["Torchrun", "check_trainable", "check_workers", "joined", "launched", "prepared", "worker_environment"]

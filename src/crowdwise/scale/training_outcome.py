@@ -19,7 +19,7 @@ from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["MODEL", "Listener", "ask_to_stop", "raise_problem", "reporter", "take_over", "write_problem", "write_warnings"]

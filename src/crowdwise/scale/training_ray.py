@@ -27,7 +27,7 @@ from crowdwise.scale.training_worker import fit
 if TYPE_CHECKING:
     from os import PathLike
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.methods.classify.base import CrowdClassifier
 
 __all__ = ["RayTrain"]

@@ -96,7 +96,7 @@ def test_exact_on_trees_with_weights_gold_and_history(family: str) -> None:
     weight = [1, 2, 1, 3, 1, 1, 2, 1, 1]
     votes = votes_on(TREE_ITEM, TREE_ANNOTATOR, 2, 4, weight).with_gold({2: 1, 5: 0})
     history = {0: np.array([[3, 1], [0, 2]]), 2: np.array([[0, 2], [1, 0]])}
-    model = tightly(family=family).fit(votes, annotator_prior=history)
+    model = tightly(family=family).fit(votes, history=history)
     marginals, evidence = enumerated(votes, np.full(2, 0.5), lambda counts: log_factor(family, counts), history)
     np.testing.assert_allclose(model.posterior_, marginals, atol=1e-12)
     assert model.trace_[-1] == pytest.approx(evidence, abs=1e-11)

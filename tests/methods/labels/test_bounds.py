@@ -50,9 +50,7 @@ def problem(seed: int, name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     if rng.random() < 0.4:
         fit["gold"] = [int(rng.integers(0, n_classes)) if rng.random() < 0.3 else None for _ in range(n_items)]
     if rng.random() < 0.4:
-        fit["annotator_prior"] = {
-            a: rng.integers(0, 4, (n_classes, n_classes)) for a in range(n_annotators) if rng.random() < 0.5
-        }
+        fit["history"] = {a: rng.integers(0, 4, (n_classes, n_classes)) for a in range(n_annotators) if rng.random() < 0.5}
     settings = dict(SETTINGS[name][int(rng.integers(len(SETTINGS[name])))])
     settings["class_prior"] = ["learn", "uniform", rng.dirichlet(np.ones(n_classes)).tolist()][int(rng.integers(3))]
     settings["init"] = ["votes", "random", "hard-votes"][int(rng.integers(3))]

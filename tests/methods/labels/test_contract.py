@@ -43,9 +43,9 @@ iterative = pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 examples = settings(max_examples=max(settings.default.max_examples // 10, 10), suppress_health_check=[HealthCheck.too_slow])
 
 
-def fit(name: str, votes: Any, gold: Any = None, annotator_prior: Any = None, **options: Any) -> Any:
+def fit(name: str, votes: Any, gold: Any = None, history: Any = None, **options: Any) -> Any:
     with quiet():
-        return make(name, **options).fit(votes, gold, annotator_prior=annotator_prior)
+        return make(name, **options).fit(votes, gold=gold, history=history)
 
 
 def tight(name: str) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def test_inputs_stay_as_they_were(name: str) -> None:
     before = {f.name: copy.deepcopy(getattr(votes, f.name)) for f in fields(votes)}
     gold, history, shares = {0: 1}, {0: np.ones((2, 2)), 1: (3, 1)}, [0.3, 0.7]
     given_before = copy.deepcopy((gold, history, shares))
-    model = fit(name, votes, gold=gold, annotator_prior=history, class_prior=shares)
+    model = fit(name, votes, gold=gold, history=history, class_prior=shares)
     model.predict_proba(votes)
     for key, value in before.items():
         now = getattr(votes, key)
@@ -359,16 +359,16 @@ def test_annotator_prior_in_every_shape(name: str, easy: Annotations) -> None:
     right, wrong = 18.0, 6.0
     spread = np.full((3, 3), wrong / 6)
     np.fill_diagonal(spread, right / 3)
-    as_pair = fit(name, easy, annotator_prior={0: (right, wrong), 3: (0, 30)})
+    as_pair = fit(name, easy, history={0: (right, wrong), 3: (0, 30)})
     none = np.full((3, 3), 5.0)
     np.fill_diagonal(none, 0)
-    same(as_pair, fit(name, easy, annotator_prior={0: spread, 3: none}))
+    same(as_pair, fit(name, easy, history={0: spread, 3: none}))
     for frame in (pd.DataFrame, pl.DataFrame):
-        same(as_pair, fit(name, easy, annotator_prior=frame({"annotator": [0, 3], "right": [right, 0], "wrong": [wrong, 30]})))
+        same(as_pair, fit(name, easy, history=frame({"annotator": [0, 3], "right": [right, 0], "wrong": [wrong, 30]})))
         rated = frame({"annotator": [0, 3], "accuracy": [right / 24, 0.0], "n_votes": [24, 30]})
-        np.testing.assert_allclose(fit(name, easy, annotator_prior=rated).posterior_, as_pair.posterior_, atol=1e-9)
+        np.testing.assert_allclose(fit(name, easy, history=rated).posterior_, as_pair.posterior_, atol=1e-9)
     # Names are compared as text, and people who are not in these votes are left out.
-    same(as_pair, fit(name, easy, annotator_prior={"0": (right, wrong), "3": (0, 30), "nobody": (9, 9)}))
+    same(as_pair, fit(name, easy, history={"0": (right, wrong), "3": (0, 30), "nobody": (9, 9)}))
 
 
 @method
@@ -378,9 +378,9 @@ def test_annotator_prior_from_an_earlier_campaign(name: str, easy: Annotations) 
     counts = np.zeros((5, 3, 3))
     for e in range(votes.n_votes):
         counts[votes.annotator[e], :, votes.label[e]] += q[votes.item[e]]
-    by_hand = fit(name, easy, annotator_prior=dict(enumerate(counts)))
+    by_hand = fit(name, easy, history=dict(enumerate(counts)))
     for given_as in (earlier, earlier.result_):
-        np.testing.assert_allclose(fit(name, easy, annotator_prior=given_as).posterior_, by_hand.posterior_, atol=1e-9)
+        np.testing.assert_allclose(fit(name, easy, history=given_as).posterior_, by_hand.posterior_, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", slow_unless_classic([n for n in ALL if n != "majority"]))
@@ -388,7 +388,7 @@ def test_history_moves_the_label_of_a_tied_item(name: str) -> None:
     # Two annotators disagree on everything; one of them has a record.
     votes = Annotations.from_arrays([0, 0, 1, 1], ["x", "y"] * 2, ["p", "q", "q", "p"])
     trusted = {"x": (1, 40), "y": (40, 1)}
-    assert fit(name, votes, annotator_prior=trusted, class_prior="uniform").labels_.tolist() == ["q", "p"]
+    assert fit(name, votes, history=trusted, class_prior="uniform").labels_.tolist() == ["q", "p"]
 
 
 @method
@@ -396,9 +396,9 @@ def test_history_moves_the_label_of_a_tied_item(name: str) -> None:
     "wrong",
     [{0: (1, 2, 3)}, {0: (-1, 2)}, {0: np.full((3, 3), np.nan)}, {0: np.ones((2, 2))}, 7, pl.DataFrame({"annotator": [0]})],
 )
-def test_a_wrong_annotator_prior_is_an_input_error(name: str, easy: Annotations, wrong: Any) -> None:
+def test_a_wrong_history_is_an_input_error(name: str, easy: Annotations, wrong: Any) -> None:
     with pytest.raises(InputError, match="annotator"):
-        make(name).fit(easy, annotator_prior=wrong)
+        make(name).fit(easy, history=wrong)
 
 
 @method
@@ -635,16 +635,16 @@ def test_update_with_gold_keeps_the_gold_of_before(name: str, easy: Annotations)
 @method
 def test_update_keeps_the_history_of_annotators(name: str, easy: Annotations) -> None:
     history = {0: (0, 50), 4: (50, 0)}
-    full = fit(name, easy, annotator_prior=history, **tight(name))
+    full = fit(name, easy, history=history, **tight(name))
     # Annotator 4 comes with the later votes; a class does, too.
     keep = easy.select(annotators=[0, 1, 2, 3])
-    model = fit(name, easy, annotator_prior=history, **tight(name))
+    model = fit(name, easy, history=history, **tight(name))
     with quiet():
         model.update(Annotations.from_arrays([99], ["newcomer"], ["a fourth class"]))
     assert model.posterior_.shape == (31, 4)
     np.testing.assert_allclose(model.result_.history[:5, :3, :3], full.result_.history)
     # Annotators absent from the votes of a fit have no place in its result, so their history goes.
-    model = fit(name, keep, annotator_prior=history, **tight(name))
+    model = fit(name, keep, history=history, **tight(name))
     with quiet():
         model.update(easy.select(annotators=[4]))
     assert model.posterior_.shape == full.posterior_.shape
@@ -726,7 +726,7 @@ def test_counting_has_no_trace(name: str, easy: Annotations) -> None:
 
 @method
 def test_save_and_load_give_back_everything(name: str, easy: Annotations, tmp_path: Path) -> None:
-    model = fit(name, easy, gold={0: 1}, annotator_prior={0: (4, 1)}, class_prior={0: 0.5, 1: 0.25, 2: 0.25})
+    model = fit(name, easy, gold={0: 1}, history={0: (4, 1)}, class_prior={0: 0.5, 1: 0.25, 2: 0.25})
     model.result_.save(tmp_path)
     loaded = crowdwise.load(tmp_path)
     assert type(loaded) is type(model)
@@ -737,4 +737,4 @@ def test_save_and_load_give_back_everything(name: str, easy: Annotations, tmp_pa
     assert loaded.predict_proba(easy).tobytes() == model.predict_proba(easy).tobytes()
     assert loaded.explain(3).rows.equals(model.explain(3).rows)
     # And it can be fitted again from its settings.
-    same(model, loaded.fit(easy, gold={0: 1}, annotator_prior={0: (4, 1)}))
+    same(model, loaded.fit(easy, gold={0: 1}, history={0: (4, 1)}))

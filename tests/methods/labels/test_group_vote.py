@@ -38,5 +38,5 @@ def test_without_groups_it_is_the_majority() -> None:
 def test_a_record_weighs_voices() -> None:
     table = {"item": [1, 1, 1], "annotator": ["x", "y", "z"], "label": ["a", "a", "b"]}
     with quiet():
-        model = make("group-vote", groups={"x": 1, "y": 1}).fit(table, annotator_prior={"x": (1, 9), "y": (3, 7), "z": (9, 1)})
+        model = make("group-vote", groups={"x": 1, "y": 1}).fit(table, history={"x": (1, 9), "y": (3, 7), "z": (9, 1)})
     np.testing.assert_allclose(model.posterior_, [[0.2 / 1.1, 0.9 / 1.1]])

@@ -81,7 +81,7 @@ def test_known_labels_teach_about_annotators() -> None:
     known = KOS().fit(votes, gold={n: int(truth[n]) for n in range(30)})
     assert (known.labels_ == truth).mean() == 1
     history = {a: (60, 0) if a < 2 else (0, 60) for a in range(5)}
-    assert (KOS().fit(votes, annotator_prior=history).labels_ == truth).mean() == 1
+    assert (KOS().fit(votes, history=history).labels_ == truth).mean() == 1
 
 
 def test_the_seed_moves_scores_and_few_labels() -> None:

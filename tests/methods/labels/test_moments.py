@@ -18,8 +18,8 @@ from crowdwise.engines.composite import composite_em
 from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
-from crowdwise.estimator.problem import MOMENT_STARTS
 from crowdwise.estimator.registry import label_methods, make
+from crowdwise.methods.labels.starts import MOMENT_STARTS
 from crowdwise.trust.metrics import accuracy, confusion_error
 
 METHODS = label_methods()
@@ -186,7 +186,7 @@ def test_eigen_needs_two_classes() -> None:
 
 def test_eigen_keeps_the_contract_on_two_classes() -> None:
     votes, truth = crowd(8, 400, MIXED.repeat(2, axis=0)[:7], prior=[0.6, 0.4])
-    model = make("eigen").fit(votes, gold={0: int(truth[0])}, annotator_prior={1: (8, 2)})
+    model = make("eigen").fit(votes, gold={0: int(truth[0])}, history={1: (8, 2)})
     np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
     assert model.labels_[0] == truth[0]
     np.testing.assert_allclose(make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).posterior_, atol=1e-9)

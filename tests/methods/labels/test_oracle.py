@@ -45,7 +45,7 @@ def tiny(situation: str, n_classes: int, seed: int = 0) -> tuple[Annotations, di
     if situation == "gold" or everything:
         fit["gold"] = {1: int(rng.integers(0, n_classes))}
     if situation == "history" or everything:
-        fit["annotator_prior"] = {0: rng.integers(0, 5, (n_classes, n_classes)), 2: (3, 1)}
+        fit["history"] = {0: rng.integers(0, 5, (n_classes, n_classes)), 2: (3, 1)}
     settings: dict[str, Any] = {"max_iter": 3}
     if situation == "fixed prior" or everything:
         settings["class_prior"] = rng.dirichlet(np.ones(n_classes)).tolist()
@@ -56,7 +56,7 @@ def fitted(name: str, situation: str, n_classes: int, seed: int = 0, **more: Any
     votes, fit, settings = tiny(situation, n_classes, seed)
     with quiet():
         model = make(name, **{**settings, **more}).fit(votes, **fit)
-    model.given = fit.get("annotator_prior")
+    model.given = fit.get("history")
     return model
 
 

@@ -236,7 +236,7 @@ def test_refused_votes_leave_the_model_as_it_was(cls: Any) -> None:
     ]
     for votes, gold, error, message in refused:
         with pytest.raises(error, match=message):
-            model.update(votes, gold)
+            model.update(votes, gold=gold)
     assert model._state.n_votes == 200
     assert model.posterior_.tobytes() == before.tobytes()
 
@@ -244,7 +244,7 @@ def test_refused_votes_leave_the_model_as_it_was(cls: Any) -> None:
 @both
 def test_history_of_annotators_stays_through_updates(cls: Any) -> None:
     tied = Annotations.from_arrays([0, 0], ["x", "y"], ["p", "q"])
-    model = cls(class_prior="uniform").fit(tied, annotator_prior={"x": (1, 40), "y": (40, 1)})
+    model = cls(class_prior="uniform").fit(tied, history={"x": (1, 40), "y": (40, 1)})
     assert model.labels_.tolist() == ["q"]
     model.update(Annotations.from_arrays([1, 1, 2], ["x", "y", "newcomer"], ["q", "p", "p"]))
     assert model.labels_.tolist() == ["q", "p", "p"]
@@ -278,7 +278,7 @@ def test_settings_out_of_range_are_named(model: Any) -> None:
 @both
 def test_a_saved_model_goes_on_to_the_bit(cls: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    model = cls().fit(random_votes(rng, 30, 5, 3, 100, weight=rng.random(100)), annotator_prior={0: (3, 1)})
+    model = cls().fit(random_votes(rng, 30, 5, 3, 100, weight=rng.random(100)), history={0: (3, 1)})
     model.update(Annotations.from_arrays(["日本", 3], ["new", 1], [0, 2], classes=range(3)), gold={4: 1})
     model.save(tmp_path)
     loaded = reopened(cls, tmp_path)

@@ -49,7 +49,7 @@ def batch_fit(votes: Annotations, **options: Any) -> BayesGC:
     np.add.at(use, (votes.annotator, votes.label), 1)
     rows = 15 * use / use.sum(axis=1, keepdims=True)
     prior = {name: np.tile(row, (votes.n_classes, 1)) for name, row in zip(votes.annotators.tolist(), rows, strict=True)}
-    return BayesGC(diagonal=15, **options).fit(votes, annotator_prior=prior)
+    return BayesGC(diagonal=15, **options).fit(votes, history=prior)
 
 
 @pytest.mark.parametrize("default", [True, False])

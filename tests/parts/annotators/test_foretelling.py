@@ -9,7 +9,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.methods.labels.mean_field import MeanField
-from crowdwise.parts.annotators.confusion import foretelling
+from crowdwise.parts.annotators.confusion import predictive
 
 VOTES = Annotations.from_arrays(
     np.repeat(np.arange(8), 3), np.tile([0, 1, 2], 8), [0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1]
@@ -29,4 +29,4 @@ def test_the_score_of_new_votes_is_their_predictive_probability(method: BayesGC 
 
 def test_points_foretell_as_they_infer() -> None:
     annotators = DawidSkene().fit(VOTES).result_.annotators
-    assert foretelling(annotators) is annotators
+    assert predictive(annotators) is annotators

@@ -145,7 +145,7 @@ def test_gold_labels_can_turn_the_choice() -> None:
 
 def test_a_record_of_annotators_is_used_even_without_a_comparison() -> None:
     votes = Annotations.from_arrays([0, 0, 1, 1], ["x", "y"] * 2, ["p", "q", "q", "p"])
-    model = Auto().fit(votes, annotator_prior={"x": (1, 40), "y": (40, 1)})
+    model = Auto().fit(votes, history={"x": (1, 40), "y": (40, 1)})
     assert model.chosen_ == "one-coin"
     assert model.labels_.tolist() == ["q", "p"]
 

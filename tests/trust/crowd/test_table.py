@@ -44,7 +44,7 @@ def test_intervals_hold_the_true_accuracy() -> None:
 
 def test_refit_keeps_items_gold_and_records() -> None:
     votes = demo().votes.with_gold({"photo-001": "fox"})
-    model = make("dawid-skene").fit(votes, annotator_prior={"annotator-01": (30, 1), "annotator-10": (1, 9)})
+    model = make("dawid-skene").fit(votes, history={"annotator-01": (30, 1), "annotator-10": (1, 9)})
     everyone_on_first = votes.annotators[votes.annotator[: votes.item_ptr[2]][votes.item[: votes.item_ptr[2]] == 1]].tolist()
     rest = refit_without(model.result_, everyone_on_first)
     frame = rest.items_frame()

@@ -15,7 +15,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 
 __all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]
 

@@ -18,15 +18,15 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.carry import positions
 from crowdwise.estimator.cost import check_tables
-from crowdwise.estimator.problem import positions
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.methods.classify.features import checked_features
-from crowdwise.parts.annotators.confusion import foretelling
+from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["CrowdClassifier", "Learned", "Model"]
@@ -174,7 +174,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         features = checked_features(self, X, fitting=False, images=self._accepts_images)
         log_prob = self.model_.log_prob(features)
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
-        evidence, _ = foretelling(model).infer(
+        evidence, _ = predictive(model).infer(
             votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)
         )
         mass = float(votes.n_votes if votes.weight is None else votes.weight.sum())

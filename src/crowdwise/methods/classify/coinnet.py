@@ -26,7 +26,7 @@ from crowdwise.parts.heads.outliers import OutlierHead
 from crowdwise.parts.heads.penalties import PredictionVolume
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.methods.classify.base import Learned
 
 __all__ = ["COINNet"]

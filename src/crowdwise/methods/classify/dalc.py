@@ -37,7 +37,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.features import checked_features
@@ -48,7 +48,7 @@ from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, has_dropo
 from crowdwise.parts.priors.scaling import Scaling
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["DALC"]
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.estimator.base import _generator
+from crowdwise.estimator.base import generator
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier
@@ -64,7 +64,7 @@ class RFF(BinaryClassifier):
         return FourierPrior.start(
             table,
             self.frequencies,
-            _generator(self.random_state),
+            generator(self.random_state),
             learn_frequencies=self._learns_frequencies,
         )
 

@@ -22,7 +22,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.base import Learned, Model
 from crowdwise.methods.classify.features import checked_features
@@ -33,7 +33,7 @@ from crowdwise.parts.heads.instance import InstanceHead, log_item_gate
 from crowdwise.parts.heads.penalties import PredictionVolume, Trace
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["InstanceConfusion"]
 

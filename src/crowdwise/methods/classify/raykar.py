@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.estimator.base import _generator
+from crowdwise.estimator.base import generator
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
@@ -39,7 +39,7 @@ from crowdwise.parts.priors.gaussian import GaussianPrior
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Raykar", "teaching_items"]
@@ -122,7 +122,7 @@ class Raykar(CrowdClassifier):
         )
         if self.classifier == "logistic":
             return Learned(LogisticModel(fit.prior.raw_weights), fit.annotators, fit.trace, fit.n_iter, fit.converged)
-        left_out = _left_out_scores(some, fit.posterior, self.pseudo_rows, _generator(self.random_state))
+        left_out = _left_out_scores(some, fit.posterior, self.pseudo_rows, generator(self.random_state))
         temper = _temperature(left_out, fewer, fit.annotators)
         model = LogisticModel(fit.prior.raw_weights * temper)
         # What the Gaussians say of an item that they have seen is too sure; what they say without it is not.

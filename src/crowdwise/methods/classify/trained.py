@@ -36,7 +36,7 @@ from crowdwise.parts.heads.seeding import seeded
 from crowdwise.parts.heads.targets import WarmStart
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Start", "TrainedClassifier", "point_confusion"]

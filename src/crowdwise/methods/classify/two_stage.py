@@ -32,7 +32,7 @@ from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.estimator.result import Result
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 

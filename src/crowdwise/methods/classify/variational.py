@@ -20,7 +20,7 @@ from crowdwise.parts.priors.abilities import FAMILIES
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.base import IterativeAggregator
+    from crowdwise.methods.labels.iterative import IterativeAggregator
     from crowdwise.parts.annotators.protocol import AnnotatorModel
     from crowdwise.parts.heads.head import Head
 

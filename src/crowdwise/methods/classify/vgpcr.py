@@ -44,7 +44,7 @@ from crowdwise.parts.priors.scaling import Scaling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["VGPCR", "BinaryClassifier", "ProcessModel", "announce_cubic", "log_mean_probit"]
 

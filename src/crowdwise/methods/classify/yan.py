@@ -41,7 +41,7 @@ from crowdwise.parts.priors.scaling import principal_axes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["Yan", "YanModel"]
 
@@ -133,7 +133,7 @@ class Yan(CrowdClassifier):
             One never seen is like the crowd.
         """
         from crowdwise.data.encode import series_of, tidy, vocabulary_array
-        from crowdwise.estimator.problem import positions
+        from crowdwise.estimator.carry import positions
 
         result = self._fitted()
         rows = self._projected(checked_features(self, X, fitting=False, images=False))

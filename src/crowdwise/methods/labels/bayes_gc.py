@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit, LabelPrior
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.priors.marginals import DirichletMarginals
 
@@ -52,15 +52,15 @@ class BayesGC(IterativeAggregator):
     name: ClassVar[str] = "bayes-gc"
 
     def _fit(self, problem: Problem) -> Fit:
-        votes = problem.votes
-        prior_alk = self._row_prior(votes.n_classes)[None]
+        crowd = problem.crowd
+        prior_alk = self._row_prior(crowd.n_classes)[None]
         if problem.history is not None:
             prior_alk = prior_alk + problem.history
         marginals: LabelPrior = problem.marginals()
         if problem.class_prior is None:
-            alpha0 = np.full(votes.n_classes, self.alpha0)
+            alpha0 = np.full(crowd.n_classes, self.alpha0)
             marginals = DirichletMarginals(alpha0, alpha0)
-        return self._alternate(problem, marginals, DirichletConfusion.start(prior_alk, votes.n_annotators))
+        return self.alternate(problem, marginals, DirichletConfusion.start(prior_alk, crowd.n_annotators))
 
     def _row_prior(self, n_classes: int) -> Floats:
         """Dirichlet parameters of a confusion matrix before any vote, [L, K]."""

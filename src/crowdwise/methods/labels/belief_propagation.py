@@ -46,10 +46,10 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.messages import BeliefMessages
 from crowdwise.parts.annotators.protocol import sum_by_annotator
 from crowdwise.parts.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules
@@ -94,7 +94,7 @@ class BeliefPropagation(IterativeAggregator):
     name: ClassVar[str] = "belief-propagation"
 
     def _fit(self, problem: Problem) -> Fit:
-        done = self._alternate(problem, problem.marginals(), self._annotators(problem.votes, problem.history))
+        done = self.alternate(problem, problem.marginals(), self._annotators(problem.votes, problem.history))
         self._warn_if_coarse(problem.votes, done.annotators)
         return done
 

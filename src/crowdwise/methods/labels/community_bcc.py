@@ -29,9 +29,9 @@ from typing import ClassVar
 import numpy as np
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.methods.labels.staged import fit_in_stages, most_groups
 from crowdwise.parts.annotators.communities import CommunityConfusion
 

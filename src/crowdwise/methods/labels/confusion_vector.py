@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.accuracy import ClassAccuracy
 
 __all__ = ["ConfusionVector"]
@@ -34,6 +34,6 @@ class ConfusionVector(IterativeAggregator):
     name: ClassVar[str] = "confusion-vector"
 
     def _fit(self, problem: Problem) -> Fit:
-        votes = problem.votes
-        right, wrong = right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)
-        return self._alternate(problem, problem.marginals(), ClassAccuracy.start(right + self.right, wrong + self.wrong))
+        crowd = problem.crowd
+        right, wrong = right_and_wrong(problem.history, crowd.n_annotators, crowd.n_classes)
+        return self.alternate(problem, problem.marginals(), ClassAccuracy.start(right + self.right, wrong + self.wrong))

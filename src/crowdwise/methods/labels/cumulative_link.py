@@ -29,11 +29,11 @@ from typing import ClassVar
 import numpy as np
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cumulative import Ridge
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.cumulative import CumulativeLink as Part
 from crowdwise.parts.annotators.cumulative import label_habits
 
@@ -83,4 +83,4 @@ class CumulativeLink(IterativeAggregator):
         )
         ridge = Ridge(self.offset_sd, self.slope, self.slope_sd)
         model = Part.start(pseudo, label_habits(votes), per_class, ridge, self.careless, self.careful)
-        return self._alternate(problem, problem.marginals(pseudo_count=1.0), model)
+        return self.alternate(problem, problem.marginals(pseudo_count=1.0), model)

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 __all__ = ["DawidSkene"]
@@ -58,8 +58,8 @@ class DawidSkene(IterativeAggregator):
     name: ClassVar[str] = "dawid-skene"
 
     def _fit(self, problem: Problem) -> Fit:
-        votes = problem.votes
-        pseudo = row_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
+        crowd = problem.crowd
+        pseudo = row_smoothing(crowd, 1 / crowd.n_classes if self.smoothing is None else self.smoothing)
         if problem.history is not None:
             pseudo = pseudo + problem.history
-        return self._alternate(problem, problem.marginals(), Confusion.start(pseudo, votes.n_annotators), hard=self.hard)
+        return self.alternate(problem, problem.marginals(), Confusion.start(pseudo, crowd.n_annotators), hard=self.hard)

@@ -42,11 +42,12 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.race import race
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.cost import announce
-from crowdwise.estimator.problem import Problem, start_posteriors
+from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import clamp
+from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.starts import start_posteriors
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.annotators.states import weight_per_item
 from crowdwise.parts.annotators.subtypes import SubtypeConfusion

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.difficulty import AbilityDifficulty
 
 __all__ = ["GLAD"]
@@ -47,4 +47,4 @@ class GLAD(IterativeAggregator):
         votes = problem.votes
         right, wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes))
         model = AbilityDifficulty.start(right, wrong, votes.n_items, votes.n_classes)
-        return self._alternate(problem, problem.marginals(), model)
+        return self.alternate(problem, problem.marginals(), model)

@@ -33,10 +33,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.confusion import row_smoothing
 from crowdwise.parts.annotators.groups import GroupConfusion
 
@@ -80,4 +80,4 @@ class GroupDawidSkene(IterativeAggregator):
         prior_kc = np.full((n_classes, n_classes), self.off_diagonal - 1)
         np.fill_diagonal(prior_kc, self.diagonal - 1)
         model = GroupConfusion.start(pseudo, prior_kc, groups_of(problem, self.groups, self.level))
-        return self._alternate(problem, problem.marginals(), model)
+        return self.alternate(problem, problem.marginals(), model)

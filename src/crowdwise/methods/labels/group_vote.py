@@ -6,7 +6,7 @@ voice counts the same. Annotators without a group speak for themselves, so witho
 
 Notes
 -----
-With `annotator_prior`, a vote weighs as much as its annotator was right before, and a group's voice as
+With `history`, a vote weighs as much as its annotator was right before, and a group's voice as
 much as the mean of the members who voted; annotators without a record weigh as the typical one.
 ``groups="auto"`` is found as in `group-dawid-skene`. Cost: O(E log E) beside that.
 

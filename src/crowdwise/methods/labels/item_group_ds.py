@@ -39,7 +39,7 @@ from crowdwise.data.groups import Groups, groups_of
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.views import ResultViews
@@ -53,7 +53,7 @@ from crowdwise.parts.priors.marginals import DirichletMarginals
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["ItemGroupDS"]
 

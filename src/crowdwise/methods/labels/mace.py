@@ -24,9 +24,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.spammer import Spammer
 
 __all__ = ["MACE"]
@@ -44,13 +44,13 @@ class MACE(IterativeAggregator):
     name: ClassVar[str] = "mace"
 
     def _fit(self, problem: Problem) -> Fit:
-        votes = problem.votes
-        honest = np.tile([self.honest, self.spam], (votes.n_annotators, 1))
-        habit = np.full((votes.n_annotators, votes.n_classes), self.habit)
+        crowd = problem.crowd
+        honest = np.tile([self.honest, self.spam], (crowd.n_annotators, 1))
+        habit = np.full((crowd.n_annotators, crowd.n_classes), self.habit)
         if problem.history is not None:
             # Earlier right answers count as honest, earlier wrong ones as spam of that label.
             right = np.einsum("akk->ak", problem.history)
             wrong = problem.history.sum(axis=2) - right
             honest = honest + np.column_stack([right.sum(axis=1), wrong.sum(axis=1)])
             habit = habit + wrong
-        return self._alternate(problem, problem.marginals(), Spammer.start(honest, habit))
+        return self.alternate(problem, problem.marginals(), Spammer.start(honest, habit))

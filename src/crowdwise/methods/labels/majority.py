@@ -5,7 +5,7 @@ lowest index; items without votes get the class shares.
 
 Notes
 -----
-The reference point of every comparison, and the start of every iterative method. `annotator_prior`
+The reference point of every comparison, and the start of every iterative method. `history`
 does not move labels here; it enters the reported confusion matrices.
 """
 
@@ -43,7 +43,7 @@ class MajorityVote(Aggregator):
     name: ClassVar[str] = "majority"
 
     def _fit(self, problem: Problem) -> Fit:
-        return weighted_vote(problem, VoteWeights(np.ones(problem.votes.n_annotators)))
+        return weighted_vote(problem, VoteWeights(np.ones(problem.crowd.n_annotators)))
 
 
 def weighted_vote(problem: Problem, weights: VoteWeights, n_iter: int = 1, converged: bool = True) -> Fit:

@@ -19,7 +19,7 @@ the majority's. Margin 1 loses nothing: a margin l only scales eta, with cost / 
 
 Votes need not be likelihoods for this method, so it has no bound, and no class prior enters the
 weights; a `class_prior` (uniform as published, given, or learned from the scores) only shifts the
-posterior. Earlier answers of an annotator (`annotator_prior`) count as items with one vote of known
+posterior. Earlier answers of an annotator (`history`) count as items with one vote of known
 class. Confidences are those of the softmax, not calibrated ones. Cost per step: O(E) + O(N K).
 
 References

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.atoms import AtomMixture
 from crowdwise.parts.annotators.beta import BetaAccuracy
 from crowdwise.parts.annotators.confusion import DirichletConfusion
@@ -59,7 +59,7 @@ class MeanField(IterativeAggregator):
     name: ClassVar[str] = "mean-field"
 
     def _fit(self, problem: Problem) -> Fit:
-        return self._alternate(problem, problem.marginals(), self._annotators(problem.votes, problem.history))
+        return self.alternate(problem, problem.marginals(), self._annotators(problem.votes, problem.history))
 
     def _annotators(self, votes: Annotations, history: NDArray[np.float64] | None) -> AnnotatorModel:
         """The model before any vote of these."""

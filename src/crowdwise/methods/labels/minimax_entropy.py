@@ -29,7 +29,7 @@ Zhou, Liu, Platt and Meek (2014), Aggregating ordinal labels from crowds by mini
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,11 +38,11 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.maxent import MaxEntConfusion
 
 __all__ = ["MinimaxEntropy"]
@@ -98,7 +98,7 @@ class MinimaxEntropy(IterativeAggregator):
         item_penalty = self.item_strength * annotator_penalty * max(voted[1], 1) / max(voted[0], 1)
         earlier = np.zeros(shape) if problem.history is None else problem.history
         model = MaxEntConfusion.start(earlier, votes.n_items, self.honesty, annotator_penalty, item_penalty, self.steps)
-        return self._alternate(problem, problem.marginals(), model)
+        return self.alternate(problem, problem.marginals(), model)
 
     def _held_out_strength(self, problem: Problem) -> float:
         """The strength under which held-out votes are likeliest, over five folds of single votes."""
@@ -107,7 +107,7 @@ class MinimaxEntropy(IterativeAggregator):
         scores = np.zeros(len(_STRENGTHS))
         for i in range(_FOLDS):
             rest = votes._take_votes(fold != i)
-            part = replace(problem, votes=rest, warm=None, progress=None)
+            part = problem.with_votes(rest, warm=None, progress=None)
             index = np.flatnonzero(fold == i)
             for s, strength in enumerate(_STRENGTHS):
                 done = self._run_with(part, strength)

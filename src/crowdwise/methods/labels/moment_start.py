@@ -47,7 +47,7 @@ def moment_starts(problem: Problem) -> list[Floats]:
     with warnings.catch_warnings():
         # Where meetings are too few, a method starts from vote shares like the first candidate.
         warnings.simplefilter("ignore", DataWarning)
-        starts += [method._fit(problem).posterior for method in (CNMF(polish=0), SpectralDS(polish=0), PGD(polish=0))]
+        starts += [method.solve(problem).posterior for method in (CNMF(polish=0), SpectralDS(polish=0), PGD(polish=0))]
     pseudo = row_smoothing(votes, 1 / votes.n_classes)
     if problem.history is not None:
         pseudo = pseudo + problem.history

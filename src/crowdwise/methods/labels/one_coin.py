@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import IterativeAggregator
-from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
-from crowdwise.parts.annotators.accuracy import OneAccuracy
+from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.starts import one_coin_parts
 
 __all__ = ["OneCoin"]
 
@@ -38,8 +37,4 @@ class OneCoin(IterativeAggregator):
     name: ClassVar[str] = "one-coin"
 
     def _fit(self, problem: Problem) -> Fit:
-        votes = problem.votes
-        right, wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes))
-        return self._alternate(
-            problem, problem.marginals(), OneAccuracy.start(right + self.right, wrong + self.wrong, votes.n_classes)
-        )
+        return self.alternate(problem, problem.marginals(), one_coin_parts(problem, self.right, self.wrong))

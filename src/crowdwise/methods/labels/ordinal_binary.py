@@ -16,7 +16,7 @@ Frank and Hall (2001), A simple approach to ordinal classification, ECML; Raykar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -71,6 +71,5 @@ class OrdinalBinary(Aggregator):
         given = problem.class_prior
         shares = None if given is None else np.array([1.0, 0.0]) + above_each(given)[j] * np.array([-1.0, 1.0])
         votes = question(problem.votes, j)
-        known = problem.known if votes.gold is None else votes.gold
-        own = replace(problem, votes=votes, known=known, history=history, class_prior=shares, warm=None, progress=None)
-        return DawidSkene(max_iter=self.max_iter, tol=self.tol, smoothing=self.smoothing)._fit(own)
+        own = problem.with_votes(votes, history=history, class_prior=shares, warm=None, progress=None)
+        return DawidSkene(max_iter=self.max_iter, tol=self.tol, smoothing=self.smoothing).solve(own)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crowdwise.engines.alternate import Fit, alternate, best_of
-from crowdwise.estimator.problem import Problem, start_posteriors
+from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.methods.labels.starts import start_posteriors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crowdwise.estimator.base import IterativeAggregator
+    from crowdwise.methods.labels.iterative import IterativeAggregator
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["fit_in_stages", "most_groups"]

@@ -4,7 +4,7 @@
 
 Notes
 -----
-Annotators with earlier answers (`annotator_prior`) or gold items start from those: the agreement of
+Annotators with earlier answers (`history`) or gold items start from those: the agreement of
 a gold item is with its known label. Cost: O(E), two passes.
 
 References
@@ -42,11 +42,11 @@ class Wawa(Aggregator):
     name: ClassVar[str] = "wawa"
 
     def _fit(self, problem: Problem) -> Fit:
-        votes = problem.votes
-        first = weighted_vote(problem, VoteWeights(np.ones(votes.n_annotators)))
-        earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, votes.n_annotators, votes.n_classes)]
+        crowd = problem.crowd
+        first = weighted_vote(problem, VoteWeights(np.ones(crowd.n_annotators)))
+        earlier = [part.sum(axis=1) for part in right_and_wrong(problem.history, crowd.n_annotators, crowd.n_classes)]
         right = problem.shards.total(agreements, first.prior.probability).sums[0] + earlier[0]
-        total = votes.answers.sum(axis=1) + earlier[0] + earlier[1]
+        total = crowd.answers.sum(axis=1) + earlier[0] + earlier[1]
         typical = float(right.sum() / total.sum()) if total.sum() > 0 else 1.0
         weight = np.where(total > 0, right / np.where(total > 0, total, 1.0), typical)
         return weighted_vote(problem, VoteWeights(weight, typical), n_iter=2)

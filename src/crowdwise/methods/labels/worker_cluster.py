@@ -30,9 +30,9 @@ import numpy as np
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import IterativeAggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.methods.labels.staged import fit_in_stages, most_groups
 from crowdwise.parts.annotators.clusters import ClusterConfusion
 

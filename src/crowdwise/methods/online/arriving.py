@@ -13,7 +13,7 @@ from crowdwise.data.encode import Where, find_column, series_of, tidy, to_polars
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
 from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 
 if TYPE_CHECKING:
     from crowdwise.methods.online.state import State

@@ -20,11 +20,12 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.coding import union
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.base import Aggregator, as_annotations, warn_if_switched
+from crowdwise.estimator.base import Aggregator, as_annotations
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.switched import warn_if_switched
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.methods.online.arriving import arriving_votes, known_classes, without_votes
 from crowdwise.parts.priors.marginals import given_class_prior
@@ -32,7 +33,8 @@ from crowdwise.parts.priors.marginals import given_class_prior
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Fit, LabelPrior, Progress
+    from crowdwise.engines.alternate import Fit, LabelPrior
+    from crowdwise.engines.loop import Progress
     from crowdwise.estimator.problem import Problem
     from crowdwise.methods.online.records import Memory, Rules
     from crowdwise.methods.online.state import State
@@ -75,24 +77,24 @@ class OnlineAggregator(Aggregator):
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
-        self, votes: Any, gold: Any = None, *, annotator_prior: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Forget everything and take in these votes; see `update`, which goes on from there.
 
         Parameters
         ----------
-        votes : Annotations, frame or matrix
+        data : Annotations, frame or matrix
             May be without any vote, to name all classes before the first: ``Annotations.from_arrays([], [], [],
             items=[], annotators=[], classes=["cat", "dog"])``.
-        gold, annotator_prior, progress, engine
+        gold, history, progress, engine
             As in every method. On an engine votes arrive shard by shard, each an update, and none is revisited.
         """
         check_settings(self)
         if engine is not None:
             self._forget_all()
-            engine.fit(self, votes, gold, annotator_prior=annotator_prior, progress=progress)
+            engine.fit(self, data, gold=gold, history=history, progress=progress)
             return self
-        votes = as_annotations(votes)
+        votes = as_annotations(data)
         if gold is not None:
             votes = votes.with_gold(gold)
         if votes.n_classes == 1:
@@ -101,12 +103,12 @@ class OnlineAggregator(Aggregator):
                 DataWarning,
                 stacklevel=2,
             )
-        history = None if annotator_prior is None else encode_history(votes, annotator_prior)
+        counts = None if history is None else encode_history(votes, history)
         self._check(votes.classes, votes.n_annotators, votes.n_votes)
         from crowdwise.methods.online.state import State
 
         self._forget_all()
-        self._state, self._history = State(votes.classes), history
+        self._state, self._history = State(votes.classes), counts
         self._take_in(votes, None, progress)
         if votes.n_votes <= _AT_ONCE:
             self._fitted()
@@ -117,7 +119,7 @@ class OnlineAggregator(Aggregator):
 
         return fit_shards(self, problem)
 
-    def update(self, votes: Any, gold: Any = None, *, progress: Progress | None = None) -> Self:
+    def update(self, data: Any, *, gold: Any = None, progress: Progress | None = None) -> Self:
         """Fold in new votes at a cost that grows with them and with the votes on their items, not with the state.
 
         The first update starts the model. New items, annotators and classes are welcome; a new class makes every array
@@ -125,12 +127,12 @@ class OnlineAggregator(Aggregator):
         """
         check_settings(self)
         if "_state" not in vars(self) and "result_" not in vars(self):
-            return self.fit(votes, gold, progress=progress)
+            return self.fit(data, gold=gold, progress=progress)
         state = self._present()
         changed = [name for name, value in self._begun_with.items() if getattr(self, name) != value]
         if changed:
             raise SettingError(f"{type(self).__name__}: {changed[0]} cannot change between updates; call fit again")
-        arriving = arriving_votes(votes, state.classes)
+        arriving = arriving_votes(data, state.classes)
         classes = union([state.classes, arriving.classes], sort=False)
         self._check(classes, len(state.annotators) + arriving.n_annotators, state.n_votes + arriving.n_votes)
         known = None if gold is None else known_classes(gold, state, arriving, classes)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.sharded import infer_and_count
+from crowdwise.engines.alternate import Fit, infer_and_count
 from crowdwise.engines.shards import ShardLost
 from crowdwise.methods.online.loops import averaged_weights, visit
 from crowdwise.methods.online.state import State
@@ -96,7 +95,7 @@ def take_in(shard: Shard, before: Counted, estimator: OnlineAggregator, classes:
 
 def fit_shards(estimator: OnlineAggregator, problem: Problem) -> Fit:
     """Fit an online method to votes in shards."""
-    votes = problem.votes
+    votes = problem.crowd
     apprentice = type(estimator)(**estimator.get_params())
     apprentice._forget_all()
     apprentice._history = problem.history
@@ -114,7 +113,7 @@ def fit_shards(estimator: OnlineAggregator, problem: Problem) -> Fit:
     state.past = counted.past
     prior: Any
     prior, annotators = apprentice._parts(state, apprentice._present_rules(state), np.arange(votes.n_annotators))
-    evidence = problem.shards.renew(infer_and_count, annotators, prior, False).evidence
+    evidence = problem.shards.renew(infer_and_count, prior, annotators, False).evidence
     terms = {"votes": evidence, "class prior": -prior.penalty(), "annotators": -annotators.penalty()}
     trace = {name: np.array([value]) for name, value in terms.items()}
     return Fit(problem.shards.posterior, prior, annotators, trace, 1, settled)
@@ -122,7 +121,7 @@ def fit_shards(estimator: OnlineAggregator, problem: Problem) -> Fit:
 
 def _sweep(estimator: OnlineAggregator, problem: Problem) -> tuple[Counted, bool]:
     """Go through the shards until little changes; return what was counted, and whether it came to that."""
-    votes = problem.votes
+    votes = problem.crowd
     counted = Counted.nothing(votes.n_annotators, votes.n_classes)
     for sweep in range(1 if _forgets(estimator) else estimator.sweeps):
         counted = problem.shards.fold(take_in, counted._replace(change=0.0), estimator, votes.classes, sweep == 0)

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
-from crowdwise.engines.alternate import Progress, alternate, best_of
+from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import InputError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.configured import Configured

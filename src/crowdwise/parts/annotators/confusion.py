@@ -20,15 +20,16 @@ from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
+    from crowdwise.data.crowd import Crowd
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
-__all__ = ["Confusion", "DirichletConfusion", "foretelling", "row_smoothing"]
+__all__ = ["Confusion", "DirichletConfusion", "predictive", "row_smoothing"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 
-def row_smoothing(votes: Annotations, smoothing: float) -> Floats:
+def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:
     """Pseudo-votes for every confusion row, ``smoothing`` per class, [A, L, K].
 
     They follow the annotator's own label shares, in which the right label of a row weighs K + 1 times
@@ -36,8 +37,8 @@ def row_smoothing(votes: Annotations, smoothing: float) -> Floats:
     the same look informative: rows of frequent classes would be smoothed less. The right label, because
     on thin data a class could otherwise take in items that nobody voted it for.
     """
-    n_classes = votes.n_classes
-    used = votes.answers + max(smoothing, 1e-12)
+    n_classes = crowd.n_classes
+    used = crowd.answers + max(smoothing, 1e-12)
     return np.asarray(smoothing * n_classes * _normalised(used[:, :, None] * (1 + n_classes * np.eye(n_classes))))
 
 
@@ -106,7 +107,7 @@ class DirichletConfusion:
 
     prior_alk: Floats
     beta_alk: Floats
-    #: Inference takes E log pi; see `foretelling`.
+    #: Inference takes E log pi; see `predictive`.
     expects_logs: ClassVar[bool] = True
 
     @classmethod
@@ -154,8 +155,8 @@ class DirichletConfusion:
         return self.beta_alk.transpose(0, 2, 1)
 
 
-def foretelling(model: AnnotatorModel) -> AnnotatorModel:
-    """The model to foretell votes with: the mean matrices, where inference takes expected logarithms.
+def predictive(model: AnnotatorModel) -> AnnotatorModel:
+    """The model to predict votes with: the mean matrices, where inference takes expected logarithms.
 
     E log pi belongs to the bound of votes that were learned from. Of new votes it says too little, the more so the
     less is known of an annotator.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
-from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.kernels.numerics import log_floored, moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, sum_by_annotator
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
@@ -133,7 +133,7 @@ class CumulativeLink:
         states, evidence = self._states(votes, states_log_prior(log_prior, self._log_share(), silent, known))
         q_nk = states.sum(axis=2)
         clamp(q_nk, known)
-        change = float(np.abs(q_nk - posterior).max(initial=0.0))
+        change = moved(q_nk, posterior)
         posterior[:] = q_nk
         return evidence, change
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class GroupVotes:
         """Overwrite `posterior` with the shares; a share has no evidence."""
         shares = self.shares(votes, np.exp(log_prior[0]))
         clamp(shares, known)
-        change = float(np.abs(shares - posterior).max(initial=0.0))
+        change = moved(shares, posterior)
         posterior[:] = shares
         return 0.0, change
 

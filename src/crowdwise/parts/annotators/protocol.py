@@ -38,7 +38,7 @@ class AnnotatorModel(Protocol):
         ...
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """Overwrite `posterior`; return the summed log-normalisers and the largest change."""
+        """Overwrite `posterior`; return the summed log-normalisers and the sum of the changes of items."""
         ...
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log
+from crowdwise.kernels.numerics import dirichlet_kl, expected_log, moved
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table
@@ -55,7 +55,7 @@ class SubtypeConfusion:
         xi, evidence = self._states(votes, log_prior, known)
         q_nk = xi.reshape(len(xi), *self.eta_km.shape).sum(axis=2)
         clamp(q_nk, known)
-        change = float(np.abs(q_nk - posterior).max(initial=0.0))
+        change = moved(q_nk, posterior)
         posterior[:] = q_nk
         return evidence, change
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, moved
 from crowdwise.kernels.posterior import clamp
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 from crowdwise.parts.annotators.states import shared_log_lik
@@ -100,7 +100,7 @@ class BinaryTargets:
             above[:, j] = answer[:, 1]
         q_nk = of_classes(above)
         clamp(q_nk, known)
-        change = float(np.abs(q_nk - posterior).max(initial=0.0))
+        change = moved(q_nk, posterior)
         posterior[:] = q_nk
         return evidence, change
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.votes import vote_shares
 
@@ -53,7 +53,7 @@ class VoteWeights:
         """Overwrite `posterior` with weighted shares; a share has no evidence."""
         shares = self.shares(votes, np.exp(log_prior[0]))
         clamp(shares, known)
-        change = float(np.abs(shares - posterior).max(initial=0.0))
+        change = moved(shares, posterior)
         posterior[:] = shares
         return 0.0, change
 

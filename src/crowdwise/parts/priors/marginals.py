@@ -20,7 +20,7 @@ from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 
 if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+    from crowdwise.data.crowd import Vocabularies
 
 __all__ = ["DirichletMarginals", "Marginals", "given_class_prior"]
 
@@ -92,9 +92,9 @@ class DirichletMarginals:
         return dirichlet_kl(self.alpha, self.alpha0, 0)
 
 
-def given_class_prior(class_prior: Any, votes: Annotations) -> Floats | None:
+def given_class_prior(class_prior: Any, crowd: Vocabularies) -> Floats | None:
     """Read the setting `class_prior`: None for "learn", else K probabilities in the order of the classes."""
-    n_classes = votes.n_classes
+    n_classes = crowd.n_classes
     if isinstance(class_prior, str):
         if class_prior == "learn":
             return None
@@ -102,9 +102,9 @@ def given_class_prior(class_prior: Any, votes: Annotations) -> Floats | None:
             return np.full(n_classes, 1 / n_classes)
         raise SettingError(f"class_prior must be 'learn', 'uniform' or probabilities, got {class_prior!r}")
     if isinstance(class_prior, Mapping):
-        codes = codes_of(tidy(series_of(list(class_prior))), tidy(series_of(votes.classes)))
+        codes = codes_of(tidy(series_of(list(class_prior))), tidy(series_of(crowd.classes)))
         if sorted(codes.tolist()) != list(range(n_classes)):
-            raise SettingError(f"class_prior must name every class once: {votes.classes.tolist()}; got {list(class_prior)}")
+            raise SettingError(f"class_prior must name every class once: {crowd.classes.tolist()}; got {list(class_prior)}")
         values = np.empty(n_classes)
         values[codes] = _numbers(list(class_prior.values()))
     elif isinstance(class_prior, Sequence | np.ndarray):
@@ -113,7 +113,7 @@ def given_class_prior(class_prior: Any, votes: Annotations) -> Floats | None:
         raise SettingError(f"class_prior must be 'learn', 'uniform' or probabilities, got {class_prior!r}")
     if values.shape != (n_classes,) or not (np.isfinite(values) & (values >= 0)).all() or values.sum() <= 0:
         raise SettingError(
-            f"class_prior needs {n_classes} numbers >= 0, one per class {votes.classes.tolist()}; got {class_prior!r}"
+            f"class_prior needs {n_classes} numbers >= 0, one per class {crowd.classes.tolist()}; got {class_prior!r}"
         )
     return np.asarray(values / values.sum())
 

@@ -198,7 +198,7 @@ def _again(result: Result) -> Callable[[Annotations], Result]:
     history = None
     if result.history is not None:
         history = {who: counts.T for who, counts in zip(result.votes.annotators.tolist(), result.history, strict=True)}
-    return lambda votes: make(name, **settings).fit(votes, annotator_prior=history).result_
+    return lambda votes: make(name, **settings).fit(votes, history=history).result_
 
 
 def _method_of(result: Result) -> str:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
-from crowdwise.estimator.base import Aggregator, _generator
+from crowdwise.estimator.base import Aggregator, generator
 from crowdwise.estimator.registry import METHODS, make_aggregator
 from crowdwise.estimator.settings import setting
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.data.annotations import Annotations
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
     from crowdwise.estimator.problem import Problem
     from crowdwise.estimator.result import Result
 
@@ -114,8 +114,7 @@ class Auto(Chooses, Aggregator):
         held = HeldOut(problem.votes, self.folds, int(problem.rng.integers(2**31)))
 
         def posterior(name: str, part: Annotations) -> Floats:
-            known = np.empty(0, np.int16) if part.gold is None else part.gold
-            return self._fitted_by(name, replace(problem, votes=part, known=known, warm=None, progress=None)).posterior
+            return self._fitted_by(name, problem.with_votes(part, warm=None, progress=None)).posterior
 
         def told(name: str, number: int) -> Floats:
             return held.told(partial(posterior, name), number)
@@ -134,7 +133,7 @@ class Auto(Chooses, Aggregator):
         if "random_state" in method.get_params():
             method.set_params(random_state=seed)
         given = given_class_prior(method.class_prior, problem.votes)
-        return method._fit(replace(problem, class_prior=given, rng=_generator(seed)))
+        return method.solve(replace(problem, class_prior=given, rng=generator(seed)))
 
     # -- what was chosen -----------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.base import _generator
+from crowdwise.estimator.base import generator
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.estimator.settings import check_settings, setting
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["AutoClassifier"]
 
@@ -90,7 +90,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
         """Choose here, and fit the chosen one, on an engine where there is one; see `CrowdClassifier.fit` for the arguments."""
         check_settings(self)
         candidates = check_methods(self.methods)
-        seed = int(_generator(self.random_state).integers(2**31))
+        seed = int(generator(self.random_state).integers(2**31))
         features = checked_features(self, X, fitting=True, images=True)
         votes = aligned_votes(features, y, items, gold)
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)

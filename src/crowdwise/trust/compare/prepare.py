@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise import errors
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import positions
+from crowdwise.estimator.carry import positions
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

@@ -37,4 +37,4 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
     if result.history is not None:
         kept = result.votes._positions(votes.annotators, "annotator")
         history = {name: result.history[a].T for name, a in zip(votes.annotators.tolist(), kept, strict=True)}
-    return make_aggregator(name, **result.settings).fit(votes, annotator_prior=history).result_
+    return make_aggregator(name, **result.settings).fit(votes, history=history).result_

@@ -28,7 +28,7 @@ from crowdwise.trust.fairness.weights import parity_weights
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Progress
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["ParityClassifier"]
 

@@ -1,4 +1,4 @@
-"""Votes that lie in shards: what is known of all of them in one place."""
+"""The crowd behind votes in shards: what is known of all of them in one place."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Tally
-from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.scale.store import Store
 
-__all__ = ["SpreadVotes", "answers"]
+__all__ = ["ShardedCrowd", "answers"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class SpreadVotes:
+class ShardedCrowd:
     """Sizes, vocabularies and who gave which label how often: all that a method may ask of votes in shards.
 
     Attributes
@@ -48,11 +47,6 @@ class SpreadVotes:
     n_shards: int
 
     @property
-    def items(self) -> NDArray[Any]:
-        """Not at hand."""
-        raise SettingError("ids of items in shards are not collected; they are written with the labels: write_labels")
-
-    @property
     def n_annotators(self) -> int:
         """Number of annotators, A."""
         return len(self.annotators)
@@ -63,7 +57,7 @@ class SpreadVotes:
         return len(self.classes)
 
     @classmethod
-    def of(cls, votes: Annotations | Store, counted: Tally, n_shards: int) -> SpreadVotes:
+    def of(cls, votes: Annotations | Store, counted: Tally, n_shards: int) -> ShardedCrowd:
         """Put together what is known of votes and what `answers` counted in their shards."""
         table, given, rest = counted.sums
         return cls(

@@ -1,9 +1,8 @@
-"""The result of a fit whose posteriors stay in the shards."""
+"""What a fit leaves whose posteriors stay in the shards."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,41 +11,58 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.errors import SettingError
+from crowdwise.estimator.annotator_views import AnnotatorViews
 from crowdwise.estimator.result import Result
 from crowdwise.io.atomic import replacing
 from crowdwise.io.writer import disarmed
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.scale.labels import gather_labels
+from crowdwise.scale.sharded_crowd import ShardedCrowd
 
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["SpreadResult", "account", "write_part"]
+__all__ = ["ShardedResult", "account", "write_part"]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SpreadResult(Result):
+@dataclass(frozen=True, eq=False, repr=False)
+class ShardedResult(AnnotatorViews):
     """A fitted crowd model over votes in shards: everything about annotators, and labels as files.
 
     Attributes
     ----------
-    votes : SpreadVotes
+    method, settings, seed, prior, annotators, history, trace, n_iter, converged
+        As in `crowdwise.estimator.result.Result`.
+    votes : ShardedCrowd
         Sizes and vocabularies.
-    posterior : [0, K]
-        Empty; see `write_labels`.
+    shards : Shards
+        Where votes and posteriors lie, until the engine is closed.
     counts : [A, L, K]
         Expected confusion counts under the posterior.
     agree : [A]
         Votes that equal the label.
     """
 
+    method: str
+    settings: dict[str, Any]
+    seed: int | None
+    votes: ShardedCrowd
+    prior: Any
+    annotators: Any
+    history: Floats | None
+    trace: dict[str, Floats]
+    n_iter: int
+    converged: bool
     shards: Shards
     counts: Floats
     agree: Floats
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return f"ShardedResult({self.method}: {self.votes.n_items} items, {self.votes.n_annotators} annotators, {state})"
 
     def write_labels(self, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> int:
         """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
@@ -57,7 +73,7 @@ class SpreadResult(Result):
             A folder gets a Parquet file per shard, as soon as it is made. A file (.parquet, .csv, .tsv, .arrow, .jsonl) is put
             together from these, some rows at a time. Either is there whole or not at all.
         spreadsheet_safe : bool
-            Disarm cells of .csv and .tsv that a spreadsheet would run as formulas.
+            Escape formulas in .csv and .tsv, which a spreadsheet would run.
 
         Returns
         -------
@@ -67,44 +83,16 @@ class SpreadResult(Result):
 
         def write_parts(folder: Path) -> None:
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
-            told = self.votes.classes, self.prior, self.annotators, safe
-            self.shards.total(write_part, str(folder), *told)
+            self.shards.total(write_part, str(folder), self.votes.classes, self.prior, self.annotators, safe)
 
         return gather_labels(Path(path), write_parts)
 
-    @cached_property
-    def codes(self) -> NDArray[np.int64]:
-        """Not at hand."""
-        raise SettingError("labels of votes in shards are not collected; write them: result.write_labels('labels.parquet')")
+    def expected_counts(self) -> Floats:
+        """Expected confusion counts, [A, L, K], made in the shards."""
+        return self.counts
 
-    def items_frame(self, probabilities: bool = True) -> pl.DataFrame:
-        """Not at hand."""
-        raise SettingError("labels of votes in shards are not collected; write them: result.write_labels('labels.parquet')")
-
-    def all_posteriors(self) -> Floats:
-        """Not at hand."""
-        raise SettingError("posteriors stay in their shards; write them with the labels: result.write_labels('labels.parquet')")
-
-    def explain(self, item: Any) -> Any:
-        """Not at hand."""
-        raise SettingError("votes in shards are not explained one by one; read the files of interest without an engine")
-
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Not at hand."""
-        raise SettingError("a result over shards is not saved; write its labels (write_labels) and keep the work folder")
-
-    @cached_property
-    def concentration(self) -> Floats:
-        """Dirichlet parameters of every confusion row, [A, K, L]; as in `Result`, from counts made in the shards."""
-        own = self.annotators.concentration()
-        if own is not None:
-            return np.asarray(own)
-        counts = self.counts + 1 / self.votes.n_classes
-        if self.history is not None:
-            counts = counts + self.history
-        return np.asarray(counts.transpose(0, 2, 1))
-
-    def _agreements(self) -> Floats:
+    def agreements(self) -> Floats:
+        """Votes of each annotator that equal the label, [A], counted in the shards."""
         return self.agree
 
 

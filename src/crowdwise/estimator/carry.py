@@ -1,0 +1,68 @@
+"""What of an earlier fit is carried over to votes with their own items, annotators and classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import codes_of, series_of, tidy, translate
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.votes import vote_shares
+from crowdwise.parts.annotators.protocol import weight_of
+
+__all__ = ["carried_history", "carried_posterior", "positions"]
+
+Floats = NDArray[np.float64]
+
+
+def positions(ids: NDArray[Any], vocabulary: NDArray[Any]) -> NDArray[np.int64]:
+    """Position of every id in `vocabulary`, -1 where absent.
+
+    A bootstrap sample of items repeats ids in the vocabulary; the first of them is found.
+    """
+    known = tidy(series_of(vocabulary))
+    first = known.is_first_distinct()
+    codes = codes_of(tidy(series_of(ids)), known.filter(first))
+    return np.append(np.flatnonzero(first.to_numpy()), -1)[codes]
+
+
+def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
+    """Posterior of an earlier fit, carried over to `votes` with their own items and classes.
+
+    Items not seen before get the earlier model's opinion of their votes. Where classes are new,
+    the earlier model knows nothing of them, so vote shares are mixed in.
+    """
+    old = earlier.votes
+    columns = translate(old.classes, votes.classes)
+    rows = positions(votes.items, old.items)
+    shares = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
+    if (columns < 0).any():
+        return shares
+    carried = np.zeros(shares.shape)
+    seen = rows >= 0
+    carried[np.ix_(seen, columns)] = earlier.posterior[rows[seen]]
+    if votes.n_classes > old.n_classes:
+        carried[~seen] = shares[~seen]
+        return 0.5 * carried + 0.5 * shares
+    order = np.argsort(columns)
+    fresh = votes[~seen].with_classes(old.classes.tolist()) if (~seen).any() else None
+    if fresh is not None:
+        who = positions(votes.annotators, old.annotators)
+        opinion = np.zeros((fresh.n_items, old.n_classes))
+        model = earlier.annotators.aligned(who, np.full(fresh.n_items, -1))
+        model.infer(fresh, earlier.prior.log_prob(), np.empty(0, np.int16), opinion)
+        carried[~seen] = opinion[:, order]
+    return carried
+
+
+def carried_history(earlier: Result, votes: Annotations) -> Floats:
+    """The user's history, distributed over the annotators and classes of `votes`, [A, L, K]."""
+    assert earlier.history is not None
+    classes = translate(earlier.votes.classes, votes.classes)
+    who = positions(earlier.votes.annotators, votes.annotators)
+    history = np.zeros((votes.n_annotators, votes.n_classes, votes.n_classes))
+    history[np.ix_(who, classes, classes)] = earlier.history
+    return history
