@@ -16,7 +16,7 @@ from page import SHARED, interval, provenance, put, table
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.estimator.registry import METHODS as EVERY
 
@@ -51,7 +51,7 @@ def measured(result: Any, truth: np.ndarray) -> tuple[float, float, float]:
 def real() -> str:
     rows: dict[str, list[list[str]]] = {"Pearson": [], "RMSE": [], "coverage": []}
     for name, suffix in SETS:
-        values = Values.read(SHARED / name / f"annotations{suffix}.csv")
+        values = Ratings.read(SHARED / name / f"annotations{suffix}.csv")
         truth = values.known(pl.read_csv(SHARED / name / f"truth{suffix}.csv"))
         scores = [measured(crowdwise.make(method).fit(values).result_, truth) for method in METHODS]
         label = (name + suffix.replace("_", ", ")) if suffix else "affect, valence" if name == "affect" else name
@@ -117,20 +117,20 @@ def movie_features() -> tuple[np.ndarray, np.ndarray]:
 def features() -> str:
     train, test = movie_features()
     folder = SHARED / "movie_reviews"
-    values = Values.read(folder / "annotations.csv")
+    values = Ratings.read(folder / "annotations.csv")
     truth = values.known(pl.read_csv(folder / "truth.csv"))
     wanted = pl.read_csv(folder / "test_truth.csv").sort("item")["label"].to_numpy()
     mean = crowdwise.make("mean").fit(values).estimate_
     bayes = crowdwise.make("gaussian-crowd-bayes").fit(values).estimate_
 
-    def alone(target: np.ndarray) -> Values:
-        return Values.from_arrays(values.items, ["all"] * values.n_items, target)
+    def alone(target: np.ndarray) -> Ratings:
+        return Ratings.from_arrays(values.items, ["all"] * values.n_items, target)
 
     def r2(estimate: np.ndarray, goal: np.ndarray) -> float:
         return float(1 - ((estimate.ravel() - goal) ** 2).sum() / ((goal - goal.mean()) ** 2).sum())
 
     layer = {"epochs": 30, "dropout": 0.5, "decay": 1e-3}
-    plans: list[tuple[str, str, dict[str, Any], Values, str]] = [
+    plans: list[tuple[str, str, dict[str, Any], Ratings, str]] = [
         ("network on gold", "crowd-layer-regression", {"layer": "b", **layer}, alone(truth), "0.453"),
         ("network on the mean", "crowd-layer-regression", {"layer": "b", **layer}, alone(mean), "0.301"),
         ("network on gaussian-crowd-bayes", "crowd-layer-regression", {"layer": "b", **layer}, alone(bayes), ""),

@@ -19,7 +19,7 @@ from .data.annotations import Annotations as Annotations
 from .data.label_sets import LabelSets as LabelSets
 from .data.pairs import Comparisons as Comparisons
 from .data.pairs import Similarities as Similarities
-from .data.ratings import Values as Values
+from .data.ratings import Ratings as Ratings
 from .data.token_votes import TokenVotes as TokenVotes
 from .estimator.loading import load as load
 from .estimator.registry import Method as Method

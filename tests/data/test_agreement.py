@@ -90,7 +90,7 @@ def test_alpha_by_enumerated_coincidences(votes):
         "ordinal": np.array(between),
         "interval": np.subtract.outer(value, value) ** 2.0,
     }
-    numbered = Annotations._from_codes(votes.item, votes.annotator, votes.label, votes.items, votes.annotators, value)
+    numbered = Annotations.from_codes(votes.item, votes.annotator, votes.label, votes.items, votes.annotators, value)
     for level, distance in distances.items():
         expected = (np.outer(total_l, total_l) * distance).sum()
         alpha = 1 - (total - 1) * (coincidence * distance).sum() / expected if expected > 1e-9 else NAN

@@ -37,7 +37,7 @@ def test_what_is_said_of_a_label_is_known_ruled_out_or_nothing() -> None:
     assert answers.n_missing == 1
     # y was answered by an abstention only: it stays, without an answer.
     assert answers.items.tolist() == ["x", "y"]
-    assert answers.answers_per_item.tolist() == [4, 0]
+    assert answers.votes_per_item.tolist() == [4, 0]
     cat, dog = (answers.binary(k) for k in range(2))
     assert dict(zip(cat.annotator.tolist(), cat.label.tolist(), strict=True)) == {0: 1, 2: 0, 3: 0}
     assert dict(zip(dog.annotator.tolist(), dog.label.tolist(), strict=True)) == {0: 0, 1: 0, 2: 1, 3: 0}
@@ -100,9 +100,9 @@ def test_given_labels_keep_their_order_and_strangers_are_refused() -> None:
 
 def test_no_answers_at_all_and_missing_ids() -> None:
     nothing = LabelSets.from_arrays([], [], [])
-    assert (nothing.n_answers, nothing.n_items, nothing.n_labels) == (0, 0, 0)
+    assert (nothing.n_votes, nothing.n_items, nothing.n_labels) == (0, 0, 0)
     only_missing = LabelSets.from_arrays(["x"], ["a"], [None], labels=["cat"])
-    assert (only_missing.n_answers, only_missing.n_items) == (0, 1)
+    assert (only_missing.n_votes, only_missing.n_items) == (0, 1)
     with pytest.raises(InputError, match="annotator id is missing"):
         LabelSets.from_arrays(["x"], [None], ["cat"])
 

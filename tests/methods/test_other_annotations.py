@@ -19,7 +19,7 @@ from crowdwise.cli import app
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.data.pairs import Comparisons, Similarities
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.estimator.registry import METHODS as EVERY
@@ -97,7 +97,7 @@ def case_of(name: str) -> Case:
         return Case((item, who, text), Annotations.from_arrays, lambda e: e.result_.posterior)
     if family == "numbers":
         value = item + rng.normal(size=n_people)[who] + rng.normal(0, 0.4, len(item))
-        return Case((item, who, value), Values.from_arrays, lambda e: e.estimate_, None, features, True)
+        return Case((item, who, value), Ratings.from_arrays, lambda e: e.estimate_, None, features, True)
     label = np.where(right, item % 3, rng.integers(0, 3, len(item)))
     if family == "fairness":
         groups = {k: k % 2 for k in range(n_items)}

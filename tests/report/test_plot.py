@@ -111,7 +111,7 @@ def test_alike_annotators_lie_together_and_landmarks_where_they_belong() -> None
 
 def test_the_map_skips_those_without_votes() -> None:
     votes = datasets.demo().votes
-    silent = votes._take_votes(votes.annotator != 0)
+    silent = votes.take_votes(votes.annotator != 0)
     result = make("majority").fit(silent).result_
     assert np.isnan(annotator_positions(result).place[0]).all()
     ax = annotator_map(result, groups={"annotator-02": 1, "annotator-03": 1})

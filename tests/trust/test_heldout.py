@@ -39,7 +39,7 @@ def test_a_vote_is_foretold_by_the_posterior_of_its_item_and_the_confusion_of_it
     votes = crowdwise.Annotations.from_arrays(item=[0, 0, 1, 1], annotator=["a", "b", "a", "c"], label=["x", "y", "y", "x"])
     posterior = np.array([[0.9, 0.1], [0.3, 0.7]])
     confusion = np.array([[[0.8, 0.2], [0.4, 0.6]], [[0.5, 0.5], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
-    seen = votes._take_votes(np.array([True, True, True, False]))
+    seen = votes.take_votes(np.array([True, True, True, False]))
     result = SimpleNamespace(votes=seen, posterior=posterior, confusion=confusion)
     found = np.exp(foretold(cast(Any, result), votes, np.array([0, 1, 3])))
     # c has no votes in the fit: two parts of a, one of b.

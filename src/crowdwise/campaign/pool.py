@@ -97,7 +97,7 @@ class Pool:
         for name, value, low in (("per_item", per_item, 1), ("least", least, 0), ("most", most, 1)):
             if value is not None and (not _is_whole(value) or value < low):
                 raise SettingError(f"{name} must be a whole number, at least {low}; got {value!r}")
-        chosen = np.arange(votes.n_items) if items is None else votes._positions(items, "item")
+        chosen = np.arange(votes.n_items) if items is None else votes.positions(items, "item")
         room = _by_name(votes.annotators, capacity, _ENDLESS, 0, "capacity")
         room = np.minimum(room, _ENDLESS)
         if (room != np.floor(room)).any() or (room < 0).any():

@@ -15,7 +15,7 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.data.ratings import Values
+    from crowdwise.data.ratings import Ratings
     from crowdwise.methods.ratings.base import NumberMethod
 
 EXAMPLES = (
@@ -70,7 +70,7 @@ def run(
     from crowdwise.cli.calibrate import check_plot
     from crowdwise.cli.inputs import build_task, from_path, parse_list
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write, wrote
-    from crowdwise.data.ratings import Values, read_known
+    from crowdwise.data.ratings import Ratings, read_known
 
     check_outputs({"-o": output, "--annotators": annotators, "--page": page}, (values, gold, features))
     check_plot(plot, (values, gold, features, output, annotators, page))
@@ -90,7 +90,7 @@ def run(
             else f"{estimator.name} takes values alone; --features goes with --method {others}"
         )
     columns = None if value is None else [str(name) for name in parse_list(value, "--value")]
-    read = partial(Values.read, item=item, annotator=annotator, value=columns, weight=weight)
+    read = partial(Ratings.read, item=item, annotator=annotator, value=columns, weight=weight)
     data = from_path(values, read)
     known = None if gold is None else read_known(gold, data)
     _fit(estimator, data, known, features)
@@ -135,7 +135,7 @@ def _write_page(estimator: NumberMethod, items: pl.DataFrame, page: Path, level:
         quiet,
         title="Numbers from many annotators",
         estimator=estimator,
-        facts={"Values": values.n_values, "Items": values.n_items, "Annotators": values.n_annotators},
+        facts={"Values": values.n_votes, "Items": values.n_items, "Annotators": values.n_annotators},
         tables={
             f"Items{', the widest intervals first' if one else ''}": items,
             "Annotators": estimator.result_.annotators_frame(),
@@ -145,7 +145,7 @@ def _write_page(estimator: NumberMethod, items: pl.DataFrame, page: Path, level:
     )
 
 
-def _fit(estimator: NumberMethod, data: Values, known: Any, features: str | None) -> None:
+def _fit(estimator: NumberMethod, data: Ratings, known: Any, features: str | None) -> None:
     if features is None:
         estimator.fit(data, known)
         return
@@ -161,7 +161,7 @@ def _document(estimator: NumberMethod, level: float) -> dict[str, Any]:
     values = estimator.result_.values
     return {
         "method": estimator.name,
-        "n_values": values.n_values,
+        "n_values": values.n_votes,
         "n_items": values.n_items,
         "n_annotators": values.n_annotators,
         "n_missing": values.n_missing,
@@ -181,7 +181,7 @@ def _tell(estimator: NumberMethod, level: float, gold: bool) -> None:
     result = estimator.result_
     values = result.values
     dropped = f"; {count(values.n_missing, 'missing answer')} left out" if values.n_missing else ""
-    sizes = ((values.n_values, "value"), (values.n_items, "item"), (values.n_annotators, "annotator"))
+    sizes = ((values.n_votes, "value"), (values.n_items, "item"), (values.n_annotators, "annotator"))
     told = f"; {count(int((result.scale == 0).all(axis=1).sum()), 'known value')} kept" if gold else ""
     say(f"{estimator.name}: {', '.join(count(n, noun) for n, noun in sizes)}{dropped}{told}")
     low, high = result.interval(level)

@@ -132,7 +132,7 @@ class Annotations(Answers):
     def __getitem__(self, positions: Any) -> Annotations:
         """Return the items at these positions (an index array, mask or slice) with their votes."""
         keep = np.atleast_1d(np.arange(self.n_items)[positions])
-        return self._take_items(keep)
+        return self.take_items(keep)
 
     def __repr__(self) -> str:
         sizes = f"{self.n_votes} votes: {self.n_items} items, {self.n_annotators} annotators, {self.n_classes} classes"
@@ -209,7 +209,7 @@ class Annotations(Answers):
             raise InputError(f"{where.source}: item, annotator and label must be three different columns, got {names}")
         weights = None if weight is None else table[find_column(table, "weight", weight, where)]
         items, annotators, labels = (table[name] for name in names)
-        return cls._from_columns(items, annotators, labels, weights, classes=classes, missing=missing, where=where)
+        return cls.from_columns(items, annotators, labels, weights, classes=classes, missing=missing, where=where)
 
     @classmethod
     def from_arrays(
@@ -236,7 +236,7 @@ class Annotations(Answers):
         weights = None if weight is None else series_of(weight)
         if weights is not None and len(weights) != len(columns[0]):
             raise InputError(f"{len(weights)} weights for {len(columns[0])} votes; give one weight per vote")
-        return cls._from_columns(
+        return cls.from_columns(
             columns[0],
             columns[1],
             columns[2],
@@ -265,10 +265,10 @@ class Annotations(Answers):
         """
         n, a, labels, item_ids, annotator_ids = matrix_votes(matrix, missing, items, annotators)
         codes, class_ids = label_codes(labels, classes, Where("the matrix"))
-        return cls._from_codes(n, a, codes, vocabulary_array(item_ids), vocabulary_array(annotator_ids), class_ids)
+        return cls.from_codes(n, a, codes, vocabulary_array(item_ids), vocabulary_array(annotator_ids), class_ids)
 
     @classmethod
-    def _from_columns(
+    def from_columns(
         cls,
         item: pl.Series,
         annotator: pl.Series,
@@ -295,13 +295,13 @@ class Annotations(Answers):
         if classes is None:
             warn_of_missing_words(class_ids, where)
         weights = None if weight is None else checked_weights(weight, where)[present]
-        votes = cls._from_codes(
+        votes = cls.from_codes(
             item_codes[present], annotator_codes[present], codes, item_ids, annotator_ids, class_ids, weights
         )
         return replace(votes, n_missing=int(len(present) - present.sum()))
 
     @classmethod
-    def _from_codes(
+    def from_codes(
         cls,
         item: NDArray[Any],
         annotator: NDArray[Any],
@@ -328,19 +328,19 @@ class Annotations(Answers):
         """
         votes = self
         if items is not None:
-            votes = votes._take_items(np.sort(votes._positions(items, "item")))
+            votes = votes.take_items(np.sort(votes.positions(items, "item")))
         if annotators is not None:
-            votes = votes._take_annotators(np.sort(votes._positions(annotators, "annotator")))
+            votes = votes.take_annotators(np.sort(votes.positions(annotators, "annotator")))
         return votes
 
     def drop(self, *, items: Iterable[Any] | None = None, annotators: Iterable[Any] | None = None) -> Annotations:
         """Remove these items and these annotators (by id) with their votes."""
         votes = self
         if items is not None:
-            votes = votes._take_items(np.delete(np.arange(votes.n_items), votes._positions(items, "item")))
+            votes = votes.take_items(np.delete(np.arange(votes.n_items), votes.positions(items, "item")))
         if annotators is not None:
-            gone = votes._positions(annotators, "annotator")
-            votes = votes._take_annotators(np.delete(np.arange(votes.n_annotators), gone))
+            gone = votes.positions(annotators, "annotator")
+            votes = votes.take_annotators(np.delete(np.arange(votes.n_annotators), gone))
         return votes
 
     def concat(self, *others: Annotations) -> Annotations:
@@ -362,7 +362,7 @@ class Annotations(Answers):
                 if part.gold is not None:
                     known = np.flatnonzero(part.gold >= 0)
                     gold[translate(part.items, items)[known]] = translate(part.classes, classes)[part.gold[known]]
-        votes = self._from_codes(item, annotator, label, items, annotators, classes, weight, gold)
+        votes = self.from_codes(item, annotator, label, items, annotators, classes, weight, gold)
         return replace(votes, n_missing=sum(part.n_missing for part in parts))
 
     def split(
@@ -381,8 +381,8 @@ class Annotations(Answers):
         held = np.zeros(size, bool)
         held[rng.permutation(size)[: round(fraction * size)]] = True
         if by == "annotation":
-            return self._take_votes(~held), self._take_votes(held)
-        return self._take_items(np.flatnonzero(~held)), self._take_items(np.flatnonzero(held))
+            return self.take_votes(~held), self.take_votes(held)
+        return self.take_items(np.flatnonzero(~held)), self.take_items(np.flatnonzero(held))
 
     def with_classes(self, classes: Sequence[Any]) -> Annotations:
         """Use these classes, in this order; every label in use must be among them."""
@@ -396,7 +396,7 @@ class Annotations(Answers):
             raise InputError(f"labels {lost} occur in the votes or in gold but are not among the classes {wanted.to_list()}")
         if gold is not None:
             gold = np.where(gold >= 0, new[gold], -1).astype(np.int16)
-        votes = self._from_codes(
+        votes = self.from_codes(
             self.item, self.annotator, new[self.label], self.items, self.annotators, vocabulary_array(wanted), self.weight, gold
         )
         return replace(votes, n_missing=self.n_missing)
@@ -410,7 +410,7 @@ class Annotations(Answers):
     def deduplicate(self) -> Annotations:
         """Keep one of each repeated (item, annotator, label) vote; the lightest, where weights differ."""
         same = (self.item[1:] == self.item[:-1]) & (self.row[1:] == self.row[:-1])
-        return self._take_votes(np.concatenate([np.ones(min(self.n_votes, 1), bool), ~same]))
+        return self.take_votes(np.concatenate([np.ones(min(self.n_votes, 1), bool), ~same]))
 
     def to_frame(self) -> pl.DataFrame:
         """Return a tidy polars frame: item, annotator, label and, where given, weight."""
@@ -442,7 +442,7 @@ class Annotations(Answers):
 
     # -- parts of operations -------------------------------------------------------------------
 
-    def _positions(self, ids: Iterable[Any], what: str) -> NDArray[np.int64]:
+    def positions(self, ids: Iterable[Any], what: str) -> NDArray[np.int64]:
         vocabulary = self.items if what == "item" else self.annotators
         wanted = tidy(series_of([ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else ids)).unique(
             maintain_order=True
@@ -457,7 +457,7 @@ class Annotations(Answers):
             )
         return np.flatnonzero(codes_of(known, wanted) >= 0)
 
-    def _take_items(self, keep: NDArray[np.int64]) -> Annotations:
+    def take_items(self, keep: NDArray[np.int64]) -> Annotations:
         counts = self.votes_per_item[keep]
         item_ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # Index of every kept vote: each item's start repeated, plus a running offset inside the item.
@@ -472,13 +472,13 @@ class Annotations(Answers):
             gold=None if self.gold is None else self.gold[keep],
         )
 
-    def _take_annotators(self, keep: NDArray[np.int64]) -> Annotations:
+    def take_annotators(self, keep: NDArray[np.int64]) -> Annotations:
         new = np.full(self.n_annotators, -1, np.int32)
         new[keep] = np.arange(len(keep), dtype=np.int32)
-        votes = self._take_votes(new[self.annotator] >= 0)
+        votes = self.take_votes(new[self.annotator] >= 0)
         return replace(votes, annotator=new[votes.annotator], annotators=self.annotators[keep])
 
-    def _take_votes(self, mask: NDArray[np.bool_]) -> Annotations:
+    def take_votes(self, mask: NDArray[np.bool_]) -> Annotations:
         kept = np.concatenate([[0], np.cumsum(mask)])
         return replace(
             self,

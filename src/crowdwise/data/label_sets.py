@@ -95,7 +95,7 @@ class LabelSets(Answers):
         )
 
     @property
-    def n_answers(self) -> int:
+    def n_votes(self) -> int:
         """Number of answers, E."""
         return len(self.item)
 
@@ -105,22 +105,22 @@ class LabelSets(Answers):
         return len(self.labels)
 
     @cached_property
-    def answers_per_item(self) -> NDArray[np.int64]:
+    def votes_per_item(self) -> NDArray[np.int64]:
         """[N]."""
         return np.bincount(self.item, minlength=self.n_items)
 
     @cached_property
-    def answers_per_annotator(self) -> NDArray[np.int64]:
+    def votes_per_annotator(self) -> NDArray[np.int64]:
         """[A]."""
         return np.bincount(self.annotator, minlength=self.n_annotators)
 
     def __len__(self) -> int:
-        return self.n_answers
+        return self.n_votes
 
     def __repr__(self) -> str:
         dropped = f"; {self.n_missing} missing answers dropped" if self.n_missing else ""
         sizes = f"{self.n_items} items, {self.n_annotators} annotators, {self.n_labels} labels"
-        return f"LabelSets({self.n_answers} answers: {sizes}{dropped})"
+        return f"LabelSets({self.n_votes} answers: {sizes}{dropped})"
 
     # -- constructors --------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class LabelSets(Answers):
         """
         roles = {"item": item, "annotator": annotator, "label": label}
         table = _read(path, roles | ({} if shown is None else {"shown": shown}))
-        return cls._from_columns(table.frame, table.where, **how)
+        return cls.from_columns(table.frame, table.where, **how)
 
     @classmethod
     def from_frame(
@@ -161,7 +161,7 @@ class LabelSets(Answers):
         names = {role: find_column(table, role, given, where) for role, given in asked.items()}
         if shown is not None:
             names["shown"] = find_column(table, "label", shown, where)
-        return cls._from_columns(pl.DataFrame({role: table[name] for role, name in names.items()}), where, **how)
+        return cls.from_columns(pl.DataFrame({role: table[name] for role, name in names.items()}), where, **how)
 
     @classmethod
     def from_arrays(
@@ -200,10 +200,10 @@ class LabelSets(Answers):
         if shown is not None:
             columns["shown"] = _one_text_each(shown)
         how: dict[str, Any] = {"separator": separator, "none": none, "abstain": abstain, "negations": negations}
-        return cls._from_columns(to_polars(columns), Where("the answers"), labels=labels, items=items, **how)
+        return cls.from_columns(to_polars(columns), Where("the answers"), labels=labels, items=items, **how)
 
     @classmethod
-    def _from_columns(
+    def from_columns(
         cls,
         table: pl.DataFrame,
         where: Where,
@@ -274,7 +274,7 @@ class LabelSets(Answers):
     def to_frame(self, separator: str = "|") -> pl.DataFrame:
         """One row per answer: item, annotator and label, in the form that `read` takes."""
         names = np.array([str(name) for name in self.labels], dtype=object)
-        texts: list[list[str]] = [[] for _ in range(self.n_answers)]
+        texts: list[list[str]] = [[] for _ in range(self.n_votes)]
         for answer, label, chosen in zip(self.answer, self.label, self.chosen, strict=True):
             texts[answer].append(f"{'' if chosen else NEGATIONS[0]}{names[label]}")
         columns = {"item": series_of(self.items)[self.item], "annotator": series_of(self.annotators)[self.annotator]}

@@ -139,7 +139,7 @@ class PairVotes(Answers):
 
         roles = {"first": first, "second": second, "annotator": annotator, cls.role: answer}
         table = read_roles(path, roles, {"weight": weight})
-        return cls._from_columns(table.frame, table.where, items)
+        return cls.from_columns(table.frame, table.where, items)
 
     @classmethod
     def from_frame(
@@ -159,7 +159,7 @@ class PairVotes(Answers):
         names = {role: find_column(table, role, given, where) for role, given in asked.items()}
         if weight is not None:
             names["weight"] = find_column(table, "weight", weight, where)
-        return cls._from_columns(pl.DataFrame({role: table[name] for role, name in names.items()}), where, items)
+        return cls.from_columns(pl.DataFrame({role: table[name] for role, name in names.items()}), where, items)
 
     @classmethod
     def from_arrays(
@@ -169,10 +169,10 @@ class PairVotes(Answers):
         columns = {"first": first, "second": second, "annotator": annotator, cls.role: answer}
         if weight is not None:
             columns["weight"] = weight
-        return cls._from_columns(to_polars(columns), Where(f"the {cls.noun}"), items)
+        return cls.from_columns(to_polars(columns), Where(f"the {cls.noun}"), items)
 
     @classmethod
-    def _from_columns(cls, table: pl.DataFrame, where: Where, items: Sequence[Any] | None) -> Self:
+    def from_columns(cls, table: pl.DataFrame, where: Where, items: Sequence[Any] | None) -> Self:
         absent = missing_mask(tidy(table[cls.role]), ()).to_numpy()
         both = pl.concat([_like(table["first"], table["second"]), _like(table["second"], table["first"])])
         codes, item_ids = id_codes(both, items, "item", _Twice(where, len(table)))

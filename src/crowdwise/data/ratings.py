@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["Values", "read_known"]
+__all__ = ["Ratings", "read_known"]
 
 Columns = str | Sequence[str] | None
 
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
-class Values(Answers):
+class Ratings(Answers):
     """Numbers said by many annotators, one row per answer.
 
     Attributes
@@ -56,8 +56,8 @@ class Values(Answers):
 
     Examples
     --------
-    >>> Values.from_arrays(["a", "a", "b"], ["ann", "bob", "ann"], [3.5, 4, 1])
-    Values(3 values: 2 items, 2 annotators)
+    >>> Ratings.from_arrays(["a", "a", "b"], ["ann", "bob", "ann"], [3.5, 4, 1])
+    Ratings(3 ratings: 2 items, 2 annotators)
     """
 
     item_ptr: NDArray[np.int64]
@@ -72,14 +72,14 @@ class Values(Answers):
     def sound(self) -> bool:
         """Whether the arrays of saved answers agree with each other."""
         return (
-            pointers(self.item_ptr, self.n_items, self.n_values)
+            pointers(self.item_ptr, self.n_items, self.n_votes)
             and within(self.annotator, 0, self.n_annotators)
-            and self.value.shape == (self.n_values, self.n_dimensions)
-            and (self.weight is None or self.weight.shape == (self.n_values,))
+            and self.value.shape == (self.n_votes, self.n_dimensions)
+            and (self.weight is None or self.weight.shape == (self.n_votes,))
         )
 
     @property
-    def n_values(self) -> int:
+    def n_votes(self) -> int:
         """Number of answers, E."""
         return len(self.annotator)
 
@@ -96,24 +96,24 @@ class Values(Answers):
     @cached_property
     def weights(self) -> NDArray[np.float64]:
         """Weight of every answer, [E]: ones where none were given."""
-        return np.ones(self.n_values) if self.weight is None else self.weight
+        return np.ones(self.n_votes) if self.weight is None else self.weight
 
     @cached_property
-    def values_per_item(self) -> NDArray[np.int64]:
+    def votes_per_item(self) -> NDArray[np.int64]:
         """Answers on every item, [N]."""
         return np.diff(self.item_ptr)
 
     @cached_property
-    def values_per_annotator(self) -> NDArray[np.int64]:
+    def votes_per_annotator(self) -> NDArray[np.int64]:
         """Answers of every annotator, [A]."""
         return np.bincount(self.annotator, minlength=self.n_annotators)
 
     def __len__(self) -> int:
-        return self.n_values
+        return self.n_votes
 
     def __getitem__(self, positions: Any) -> Self:
         """Return the answers at these positions (an index array, mask or slice); vocabularies stay."""
-        keep = np.sort(np.atleast_1d(np.arange(self.n_values)[positions]))
+        keep = np.sort(np.atleast_1d(np.arange(self.n_votes)[positions]))
         return replace(
             self,
             item_ptr=np.searchsorted(self.item[keep], np.arange(self.n_items + 1)).astype(np.int64),
@@ -125,7 +125,7 @@ class Values(Answers):
     def __repr__(self) -> str:
         dropped = f"; {self.n_missing} missing dropped" if self.n_missing else ""
         of = "" if self.n_dimensions == 1 else f" of {', '.join(self.names)}"
-        return f"Values({self.n_values} values{of}: {self.n_items} items, {self.n_annotators} annotators{dropped})"
+        return f"Ratings({self.n_votes} ratings{of}: {self.n_items} items, {self.n_annotators} annotators{dropped})"
 
     # -- constructors --------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Values(Answers):
         names = _names(value)
         roles = {"item": item, "annotator": annotator} | _value_roles(names)
         table = read_roles(path, roles, {"weight": weight})
-        return cls._from_columns(table.frame, names or ("value",), table.where, items)
+        return cls.from_columns(table.frame, names or ("value",), table.where, items)
 
     @classmethod
     def from_frame(
@@ -170,7 +170,7 @@ class Values(Answers):
             roles["weight"] = weight
         found = {role: find_column(table, role, given, where) for role, given in roles.items()}
         columns = pl.DataFrame({role: table[name] for role, name in found.items()})
-        return cls._from_columns(columns, names or ("value",), where, items)
+        return cls.from_columns(columns, names or ("value",), where, items)
 
     @classmethod
     def from_arrays(
@@ -194,10 +194,10 @@ class Values(Answers):
         columns = {"item": item, "annotator": annotator} | {_role(k): wide[:, k] for k in range(wide.shape[1])}
         if weight is not None:
             columns["weight"] = weight
-        return cls._from_columns(to_polars(columns), called, Where("the values"), items)
+        return cls.from_columns(to_polars(columns), called, Where("the values"), items)
 
     @classmethod
-    def _from_columns(cls, table: pl.DataFrame, names: tuple[str, ...], where: Where, items: Sequence[Any] | None) -> Self:
+    def from_columns(cls, table: pl.DataFrame, names: tuple[str, ...], where: Where, items: Sequence[Any] | None) -> Self:
         columns = [table[_role(k)] if _role(k) in table.columns else table["value"] for k in range(len(names))]
         value, absent = _numbers(columns, names, where)
         item, item_ids = id_codes(table["item"], items, "item", where)
@@ -258,8 +258,8 @@ class Values(Answers):
         return frame if self.weight is None else frame.with_columns(weight=self.weight)
 
 
-def read_known(path: str | PathLike[str], values: Values) -> pl.DataFrame:
-    """Read known values of some items from a table, for `Values.known`."""
+def read_known(path: str | PathLike[str], values: Ratings) -> pl.DataFrame:
+    """Read known values of some items from a table, for `Ratings.known`."""
     from crowdwise.io.source import open_source
     from crowdwise.io.tables import column_names, read_columns
 

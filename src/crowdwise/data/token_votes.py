@@ -132,7 +132,7 @@ class TokenVotes(ReadOnly):
             table = read_conll(path)
         else:
             table = read_tag_table(path, named, token)
-        return cls._from_columns(table.frame, table.where, classes)
+        return cls.from_columns(table.frame, table.where, classes)
 
     @classmethod
     def from_frame(
@@ -152,7 +152,7 @@ class TokenVotes(ReadOnly):
         names = {role: find_column(table, role, name, where) for role, name in given.items()}
         if token is not None or "token" in table.columns:
             names["token"] = find_column(table, "token", token, where)
-        return cls._from_columns(pl.DataFrame({role: table[name] for role, name in names.items()}), where, classes)
+        return cls.from_columns(pl.DataFrame({role: table[name] for role, name in names.items()}), where, classes)
 
     @classmethod
     def from_arrays(
@@ -169,10 +169,10 @@ class TokenVotes(ReadOnly):
         columns = dict(zip(_ROLES, (sequence, position, annotator, label), strict=True))
         if token is not None:
             columns["token"] = token
-        return cls._from_columns(to_polars(columns), Where("the tags"), classes)
+        return cls.from_columns(to_polars(columns), Where("the tags"), classes)
 
     @classmethod
-    def _from_columns(cls, table: pl.DataFrame, where: Where, classes: Sequence[Any] | None) -> TokenVotes:
+    def from_columns(cls, table: pl.DataFrame, where: Where, classes: Sequence[Any] | None) -> TokenVotes:
         if table.height == 0:
             raise InputError(f"{where.source}: no rows; expected one row per tag with {', '.join(_ROLES)}")
         sequence, sequence_ids = id_codes(table["sequence"], None, "sequence", where)
@@ -185,7 +185,7 @@ class TokenVotes(ReadOnly):
         present = (~missing_mask(label, MISSING)).to_numpy()
         codes, class_ids = _tag_codes(label.filter(present), classes, where, np.flatnonzero(present))
         _refuse_repeats(item[present], annotator[present], np.flatnonzero(present), annotator_ids, where)
-        votes = Annotations._from_codes(
+        votes = Annotations.from_codes(
             item[present], annotator[present], codes, np.arange(known.height), annotator_ids, class_ids
         )
         size = np.bincount(known["sequence"].to_numpy(), minlength=len(sequence_ids))

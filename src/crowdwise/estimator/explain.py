@@ -49,7 +49,7 @@ class Explanation:
 def explain(result: Result, item: Any) -> Explanation:
     """Decompose the label of `item` against the best other class."""
     votes = result.votes
-    found = votes._positions([item], "item")
+    found = votes.positions([item], "item")
     n = int(found[0])
     if votes.n_classes < 2:
         raise InputError(

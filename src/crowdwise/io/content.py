@@ -19,7 +19,7 @@ KINDS: dict[str, str] = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
 _MATRIX = re.compile(rb"\A[ \t]*-?\d+([ \t]+-?\d+)+[ \t]*\r?(\n|\Z)")
-_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8)"
+UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8)"
 
 
 def refuse_known_binary(path: Path, name: str) -> None:
@@ -46,12 +46,12 @@ def read_text_bytes(path: Path, name: str) -> bytes:
     except OSError as error:
         raise _unreadable(name, error) from None
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data[:1024]:
-        raise InputError(f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: {_ADVICE}")
+        raise InputError(f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: {UTF8_ADVICE}")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
         raise InputError(f"{name}: the file is empty; expected a header and rows below it")
     if not data.isascii():
-        _check_utf8(data, name)
+        check_utf8(data, name)
     # Old Macintosh files end lines with a carriage return alone.
     return data if b"\n" in data or b"\r" not in data.rstrip() else data.replace(b"\r", b"\n")
 
@@ -104,9 +104,9 @@ def _unreadable(name: str, error: OSError) -> InputError:
     return InputError(f"{name}: cannot be read ({error.strerror or error}); check that it is a file and that you may read it")
 
 
-def _check_utf8(data: bytes, name: str) -> None:
+def check_utf8(data: bytes, name: str) -> None:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         row = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name} row {row}: byte 0x{data[error.start]:02x} is not UTF-8; {_ADVICE}") from None
+        raise InputError(f"{name} row {row}: byte 0x{data[error.start]:02x} is not UTF-8; {UTF8_ADVICE}") from None

@@ -137,7 +137,7 @@ def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable
     if gold is not None and len(gold) and classes is None:
         classes = _union([votes["label"], gold["label"]], missing).to_list()
     # Not from_frame: exports know items and annotators without votes, which a frame cannot hold.
-    built = Annotations._from_columns(
+    built = Annotations.from_columns(
         votes["item"],
         votes["annotator"],
         votes["label"],

@@ -78,7 +78,7 @@ def _affordable(votes: Annotations) -> tuple[Annotations, float]:
     order = np.random.default_rng(0).permutation(votes.n_items)
     kept = np.zeros(votes.n_items, bool)
     kept[order[: max(int(np.searchsorted(pairs[order].cumsum(), _MOST_PAIRS)), 1)]] = True
-    return votes._take_votes(kept[votes.item]), float(kept.mean())
+    return votes.take_votes(kept[votes.item]), float(kept.mean())
 
 
 def people_data(result: Result, crowd: Crowd, people: People) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _against_votes(result: Result) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdwiseWarning)
         try:
-            rest = _made(chosen or own, settings).fit(votes._take_votes(fold != 0)).result_
+            rest = _made(chosen or own, settings).fit(votes.take_votes(fold != 0)).result_
         except CrowdwiseError:
             return ""
     index = index[rest.votes.votes_per_annotator[votes.annotator[index]] > 0]

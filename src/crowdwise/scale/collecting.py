@@ -29,7 +29,7 @@ def collected(store: Store) -> Annotations:
     if store.n_gold is not None:
         gold = np.full(len(items), -1, np.int16)
         gold[np.concatenate(places)] = joined("gold")
-    votes = Annotations._from_codes(
+    votes = Annotations.from_codes(
         np.concatenate([np.repeat(place, size) for place, size in zip(places, sizes, strict=True)]),
         joined("annotator"),
         joined("label"),

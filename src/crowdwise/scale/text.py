@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
-from crowdwise.io.content import _ADVICE, _check_utf8
+from crowdwise.io.content import UTF8_ADVICE, check_utf8
 from crowdwise.io.delimited import parse_delimited, read_header, sniff_separator
 from crowdwise.io.source import Places, Table
 
@@ -80,7 +80,7 @@ def tables_of_text(path: str, names: list[str], block: int | None = None) -> Ite
             continue
         try:
             if not data.isascii():
-                _check_utf8(header + data, path)
+                check_utf8(header + data, path)
             frame = parse_delimited(header + data, separator, path)
         except InputError as error:
             raise InputError(_shifted(str(error), path, before)) from None
@@ -152,7 +152,7 @@ def _read(file: IO[bytes] | gzip.GzipFile, size: int, path: str) -> bytes:
 
 def _refuse_other_text(data: bytes, path: str) -> None:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data[:1024]:
-        raise InputError(f"{path}: not UTF-8 text; it looks like UTF-16 or a binary file: {_ADVICE}")
+        raise InputError(f"{path}: not UTF-8 text; it looks like UTF-16 or a binary file: {UTF8_ADVICE}")
 
 
 def _shifted(message: str, path: str, rows: int) -> str:

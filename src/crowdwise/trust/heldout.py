@@ -94,5 +94,5 @@ def held_out(fit: Callable[[Annotations], Result], votes: Annotations, fold: Int
     for number in range(int(fold.max(initial=-1)) + 1):
         index = np.flatnonzero(fold == number)
         if len(index):
-            log_prob[index] = foretold(fit(votes._take_votes(fold != number)), votes, index)
+            log_prob[index] = foretold(fit(votes.take_votes(fold != number)), votes, index)
     return log_prob

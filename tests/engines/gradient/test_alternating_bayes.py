@@ -194,7 +194,7 @@ def test_with_the_lowest_ceiling_the_network_has_no_say(aggregator: Any, n_class
 @pytest.mark.parametrize("aggregator", [MeanField(), BeliefPropagation()])
 def test_an_item_without_votes_gets_the_networks_answer_up_to_the_ceiling(aggregator: Any) -> None:
     votes = crowd(2)
-    votes = votes._take_votes(votes.item > 2)
+    votes = votes.take_votes(votes.item > 2)
     log_f = flat(votes)
     log_f[:3] = torch.tensor([[0.99, 0.01], [0.25, 0.75], [0.05, 0.95]]).double().log()
     head = head_of(aggregator, votes, ceiling=0.8)

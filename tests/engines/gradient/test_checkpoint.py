@@ -139,7 +139,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "another method": {"cls": AggNet},
     "another feature in one row": {"features": changed(FEATURES)},
     "another width": {"features": FEATURES[:, :3]},
-    "one vote less": {"votes": VOTES._take_votes(np.arange(VOTES.n_votes) != 50)},
+    "one vote less": {"votes": VOTES.take_votes(np.arange(VOTES.n_votes) != 50)},
     "other classes": {"votes": VOTES.with_classes([0, 1, 2, 9])},
     "gold": {"votes": VOTES.with_gold({3: 1})},
     "another start": {"init": np.full((60, 3), 1 / 3)},

@@ -129,7 +129,7 @@ def test_every_epoch_reads_every_item_once_in_an_order_of_its_own() -> None:
 
 def test_items_with_neither_votes_nor_gold_are_not_trained_on() -> None:
     features, votes = numbered(30)
-    some = votes._take_votes(votes.item % 3 != 0)
+    some = votes.take_votes(votes.item % 3 != 0)
     assert sorted(n for batch in recorded(features, some)[0] for n in batch) == [n for n in range(30) if n % 3]
     gold = some.with_gold({0: 1, 3: 2})
     assert sorted(n for batch in recorded(features, gold)[0] for n in batch) == sorted([0, 3, *(n for n in range(30) if n % 3)])
@@ -374,7 +374,7 @@ def test_gold_labels_are_learned_where_the_votes_say_nothing() -> None:
 def test_a_class_that_only_gold_knows_is_learned() -> None:
     features, truth = blobs(3, 150, 3, gap=6.0)
     votes = votes_on(truth, even(3, 3, 1.0))
-    votes = votes._take_votes(truth[votes.item] < 2)
+    votes = votes.take_votes(truth[votes.item] < 2)
     gold = {int(n): 2 for n in np.flatnonzero(truth == 2)[:25]}
     model = fitted(features=features, votes=votes, fit={"gold": gold}, epochs=40, learning_rate=0.01)
     assert (model.predict(features) == truth).mean() > 0.9
@@ -383,7 +383,7 @@ def test_a_class_that_only_gold_knows_is_learned() -> None:
 def test_gold_without_any_vote_is_enough() -> None:
     features, truth = blobs(4, 90, 3, gap=6.0)
     votes = votes_on(truth, even(1, 3, 0.9))
-    silent = votes._take_votes(np.zeros(votes.n_votes, bool))
+    silent = votes.take_votes(np.zeros(votes.n_votes, bool))
     model = fitted(features=features, votes=silent, fit={"gold": truth}, epochs=60, learning_rate=0.01)
     assert (model.predict(features) == truth).mean() > 0.95
 
@@ -425,7 +425,7 @@ def test_equal_class_weights_are_no_weights() -> None:
 def test_class_weights_hold_for_gold_labels_too() -> None:
     truth = overlapping()[1]
     silent = votes_on(truth, even(1, 2, 1.0))
-    silent = silent._take_votes(np.zeros(silent.n_votes, bool)).with_gold(truth)
+    silent = silent.take_votes(np.zeros(silent.n_votes, bool)).with_gold(truth)
     assert minority_share(votes=silent) < 0.1
     assert minority_share(votes=silent, class_weight="balanced") == pytest.approx(0.347, abs=0.1)
 

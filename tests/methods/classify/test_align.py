@@ -154,7 +154,7 @@ def test_rows_are_counted_in_whatever_holds_them(features: Any) -> None:
         (VOTES, ["a", "b", "b"], "the id 'b' stands for two rows of features"),
         ([0, 1, 0], ["a", "b", "b"], "the id 'b' stands for two rows of features"),
         (["u", "u", "u"], None, "at least two classes, and the votes have the class 'u' only"),
-        (VOTES._take_votes(np.zeros(3, bool)), ["a", "b", "c"], "there is no vote to learn from"),
+        (VOTES.take_votes(np.zeros(3, bool)), ["a", "b", "c"], "there is no vote to learn from"),
         (["u", None, "v"], None, "one label of one type per row, none missing"),
     ],
 )
@@ -164,7 +164,7 @@ def test_what_does_not_line_up_is_refused_with_its_numbers(y: Any, items: Any, m
 
 
 def test_gold_without_votes_is_something_to_learn_from() -> None:
-    silent = VOTES._take_votes(np.zeros(3, bool))
+    silent = VOTES.take_votes(np.zeros(3, bool))
     assert aligned_votes(X, silent, ["a", "b", "c"], {"a": "p", "c": "q"}).n_votes == 0
 
 

@@ -413,7 +413,7 @@ def test_new_rows_of_deep_bp_hear_all_that_is_known_of_their_annotators() -> Non
 
 @pytest.mark.parametrize("cls", [DeepMF, DeepBP])
 def test_an_item_without_votes_has_the_answer_of_the_network(cls: Any) -> None:
-    votes = VOTES._take_votes(VOTES.item >= 20)
+    votes = VOTES.take_votes(VOTES.item >= 20)
     model = fitted(cls, FEATURES, votes, ceiling=0.5, epochs=15)
     assert model.head_.target[:20].max() <= 0.5 + 1e-9, "in training no answer is above the ceiling"
     assert model.predict_proba(FEATURES)[:20].max() > 0.6

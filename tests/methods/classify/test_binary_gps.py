@@ -88,7 +88,7 @@ def test_odd_crowds_give_sound_fits(method: Any) -> None:
         "two items": (features[:2], Annotations.from_arrays([0, 1], [0, 1], [0, 1])),
         "one annotator": (features, truth),
         "one class only": (features, one_class),
-        "items without votes": (features, votes._take_votes(votes.item % 3 == 0)),
+        "items without votes": (features, votes.take_votes(votes.item % 3 == 0)),
         "votes that weigh nothing": (features, Annotations.from_arrays(items, items % 2, truth, np.zeros(30), items=items)),
         "one feature": (features[:, :1], votes),
         "constant features": (np.ones((30, 3)), votes),

@@ -127,7 +127,7 @@ def test_rows_and_votes_are_matched_by_id(name: str) -> None:
     """Text ids in any script, rows in another order than the items, and rows without votes."""
     ids = np.array([f"目 {n} éß" for n in range(90)], dtype=object)
     order = np.random.default_rng(0).permutation(90)
-    some = VOTES._take_votes(VOTES.item % 5 != 0)
+    some = VOTES.take_votes(VOTES.item % 5 != 0)
     named = Annotations.from_arrays(
         ids[some.item], np.array(["Ä", "Ω", "ж", "🙂"], dtype=object)[some.annotator], np.array(["丙", "甲", "乙"])[some.label]
     )
@@ -147,7 +147,7 @@ def crowds() -> dict[str, tuple[np.ndarray, Any]]:
     cases: dict[str, tuple[np.ndarray, Any]] = {
         "one label per row": (FEATURES, TRUTH),
         "one annotator": (FEATURES, Annotations.from_arrays(items, annotators, TRUTH, items=items)),
-        "half the items without votes": (FEATURES, VOTES._take_votes(VOTES.item % 2 == 0)),
+        "half the items without votes": (FEATURES, VOTES.take_votes(VOTES.item % 2 == 0)),
         "repeated votes": (
             FEATURES,
             Annotations.from_arrays(

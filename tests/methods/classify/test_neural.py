@@ -186,7 +186,7 @@ BAD: dict[str, tuple[dict[str, Any], Any, str]] = {
         InputError,
         "the class 'u' only; one class leaves nothing to learn: name them all with classes=",
     ),
-    "no votes": ({"votes": VOTES._take_votes(np.zeros(VOTES.n_votes, bool))}, InputError, "there is no vote to learn from"),
+    "no votes": ({"votes": VOTES.take_votes(np.zeros(VOTES.n_votes, bool))}, InputError, "there is no vote to learn from"),
     "too few outputs": ({"network": nn.Linear(4, 2)}, InputError, r"logits of shape \[rows, 3\].*it returned shape \(2, 2\)"),
     "too many outputs": ({"network": lambda: nn.Linear(4, 7)}, InputError, r"it returned shape \(2, 7\)"),
     "outputs of another rank": (
@@ -353,7 +353,7 @@ def test_starting_matrices_are_untransposed_and_shrunk_towards_the_crowd() -> No
     truth = np.arange(6000) % 3
     votes = votes_on(truth, confusion)
     np.testing.assert_allclose(start_confusion(votes, np.eye(3)[truth]), confusion, atol=0.04)
-    silent = votes._take_votes(votes.annotator == 0)
+    silent = votes.take_votes(votes.annotator == 0)
     got = start_confusion(silent, np.eye(3)[truth])
     np.testing.assert_allclose(got[1], crowd_confusion(silent, np.eye(3)[truth]), rtol=1e-12)
 

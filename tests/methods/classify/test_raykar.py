@@ -142,7 +142,7 @@ def test_items_without_votes_get_labels_and_change_nothing_else(classifier: str)
     votes = vote(8, truth, diagonal_crowd(3, 3, 0.8))
     # Vote shares, because the class shares of dawid-skene do count items without votes.
     some = Raykar(classifier=classifier, init="identity").fit(features[:100], votes[:100])
-    bare = votes._take_votes(votes.item < 100)
+    bare = votes.take_votes(votes.item < 100)
     every = Raykar(classifier=classifier, init="identity").fit(features, bare)
     np.testing.assert_allclose(every.model_.weights, some.model_.weights, rtol=1e-9, atol=1e-12)
     assert (every.labels_[100:] == truth[100:]).mean() > 0.9

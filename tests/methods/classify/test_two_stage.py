@@ -110,7 +110,7 @@ def test_classes_that_the_labels_never_name_stay_possible() -> None:
 
 
 def test_items_without_votes_do_not_train() -> None:
-    bare = VOTES._take_votes(VOTES.item < 150)
+    bare = VOTES.take_votes(VOTES.item < 150)
     every = TwoStage(aggregator="majority").fit(FEATURES, bare)
     some = TwoStage(aggregator="majority").fit(FEATURES[:150], VOTES[:150])
     np.testing.assert_allclose(every.model_.weights, some.model_.weights)

@@ -150,7 +150,7 @@ def test_a_coin_flip_annotator_with_known_confusion_adds_nothing(votes: Annotati
     pi = rng.dirichlet(np.ones(n_classes), size=(votes.n_annotators, n_classes)).transpose(0, 2, 1)
     pi[0] = rng.dirichlet(np.ones(n_classes))[:, None]
     part = Confusion(np.zeros((1, n_classes, 1)), pi, pi[0])
-    without = votes._take_votes(votes.annotator != 0)
+    without = votes.take_votes(votes.annotator != 0)
     np.testing.assert_allclose(opinion(part, votes), opinion(part, without), atol=1e-12)
 
 

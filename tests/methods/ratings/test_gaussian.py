@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, multivariate_normal, norm
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.errors import ConvergenceWarning, DataWarning
 from crowdwise.methods.ratings import variational
@@ -20,11 +20,11 @@ from crowdwise.methods.ratings.student_crowd import StudentCrowd
 MODELS = [GaussianCrowd, GaussianCrowdBayes, StudentCrowd]
 
 
-def problem_of(values: Values, gold: dict[int, float] | None = None) -> Problem:
+def problem_of(values: Ratings, gold: dict[int, float] | None = None) -> Problem:
     return Problem.of(values, values.known(gold))
 
 
-def tiny(seed: int = 1, n_dimensions: int = 1) -> Values:
+def tiny(seed: int = 1, n_dimensions: int = 1) -> Ratings:
     return simulate_values(6, 4, 3, n_dimensions=n_dimensions, random_state=seed).values
 
 
@@ -189,7 +189,7 @@ def test_bias_noise_and_weights_are_recovered(model: type) -> None:
     assert np.corrcoef(result.bias[:, 0], truth[:, 0])[0, 1] > 0.97
     assert np.corrcoef(np.log(result.noise[:, 0]), np.log(simulated.noise))[0, 1] > 0.93
     assert fitted.converged_
-    count = simulated.values.values_per_annotator
+    count = simulated.values.votes_per_annotator
     assert (count * result.bias[:, 0]).sum() == pytest.approx(0, abs=1e-6 * count.sum())
     assert result.weight.sum() == pytest.approx(1)
 
@@ -197,7 +197,7 @@ def test_bias_noise_and_weights_are_recovered(model: type) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_known_values_fix_the_level_that_answers_cannot_tell(model: type) -> None:
     simulated = simulate_values(200, 12, 5, random_state=6)
-    shifted = Values.from_arrays(
+    shifted = Ratings.from_arrays(
         simulated.values.item, simulated.values.annotators[simulated.values.annotator], simulated.values.value + 3
     )
     gold = {n: float(simulated.truth[n, 0]) for n in range(40)}
@@ -220,7 +220,7 @@ def test_two_annotators_who_always_agree_do_not_become_infinitely_precise() -> N
     rng = np.random.default_rng(0)
     truth = rng.normal(size=50)
     columns = [np.zeros(50), np.zeros(50), *(truth + 0.5 * rng.normal(size=50) for _ in range(5))]
-    values = Values.from_arrays(np.tile(np.arange(50), 7), np.repeat(np.arange(7), 50), np.concatenate(columns))
+    values = Ratings.from_arrays(np.tile(np.arange(50), 7), np.repeat(np.arange(7), 50), np.concatenate(columns))
     for model in (GaussianCrowd(), GaussianCrowdBayes()):
         result = model.fit(values).result_
         assert np.isfinite(result.scale).all()
@@ -258,8 +258,8 @@ def test_heavy_tails_cost_the_student_crowd_little() -> None:
 
 
 def test_a_weight_of_two_is_two_equal_answers() -> None:
-    values = Values.from_arrays([1, 1, 2, 2, 3, 3], ["x", "y"] * 3, [1, 2, 4, 3, 6, 8], weight=[2, 1] * 3)
-    doubled = Values.from_arrays([1, 1, 1, 2, 2, 2, 3, 3, 3], ["x", "x", "y"] * 3, [1, 1, 2, 4, 4, 3, 6, 6, 8])
+    values = Ratings.from_arrays([1, 1, 2, 2, 3, 3], ["x", "y"] * 3, [1, 2, 4, 3, 6, 8], weight=[2, 1] * 3)
+    doubled = Ratings.from_arrays([1, 1, 1, 2, 2, 2, 3, 3, 3], ["x", "x", "y"] * 3, [1, 1, 2, 4, 4, 3, 6, 6, 8])
     for model in MODELS[:2]:
         assert model().fit(values).estimate_ == pytest.approx(model().fit(doubled).estimate_, rel=1e-6)
 
@@ -267,7 +267,7 @@ def test_a_weight_of_two_is_two_equal_answers() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_units_do_not_matter(model: type) -> None:
     values = simulate_values(30, 8, 4, random_state=1).values
-    scaled = Values.from_arrays(values.item, values.annotator, 1000 * values.value + 7)
+    scaled = Ratings.from_arrays(values.item, values.annotator, 1000 * values.value + 7)
     one, other = model().fit(values).result_, model().fit(scaled).result_
     assert other.estimate == pytest.approx(1000 * one.estimate + 7, rel=1e-6, abs=1e-3)
     assert other.scale == pytest.approx(1000 * one.scale, rel=1e-5)
@@ -275,6 +275,6 @@ def test_units_do_not_matter(model: type) -> None:
 
 def test_single_answers_are_warned_of_and_a_cap_on_rounds_too() -> None:
     with pytest.warns(DataWarning, match="no item has two values"):
-        GaussianCrowd().fit(Values.from_arrays(["a", "b"], ["x", "x"], [1, 2]))
+        GaussianCrowd().fit(Ratings.from_arrays(["a", "b"], ["x", "x"], [1, 2]))
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 rounds"):
         GaussianCrowd(max_iter=2).fit(simulate_values(30, 8, 4).values)

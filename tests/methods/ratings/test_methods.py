@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 import crowdwise
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.errors import CrowdwiseWarning, InputError, NotFittedError, SettingError
 from crowdwise.estimator.registry import METHODS as EVERY
@@ -23,7 +23,7 @@ PLAIN = [name for name in NAMES if "features" not in TASKS[name].needs]
 FEATURED = [name for name in NAMES if name not in PLAIN]
 
 
-def fit(name: str, values: Values, gold: Any = None) -> Any:
+def fit(name: str, values: Ratings, gold: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdwiseWarning)
         if name in PLAIN:
@@ -47,7 +47,7 @@ ODD = {
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_shapes_give_finite_estimates_and_intervals(name: str, odd: str) -> None:
-    values = Values.from_arrays(*ODD[odd])
+    values = Ratings.from_arrays(*ODD[odd])
     result = fit(name, values).result_
     low, high = result.interval(0.9)
     for array in (result.estimate, result.sd, low, high, result.bias, result.noise, result.weight, result.reliability):
@@ -56,15 +56,15 @@ def test_odd_shapes_give_finite_estimates_and_intervals(name: str, odd: str) -> 
     assert (result.reliability >= -1e-12).all()
     assert (result.reliability <= 1 + 1e-12).all()
     assert result.items_frame().height == values.n_items
-    assert result.annotators_frame()["n_values"].sum() == values.n_values
+    assert result.annotators_frame()["n_values"].sum() == values.n_votes
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_values_and_wrong_data_are_clear_errors(name: str) -> None:
     with pytest.raises(InputError, match="no values to learn from"):
-        fit(name, Values.from_arrays([], [], []))
+        fit(name, Ratings.from_arrays([], [], []))
     estimator = crowdwise.make(name)
-    with pytest.raises(InputError, match="expected Values, got list"):
+    with pytest.raises(InputError, match="expected Ratings, got list"):
         estimator.fit([1]) if name in PLAIN else estimator.fit([[1.0]], [1])
 
 
@@ -81,7 +81,7 @@ def test_the_same_bits_again_and_known_values_are_kept(name: str) -> None:
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_items_without_answers_get_nothing_or_a_wide_interval(name: str) -> None:
-    values = Values.from_arrays(["a", "a", "b", "b"], ["x", "y"] * 2, [1, 2, 5, 6], items=["a", "b", "c"])
+    values = Ratings.from_arrays(["a", "a", "b", "b"], ["x", "y"] * 2, [1, 2, 5, 6], items=["a", "b", "c"])
     result = fit(name, values).result_
     if name in ("mean", "median", "weighted-mean"):
         assert np.isnan(result.estimate[2, 0])
@@ -98,7 +98,7 @@ def test_the_mean_and_the_median_are_numpys() -> None:
 
 
 def test_a_weighted_median_repeats_values() -> None:
-    values = Values.from_arrays(["a"] * 3, ["x", "y", "z"], [1, 2, 9], weight=[1, 1, 2])
+    values = Ratings.from_arrays(["a"] * 3, ["x", "y", "z"], [1, 2, 9], weight=[1, 1, 2])
     assert fit("median", values).estimate_.item() == np.median([1, 2, 9, 9])
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_said_before_a_fit() -> None:
 
 def test_a_level_outside_its_range_is_refused() -> None:
     with pytest.raises(SettingError, match="level must lie between 0 and 1"):
-        fit("mean", Values.from_arrays(["a"], ["x"], [1.0])).result_.interval(1.0)
+        fit("mean", Ratings.from_arrays(["a"], ["x"], [1.0])).result_.interval(1.0)
 
 
 # -- covariances -------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_copier_is_found_and_counted_as_one() -> None:
     truth = rng.normal(size=200)
     answers = truth[:, None] + 0.8 * rng.normal(size=(200, 6))
     answers[:, 5] = answers[:, 4] + 0.1 * rng.normal(size=200)
-    values = Values.from_arrays(np.repeat(np.arange(200), 6), np.tile(list("abcdef"), 200), answers.ravel())
+    values = Ratings.from_arrays(np.repeat(np.arange(200), 6), np.tile(list("abcdef"), 200), answers.ravel())
     model = CovarianceCrowd().fit(values)
     pair = model.pairs_.row(0, named=True)
     assert {pair["annotator_a"], pair["annotator_b"]} == {"e", "f"}
@@ -165,14 +165,14 @@ def test_loadings_are_exact_when_covariances_are_rank_one() -> None:
 # -- features ----------------------------------------------------------------------------------
 
 
-def smooth(n: int = 150, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Values, np.ndarray]:
+def smooth(n: int = 150, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Ratings, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n + 80, 2))
     truth = np.sin(1.5 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=n + 80)
     bias, noise = 0.5 * rng.normal(size=10), np.exp(0.5 * rng.normal(size=10) - 0.3)
     item = np.repeat(np.arange(n), 3)
     who = np.argsort(rng.random((n, 10)), axis=1)[:, :3].ravel()
-    values = Values.from_arrays(item, who, truth[item] + (bias - bias.mean())[who] + noise[who] * rng.normal(size=3 * n))
+    values = Ratings.from_arrays(item, who, truth[item] + (bias - bias.mean())[who] + noise[who] * rng.normal(size=3 * n))
     return X, truth[:, None], values, bias - bias.mean()
 
 
@@ -215,7 +215,7 @@ def test_crowd_layers_learn_the_function_and_are_identified(layer: str) -> None:
     model = crowdwise.make("crowd-layer-regression", layer=layer, dropout=0.1, rate=0.01, epochs=40).fit(X[:150], values)
     r2 = 1 - ((model.predict(X[150:]) - truth[150:]) ** 2).sum() / ((truth[150:] - truth[150:].mean()) ** 2).sum()
     assert r2 > 0.6
-    count = values.values_per_annotator
+    count = values.votes_per_annotator
     assert np.average(model.scale_[:, 0], weights=count) == pytest.approx(1, abs=1e-5)
     assert np.average(model.bias_[:, 0], weights=count) == pytest.approx(0, abs=1e-5)
     if "b" in layer:
@@ -224,7 +224,7 @@ def test_crowd_layers_learn_the_function_and_are_identified(layer: str) -> None:
 
 @pytest.mark.parametrize("name", FEATURED)
 def test_rows_meet_items_by_id_and_sparse_rows_are_taken(name: str) -> None:
-    values = Values.from_arrays(["b", "a", "b"], ["x", "x", "y"], [2.0, 1.0, 3.0])
+    values = Ratings.from_arrays(["b", "a", "b"], ["x", "x", "y"], [2.0, 1.0, 3.0])
     settings = {"epochs": 3} if "layer" in name else {}
     X = np.array([[2.0, 0.0], [1.0, 0.0], [5.0, 1.0]])
     model = crowdwise.make(name, **settings).fit(scipy.sparse.csr_matrix(X), values, items=["b", "a", "c"])
@@ -250,7 +250,7 @@ def test_rows_meet_items_by_id_and_sparse_rows_are_taken(name: str) -> None:
 def test_models_beat_the_mean_on_movie_reviews(shared_data: Any) -> None:
     import polars as pl
 
-    values = Values.read(shared_data / "movie_reviews" / "annotations.csv")
+    values = Ratings.read(shared_data / "movie_reviews" / "annotations.csv")
     truth = values.known(pl.read_csv(shared_data / "movie_reviews" / "truth.csv"))
     errors = {name: np.sqrt(((fit(name, values).estimate_ - truth) ** 2).mean()) for name in PLAIN}
     # The README of the set has 0.0755 for the mean.

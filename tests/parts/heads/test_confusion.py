@@ -58,7 +58,7 @@ def test_the_loss_by_items_is_that_of_enumerating_all_labels() -> None:
 
 @given(votes=small_votes(max_items=4, min_classes=2), seed=st.integers(0, 2**20))
 def test_both_likelihoods_agree_where_every_item_has_one_vote(votes: Annotations, seed: int) -> None:
-    alone = votes._take_votes(np.r_[True, votes.item[1:] != votes.item[:-1]] if votes.n_votes else np.zeros(0, bool))
+    alone = votes.take_votes(np.r_[True, votes.item[1:] != votes.item[:-1]] if votes.n_votes else np.zeros(0, bool))
     start, logits = start_of(seed, votes.n_annotators, votes.n_classes), random_logits(seed, votes.n_items, votes.n_classes)
     by_votes, by_items = (ConfusionHead(start, likelihood=kind).loss(logits, batch_of(alone)) for kind in ("votes", "items"))
     assert by_votes.item() == pytest.approx(by_items.item(), abs=1e-10)

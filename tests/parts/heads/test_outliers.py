@@ -298,7 +298,7 @@ def test_one_vote_per_item_is_warned_about() -> None:
 
 def test_an_item_without_votes_scores_zero() -> None:
     features, votes = small_crowd()
-    kept = votes._take_votes(votes.item > 2)
+    kept = votes.take_votes(votes.item > 2)
     with quiet():
         scores = COINNet(epochs=3).fit(features, kept, items=range(60)).outlier_scores_
     assert (scores[:3] == 0).all()

@@ -26,7 +26,7 @@ def test_without_truth_the_posterior_promises_the_rate():
 
 def test_known_labels_are_accepted_as_they_are_and_items_without_votes_never():
     drawn, result = crowd()
-    votes = drawn.votes._take_votes(drawn.votes.item != 5)
+    votes = drawn.votes.take_votes(drawn.votes.item != 5)
     result = make("dawid-skene").fit(votes).result_
     wrong = int(np.flatnonzero(result.codes != drawn.truth)[0])
     names = votes.items

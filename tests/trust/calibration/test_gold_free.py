@@ -43,7 +43,7 @@ def test_items_of_one_group_alone_are_never_held_out():
     assert fold[:2].tolist() == [-1, -1]
     assert sorted(fold[2:].tolist()) == [0, 1]
     with pytest.raises(InputError, match="no vote can be held out"):
-        temperature_by_votes(fit, votes._take_items(np.array([0])), group=np.array([0, 0, -1]))
+        temperature_by_votes(fit, votes.take_items(np.array([0])), group=np.array([0, 0, -1]))
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_correlation_and_effective_votes_by_hand():
     exact = replace(found, correlation=np.full(3, 0.5))
     # Four votes of a group on an item: 4 / (1 + 3 * 0.5) = 1.6 votes.
     assert exact.weight(votes)[:12].sum() == pytest.approx(3 * 1.6)
-    some = votes._take_votes(votes.annotator != 0)
+    some = votes.take_votes(votes.annotator != 0)
     assert exact.weight(some)[:3] == pytest.approx(np.full(3, 1 / 2))
 
 
@@ -124,7 +124,7 @@ def test_nothing_changes_without_groups():
 
 def test_known_labels_and_items_without_votes_stay_as_they_are():
     drawn = simulate(100, 10, 2, 5, random_state=1)
-    votes = drawn.votes._take_votes(drawn.votes.item != 7).with_gold({"item-000001": "class-0"})
+    votes = drawn.votes.take_votes(drawn.votes.item != 7).with_gold({"item-000001": "class-0"})
     result = fit(votes)
     out = calibrate(result, "temperature", truth=drawn.gold, n_resamples=20).result
     assert out.posterior[0].tolist() == result.posterior[0].tolist() == [1.0, 0.0]

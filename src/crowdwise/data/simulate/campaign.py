@@ -144,7 +144,7 @@ def simulate(
     label = _draw_labels(uniform_e, confusion_akl, annotator, z_n[item], None if ease_n is None else ease_n[item])
 
     names = [f"class-{k:0{len(str(n_classes - 1))}d}" for k in range(n_classes)] if classes is None else classes
-    votes = Annotations._from_codes(
+    votes = Annotations.from_codes(
         item,
         annotator,
         label,

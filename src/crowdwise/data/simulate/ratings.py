@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.errors import SettingError
 
 __all__ = ["SimulatedValues", "simulate_values"]
@@ -21,13 +21,13 @@ class SimulatedValues:
 
     Attributes
     ----------
-    values : Values
+    values : Ratings
     truth : [N, D]
     bias : [A, D]
     noise, gain : [A]
     """
 
-    values: Values
+    values: Ratings
     truth: Floats
     bias: Floats
     noise: Floats
@@ -81,6 +81,6 @@ def simulate_values(
     shape = (len(item), n_dimensions)
     error = rng.normal(size=shape) if tail is None else rng.standard_t(tail, size=shape)
     value = gain[annotator, None] * truth[item] + biases[annotator] + sd[annotator, None] * error
-    values = Values.from_arrays(item, annotator, value, items=range(n_items))
+    values = Ratings.from_arrays(item, annotator, value, items=range(n_items))
     seen = values.annotators
     return SimulatedValues(values, truth, biases[seen], sd[seen], gain[seen])

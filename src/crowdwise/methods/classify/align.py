@@ -121,7 +121,7 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
         items=np.arange(votes.n_items + 1),
         gold=None if votes.gold is None else np.append(votes.gold, np.int16(-1)),
     )
-    return replace(padded._take_items(where_row), items=ids)
+    return replace(padded.take_items(where_row), items=ids)
 
 
 def _warn_of_order(votes: Annotations) -> None:

@@ -106,7 +106,7 @@ class Raykar(CrowdClassifier):
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         prior: LogisticPrior | GaussianPrior
         if self.classifier == "gaussian":
             prior = GaussianPrior.start(some, votes.n_classes, self.pseudo_rows)

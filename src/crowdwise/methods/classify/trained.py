@@ -310,7 +310,7 @@ def _without(votes: Annotations, items: NDArray[np.int64]) -> Annotations:
         return votes
     judged = np.zeros(votes.n_items, bool)
     judged[items] = True
-    fewer = votes._take_votes(~judged[votes.item])
+    fewer = votes.take_votes(~judged[votes.item])
     return fewer if fewer.gold is None else replace(fewer, gold=np.where(judged, -1, fewer.gold))
 
 

@@ -110,7 +110,7 @@ class BinaryClassifier(CrowdClassifier):
         rows = dirichlet_rows(self.worker_prior, 2, votes.annotators)
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         scaling = Scaling.of(some)
         table = scaling.apply(some)
         prior = self._process(table)

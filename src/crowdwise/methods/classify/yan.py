@@ -102,7 +102,7 @@ class Yan(CrowdClassifier):
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
-        some, fewer = features[taught], votes._take_items(taught)
+        some, fewer = features[taught], votes.take_items(taught)
         prior = LogisticPrior.start(some, votes.n_classes, l2=self.l2, steps=self.steps)
         projection = _projection(prior, self.dimensions)
         # As many units of penalty as components: from item to item, log-odds then differ by about one from the crowd's.

@@ -106,7 +106,7 @@ class MinimaxEntropy(IterativeAggregator):
         fold = problem.rng.permutation(votes.n_votes) % _FOLDS
         scores = np.zeros(len(_STRENGTHS))
         for i in range(_FOLDS):
-            rest = votes._take_votes(fold != i)
+            rest = votes.take_votes(fold != i)
             part = problem.with_votes(rest, warm=None, progress=None)
             index = np.flatnonzero(fold == i)
             for s, strength in enumerate(_STRENGTHS):

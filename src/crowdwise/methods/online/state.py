@@ -162,7 +162,7 @@ class State:
         items, annotators = self.items.order(), self.annotators.order()
         weight = self.used("weight") if len(self.arrays.weight) else None
         known = self.used("known")[items]
-        made = Annotations._from_codes(
+        made = Annotations.from_codes(
             _inverse(items)[self.used("item")],
             _inverse(annotators)[self.used("annotator")],
             self.used("label"),

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.ratings.base import NumberMethod
 from crowdwise.methods.ratings.problem import Problem
@@ -28,13 +28,13 @@ class MeanValue(NumberMethod):
 
     Examples
     --------
-    >>> MeanValue().fit(Values.from_arrays(["a", "a", "b"], ["x", "y", "x"], [1, 2, 5])).estimate_.ravel().tolist()
+    >>> MeanValue().fit(Ratings.from_arrays(["a", "a", "b"], ["x", "y", "x"], [1, 2, 5])).estimate_.ravel().tolist()
     [1.5, 5.0]
     """
 
     name: ClassVar[str] = "mean"
 
-    def _fit(self, values: Values, known: Floats) -> Estimates:
+    def _fit(self, values: Ratings, known: Floats) -> Estimates:
         problem = Problem.of(values, known)
         weight = problem.weight[:, None]
         total = problem.by_item(weight)
@@ -50,13 +50,13 @@ class MedianValue(NumberMethod):
 
     Examples
     --------
-    >>> MedianValue().fit(Values.from_arrays(["a", "a", "a"], ["x", "y", "z"], [1, 2, 50])).estimate_.item()
+    >>> MedianValue().fit(Ratings.from_arrays(["a", "a", "a"], ["x", "y", "z"], [1, 2, 50])).estimate_.item()
     2.0
     """
 
     name: ClassVar[str] = "median"
 
-    def _fit(self, values: Values, known: Floats) -> Estimates:
+    def _fit(self, values: Ratings, known: Floats) -> Estimates:
         problem = Problem.of(values, known)
         estimate = np.stack([_medians(problem, d) for d in range(problem.n_dimensions)], axis=1)
         total = np.maximum(problem.by_item(problem.weight[:, None]), 1e-300)
@@ -74,7 +74,7 @@ class WeightedMeanValue(NumberMethod):
 
     Examples
     --------
-    >>> values = Values.from_arrays([1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, [1, 1.2, 4, 5, 5.1, 2])
+    >>> values = Ratings.from_arrays([1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, [1, 1.2, 4, 5, 5.1, 2])
     >>> WeightedMeanValue(rounds=3).fit(values).annotators_["annotator"].to_list()[-1]
     'z'
     """
@@ -84,7 +84,7 @@ class WeightedMeanValue(NumberMethod):
 
     name: ClassVar[str] = "weighted-mean"
 
-    def _fit(self, values: Values, known: Floats) -> Estimates:
+    def _fit(self, values: Ratings, known: Floats) -> Estimates:
         problem = Problem.of(values, known)
         count = np.maximum(problem.count, 1e-300)
         estimate, weight = problem.item_means(), np.ones(problem.n_annotators)
@@ -125,7 +125,7 @@ def _medians(problem: Problem, d: int) -> Floats:
 
 
 def plain_estimates(
-    values: Values, method: str, problem: Problem, estimate: Floats, variance: Floats, weight: Floats | None
+    values: Ratings, method: str, problem: Problem, estimate: Floats, variance: Floats, weight: Floats | None
 ) -> Estimates:
     """Estimates without a model of annotators; their table is measured from the estimates.
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.errors import ConvergenceWarning, InputError
 from crowdwise.estimator.configured import Configured
 from crowdwise.estimator.settings import check_settings
@@ -35,14 +35,14 @@ class NumberMethod(Configured):
 
     name: ClassVar[str]
 
-    def fit(self, values: Values, gold: Any = None) -> Self:
+    def fit(self, values: Ratings, gold: Any = None) -> Self:
         """Estimate the value of every item.
 
         Parameters
         ----------
-        values : Values
+        values : Ratings
         gold : mapping or frame, optional
-            Known values of some items, ``{item: value}``; see `Values.known`. They are kept as they are, and tell how
+            Known values of some items, ``{item: value}``; see `Ratings.known`. They are kept as they are, and tell how
             annotators are off.
         """
         check_settings(self)
@@ -51,7 +51,7 @@ class NumberMethod(Configured):
         vars(self)["result_"] = self._fit(values, values.known(gold))
         return self
 
-    def _fit(self, values: Values, known: Floats) -> Estimates:
+    def _fit(self, values: Ratings, known: Floats) -> Estimates:
         raise NotImplementedError
 
     @property
@@ -84,10 +84,10 @@ class NumberMethod(Configured):
 
 
 def check_values(values: Any) -> None:
-    """Refuse what is no `Values`, or holds none."""
-    if not isinstance(values, Values):
-        raise InputError(f"expected Values, got {type(values).__name__}; build them with Values.from_arrays or Values.read")
-    if not values.n_values or not values.weights.sum() > 0:
+    """Refuse what is no `Ratings`, or holds none."""
+    if not isinstance(values, Ratings):
+        raise InputError(f"expected Ratings, got {type(values).__name__}; build them with Ratings.from_arrays or Ratings.read")
+    if not values.n_votes or not values.weights.sum() > 0:
         raise InputError("there are no values to learn from; every value is missing or has weight 0")
 
 

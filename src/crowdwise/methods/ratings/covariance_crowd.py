@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from crowdwise.data.encode import series_of
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.ratings.base import NumberMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers
@@ -45,7 +45,7 @@ class CovarianceCrowd(NumberMethod):
     --------
     >>> truth = [1, 5, 8, 3, 6, 2, 9, 4]
     >>> answers = [answer for t in truth for answer in (t, t + 0.3, t - 0.2, 10 - t)]
-    >>> values = Values.from_arrays([t for t in truth for _ in range(4)], ["x", "y", "z", "upside down"] * 8, answers)
+    >>> values = Ratings.from_arrays([t for t in truth for _ in range(4)], ["x", "y", "z", "upside down"] * 8, answers)
     >>> CovarianceCrowd().fit(values).annotators_.sort("gain")["annotator"].to_list()[0]
     'upside down'
     """
@@ -56,7 +56,7 @@ class CovarianceCrowd(NumberMethod):
 
     name: ClassVar[str] = "covariance-crowd"
 
-    def _fit(self, values: Values, known: Floats) -> Estimates:
+    def _fit(self, values: Ratings, known: Floats) -> Estimates:
         warn_of_single_answers(values)
         problem = Problem.of(values, known, correct=True)
         done, frames = [], []
@@ -194,7 +194,7 @@ def _weights(problem: Problem, found: Moments, parts: Parts, gain: Floats) -> Fl
     return plain
 
 
-def _pairs_frame(values: Values, name: str, found: Moments, parts: Parts) -> pl.DataFrame:
+def _pairs_frame(values: Ratings, name: str, found: Moments, parts: Parts) -> pl.DataFrame:
     """Dependent pairs, most surprising first."""
     chosen = np.flatnonzero((parts.excess != 0) & (found.first < found.second))
     chosen = chosen[np.argsort(-np.abs(parts.surprise[chosen]), kind="stable")]

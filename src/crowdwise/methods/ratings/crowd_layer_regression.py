@@ -21,7 +21,7 @@ from crowdwise.methods.ratings.problem import Problem
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.data.ratings import Values
+    from crowdwise.data.ratings import Ratings
 
 __all__ = ["CrowdLayerRegression"]
 
@@ -56,14 +56,14 @@ class CrowdLayerRegression(NumberMethod):
 
     name: ClassVar[str] = "crowd-layer-regression"
 
-    def fit(self, X: Any, values: Values, gold: Any = None, *, items: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, values: Ratings, gold: Any = None, *, items: Any = None) -> Self:  # type: ignore[override]
         """Fit to features and values.
 
         Parameters
         ----------
         X : [N, F]
             A row of features per item: an array or a sparse matrix.
-        values : Values
+        values : Ratings
         gold : mapping or frame, optional
             Known values of some items; the network learns them as it learns answers without bias.
         items : sequence, optional
@@ -174,7 +174,7 @@ class CrowdLayerRegression(NumberMethod):
 
     # -- estimates -------------------------------------------------------------------------------
 
-    def _estimates(self, values: Values, problem: Problem, output: Floats) -> Any:
+    def _estimates(self, values: Ratings, problem: Problem, output: Floats) -> Any:
         """Items with the network as their prior: a few rounds of EM for the noise of annotators and of the network."""
         prior: dict[str, Any] = {"shrinkage": 1.0, "strength": 1.0, "shared": True}
         scale = np.where(np.abs(self.scale_) > 0.05, self.scale_, 0.05)

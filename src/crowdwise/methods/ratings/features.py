@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.encode import codes_of, series_of, tidy, vocabulary_array
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.errors import InputError
 
 __all__ = ["aligned", "checked_features"]
@@ -29,12 +29,12 @@ def checked_features(X: Any, n_features: int | None = None) -> Any:
     return rows
 
 
-def aligned(values: Values, n_rows: int, items: Any = None) -> Values:
+def aligned(values: Ratings, n_rows: int, items: Any = None) -> Ratings:
     """The values with one item per row of features, in the rows' order.
 
     Parameters
     ----------
-    values : Values
+    values : Ratings
     n_rows : int
     items : sequence, optional
         Ids of the rows; without them rows are in the order of ``values.items``.
@@ -47,7 +47,7 @@ def aligned(values: Values, n_rows: int, items: Any = None) -> Values:
     if len(rows) != n_rows or rows.n_unique() != n_rows:
         raise InputError(f"{len(rows)} ids, {rows.n_unique()} of them different, for {n_rows} rows of features; give one each")
     position = codes_of(tidy(series_of(values.items)), rows)
-    lost = np.flatnonzero((position < 0) & (values.values_per_item > 0))
+    lost = np.flatnonzero((position < 0) & (values.votes_per_item > 0))
     if len(lost):
         raise InputError(f"{len(lost)} items with values have no row of features, such as {values.items[lost[0]]!r}; add them")
     item = position[values.item]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.errors import DataWarning
 from crowdwise.methods.ratings.gaussian import Items
 from crowdwise.methods.ratings.intervals import uncertainty
@@ -34,7 +34,7 @@ def doubt_of(problem: Problem, items: Items, precision: Floats, prior: float, sh
 
 
 def crowd_estimates(
-    values: Values,
+    values: Ratings,
     method: str,
     problem: Problem,
     items: Items,
@@ -88,7 +88,7 @@ def crowd_estimates(
 
 
 def point_estimates(
-    values: Values,
+    values: Ratings,
     method: str,
     problem: Problem,
     items: Items,
@@ -112,7 +112,7 @@ def point_estimates(
     return crowd_estimates(values, method, problem, items, precision, doubt, bias, spread, variance, level, signal)
 
 
-def warn_of_single_answers(values: Values) -> None:
+def warn_of_single_answers(values: Ratings) -> None:
     """Without two answers to one item, noise cannot be told from what items differ by."""
-    if values.values_per_item.max(initial=0) < 2:
+    if values.votes_per_item.max(initial=0) < 2:
         warnings.warn("no item has two values, so the noise of annotators is a guess", DataWarning, stacklevel=4)

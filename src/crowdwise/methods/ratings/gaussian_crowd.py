@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.ratings.base import NumberMethod, iterate
 from crowdwise.methods.ratings.finish import point_estimates, warn_of_single_answers
@@ -63,7 +63,7 @@ class GaussianCrowd(NumberMethod):
     >>> truth = [1, 5, 8, 3, 6, 2, 9, 4]
     >>> slips = [1, -2, 2, 1, -1, 2, -2, 0]
     >>> answers = [answer for t, slip in zip(truth, slips) for answer in (t, t + 0.3, t + slip)]
-    >>> values = Values.from_arrays([t for t in truth for _ in range(3)], ["x", "y", "z"] * 8, answers)
+    >>> values = Ratings.from_arrays([t for t in truth for _ in range(3)], ["x", "y", "z"] * 8, answers)
     >>> GaussianCrowd().fit(values).annotators_["annotator"].to_list()[-1]
     'z'
     """
@@ -79,7 +79,7 @@ class GaussianCrowd(NumberMethod):
 
     name: ClassVar[str] = "gaussian-crowd"
 
-    def _fit(self, values: Values, known: Floats) -> Estimates:
+    def _fit(self, values: Ratings, known: Floats) -> Estimates:
         warn_of_single_answers(values)
         problem = Problem.of(values, known, correct=True)
         state, trace, converged = iterate(

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.ratings.base import NumberMethod, iterate
 from crowdwise.methods.ratings.finish import crowd_estimates, doubt_of, warn_of_single_answers
@@ -43,7 +43,7 @@ class GaussianCrowdBayes(NumberMethod):
     >>> truth = [1, 5, 8, 3, 6, 2, 9, 4]
     >>> slips = [1, -2, 2, 1, -1, 2, -2, 0]
     >>> answers = [answer for t, slip in zip(truth, slips) for answer in (t, t + 0.3, t + slip)]
-    >>> values = Values.from_arrays([t for t in truth for _ in range(3)], ["x", "y", "z"] * 8, answers)
+    >>> values = Ratings.from_arrays([t for t in truth for _ in range(3)], ["x", "y", "z"] * 8, answers)
     >>> GaussianCrowdBayes().fit(values).annotators_["annotator"].to_list()[-1]
     'z'
     """
@@ -58,7 +58,7 @@ class GaussianCrowdBayes(NumberMethod):
 
     name: ClassVar[str] = "gaussian-crowd-bayes"
 
-    def _fit(self, values: Values, known: Floats) -> Estimates:
+    def _fit(self, values: Ratings, known: Floats) -> Estimates:
         warn_of_single_answers(values)
         problem = Problem.of(values, known, correct=True)
         crowd, trace, converged = iterate(

@@ -19,7 +19,7 @@ from crowdwise.methods.ratings.sparse_process import Kernel, Process, inducing_r
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.data.ratings import Values
+    from crowdwise.data.ratings import Ratings
 
 __all__ = ["GPCrowdRegression"]
 
@@ -70,14 +70,14 @@ class GPCrowdRegression(NumberMethod):
 
     name: ClassVar[str] = "gp-crowd-regression"
 
-    def fit(self, X: Any, values: Values, gold: Any = None, *, items: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, values: Ratings, gold: Any = None, *, items: Any = None) -> Self:  # type: ignore[override]
         """Fit to features and values.
 
         Parameters
         ----------
         X : [N, F]
             A row of features per item; sparse matrices become dense.
-        values : Values
+        values : Ratings
         gold : mapping or frame, optional
             Known values of some items.
         items : sequence, optional

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.ratings import Values
+from crowdwise.data.ratings import Ratings
 
 __all__ = ["Problem"]
 
@@ -45,7 +45,7 @@ class Problem:
     n_annotators: int
 
     @classmethod
-    def of(cls, values: Values, known: Floats, *, correct: bool = False) -> Problem:
+    def of(cls, values: Ratings, known: Floats, *, correct: bool = False) -> Problem:
         """Standardise; a dimension that never varies keeps its unit.
 
         With `correct`, the mean error of the crowd on known items is taken off first: biases are spread around that.

@@ -16,7 +16,7 @@ from crowdwise.errors import SettingError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from crowdwise.data.ratings import Values
+    from crowdwise.data.ratings import Ratings
 
 __all__ = ["Estimates"]
 
@@ -29,7 +29,7 @@ class Estimates(ReadOnly):
 
     Attributes
     ----------
-    values : Values
+    values : Ratings
     method : str
     estimate : [N, D]
         NaN where a method says nothing of items without answers.
@@ -45,7 +45,7 @@ class Estimates(ReadOnly):
         Further columns of the table of annotators, [A] or [A, D] each.
     """
 
-    values: Values
+    values: Ratings
     method: str
     estimate: Floats
     scale: Floats
@@ -85,13 +85,13 @@ class Estimates(ReadOnly):
             for part, array in parts.items():
                 plain = len(self.values.names) == 1
                 columns[part if plain else name if part == "estimate" else f"{name}_{part}"] = array[:, k]
-        return pl.DataFrame(columns).with_columns(pl.Series("n_values", self.values.values_per_item)).fill_nan(None)
+        return pl.DataFrame(columns).with_columns(pl.Series("n_values", self.values.votes_per_item)).fill_nan(None)
 
     def annotators_frame(self) -> pl.DataFrame:
         """One row per annotator, most weight first: n_values, bias, noise, weight and reliability."""
         columns: dict[str, Any] = {
             "annotator": series_of(self.values.annotators),
-            "n_values": self.values.values_per_annotator,
+            "n_values": self.values.votes_per_annotator,
         }
         for part, array in {"bias": self.bias, "noise": self.noise, **self.more}.items():
             wide = array[:, None] if array.ndim == 1 else array

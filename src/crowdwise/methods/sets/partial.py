@@ -157,7 +157,7 @@ class PartialDawidSkene(Configured):
                 "or --classes, or take the votes for sets of labels (label-wise, --type multilabel)"
             )
         if self.abstain == "ignore" and symbols.silent.any():
-            votes = votes._take_votes(~symbols.silent[votes.label])
+            votes = votes.take_votes(~symbols.silent[votes.label])
         pseudo = self._pseudo_votes(votes, symbols)
         uniform = np.full(pseudo.shape, 1 / pseudo.shape[1])
         start = _shares(votes, symbols)

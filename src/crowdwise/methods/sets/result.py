@@ -66,8 +66,8 @@ class InferredSets(ReadOnly):
             "item": series_of(answers.items),
             "labels": pl.Series([separator.join(names[row]) or NONE for row in self.chosen], dtype=pl.String),
             "confidence": self.set_probability,
-            "n_answers": answers.answers_per_item,
-            "note": np.where(answers.answers_per_item == 0, "no answers", ""),
+            "n_answers": answers.votes_per_item,
+            "note": np.where(answers.votes_per_item == 0, "no answers", ""),
         }
         if probabilities:
             columns |= {f"p({name})": self.probability[:, k] for k, name in enumerate(names)}
@@ -80,7 +80,7 @@ class InferredSets(ReadOnly):
         return pl.DataFrame(
             {
                 "annotator": series_of(answers.annotators),
-                "n_answers": answers.answers_per_annotator,
+                "n_answers": answers.votes_per_annotator,
                 "sensitivity": self.sensitivity @ on,
                 "specificity": self.specificity @ off,
             }

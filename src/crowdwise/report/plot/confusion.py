@@ -65,7 +65,7 @@ def _chosen(result: Result, annotators: Sequence[Any] | None) -> NDArray[np.int6
         order = np.argsort(-votes.votes_per_annotator, kind="stable")
         return np.asarray(order[votes.votes_per_annotator[order] > 0])
     # One by one: together they come in the order of the votes.
-    return np.array([votes._positions([name], "annotator")[0] for name in annotators], np.int64)
+    return np.array([votes.positions([name], "annotator")[0] for name in annotators], np.int64)
 
 
 def _write(panel: Any, matrix: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> None:

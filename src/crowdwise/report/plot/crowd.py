@@ -44,7 +44,7 @@ def plot_confusions(
     if annotators is None:
         chosen = np.argsort(-votes.votes_per_annotator, kind="stable")
     else:
-        chosen = np.array([votes._positions([name], "annotator")[0] for name in annotators], int)
+        chosen = np.array([votes.positions([name], "annotator")[0] for name in annotators], int)
     chosen = chosen[:most]
     if len(chosen) == 0:
         raise InputError("there is no annotator to draw")

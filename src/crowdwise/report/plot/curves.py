@@ -48,7 +48,7 @@ def accuracy_by_votes(
             order = np.lexsort((rng.random(votes.n_votes), votes.item))
             place = np.empty(votes.n_votes, np.int64)
             place[order] = np.arange(votes.n_votes) - votes.item_ptr[:-1][votes.item]
-            part = votes._take_votes(place < most)
+            part = votes.take_votes(place < most)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 warnings.simplefilter("ignore", DataWarning)

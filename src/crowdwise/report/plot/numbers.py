@@ -61,7 +61,7 @@ def estimates(result: Estimates, dimension: int = 0, *, level: float = 0.95, mos
 def annotator_errors(result: Estimates, dimension: int = 0, *, most: int = 30, ax: Any = None) -> Any:
     """Draw annotators with most answers: bias as a dot, noise as a bar around it."""
     ax = axes_of(ax, (4.0, 4.0))
-    chosen = np.argsort(-result.values.values_per_annotator, kind="stable")[:most]
+    chosen = np.argsort(-result.values.votes_per_annotator, kind="stable")[:most]
     chosen = chosen[np.argsort(result.noise[chosen, dimension], kind="stable")][::-1]
     place = np.arange(len(chosen))
     ax.axvline(0, color=RULE, linewidth=0.8)

@@ -118,7 +118,7 @@ def temperature_by_votes(
     for number in range(folds):
         index = np.flatnonzero(fold_e == number)
         if len(index):
-            kept = votes._take_votes(fold_e != number)
+            kept = votes.take_votes(fold_e != number)
             with warnings.catch_warnings():
                 # The fit to all votes has already said what is to be said of them.
                 warnings.simplefilter("ignore", CrowdwiseWarning)
@@ -140,7 +140,7 @@ def deal_by_group(votes: Annotations, group: Integers, folds: int = 5, seed: int
     chosen[first] = True
     fold = np.full(votes.n_votes, -1)
     # One vote stands for its cell while folds are dealt.
-    fold[chosen] = deal(votes._take_votes(chosen), folds, seed)
+    fold[chosen] = deal(votes.take_votes(chosen), folds, seed)
     return fold[first][cell]
 
 

@@ -134,7 +134,7 @@ class HeldOut:
 
     def part(self, number: int) -> Annotations:
         """Votes and gold labels that are left to fit to."""
-        part = self._votes._take_votes(self._vote_fold != number)
+        part = self._votes.take_votes(self._vote_fold != number)
         if self._votes.gold is None:
             return part
         gold = self._votes.gold.copy()

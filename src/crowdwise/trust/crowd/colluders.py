@@ -75,7 +75,7 @@ def score(
     n_annotators, rank = votes.n_annotators, votes.n_classes**2
     given = np.zeros(n_annotators, bool)
     if trusted is not None:
-        given[votes._positions(trusted, "annotator")] = True
+        given[votes.positions(trusted, "annotator")] = True
     answers = answers_of(votes)
     share = answers.share_cl
     found = pair_sums(answers, lambda i, j: np.einsum("pl,pl->p", share[i], share[j])[:, None], 1)

@@ -35,6 +35,6 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
         raise InputError("every annotator would be dropped, so nobody is left to learn from; lower --fdr, or keep some")
     history = None
     if result.history is not None:
-        kept = result.votes._positions(votes.annotators, "annotator")
+        kept = result.votes.positions(votes.annotators, "annotator")
         history = {name: result.history[a].T for name, a in zip(votes.annotators.tolist(), kept, strict=True)}
     return make_aggregator(name, **result.settings).fit(votes, history=history).result_
