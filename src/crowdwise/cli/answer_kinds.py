@@ -135,8 +135,12 @@ def aggregate_others(
         estimator.set_params(threshold=threshold)
     estimator.fit(_answers(kind, path, read, separator))
     result = estimator.result_
-    items = result.frame(separator="|" if separator is None else separator) if kind == MULTILABEL else result.frame()
+    items = (
+        result.items_frame(separator="|" if separator is None else separator) if kind == MULTILABEL else result.items_frame()
+    )
     people = result.annotators_frame()
+    if kind == MULTILABEL:
+        people = people.sort("n_votes", descending=True, maintain_order=True)
     if annotators is not None:
         write(people, annotators, "annotator", quiet, safe)
     sure = items.sort("confidence", maintain_order=True)

@@ -22,13 +22,13 @@ class ClassifierOptions(Protocol):
     """Options that name a classifier and its settings."""
 
     @property
-    def method(self) -> str | None: ...  # noqa: D102
+    def method(self) -> str | None: ...
     @property
-    def set(self) -> list[str] | None: ...  # noqa: D102
+    def set(self) -> list[str] | None: ...
     @property
-    def seed(self) -> int | None: ...  # noqa: D102
+    def seed(self) -> int | None: ...
     @property
-    def worker_prior(self) -> str | None: ...  # noqa: D102
+    def worker_prior(self) -> str | None: ...
 
 
 def build_classifier(options: ClassifierOptions, default: str = DEFAULT_CLASSIFIER) -> CrowdClassifier:

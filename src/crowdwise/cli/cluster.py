@@ -78,7 +78,7 @@ def run(
         if clusters < 2:
             raise SettingError(f"--clusters must be at least 2; got {clusters}")
         estimator.set_params(clusters=clusters)
-    if estimator.needs_features != (features is not None):
+    if hasattr(estimator, "predict_proba") != (features is not None):
         fix = "name their file with --features" if features is None else "leave --features out, or use crowd-clustering"
         raise SettingError(f"{estimator.name} {'needs' if features is None else 'takes no'} features; {fix}")
     votes = from_path(pairs, lambda path: Similarities.read(path, first=first, second=second, annotator=annotator, answer=same))
@@ -87,12 +87,18 @@ def run(
         from crowdwise.io.features import read_features
 
         rows = _matched(read_features(features, item=features_item, key=key), votes, quiet)
-    result = (estimator.fit(votes) if rows is None else estimator.fit(votes, rows)).result_
-    table = result.item_frame()
+    result = (estimator.fit(votes) if rows is None else estimator.fit(rows, votes)).result_
+    table = result.items_frame()
     if not as_json or output is not None:
         emit(table, output, "item", quiet=quiet, safe=spreadsheet_safe)
     if annotators is not None:
-        write(result.annotator_frame(), annotators, "annotator", quiet, spreadsheet_safe)
+        write(
+            result.annotators_frame().sort("skill", descending=True, maintain_order=True),
+            annotators,
+            "annotator",
+            quiet,
+            spreadsheet_safe,
+        )
     write_answers_page(
         page,
         quiet,
@@ -104,7 +110,7 @@ def run(
             "Annotators": votes.n_annotators,
             "Clusters": result.membership.shape[1],
         },
-        tables={"Items": table, "Annotators": result.annotator_frame()},
+        tables={"Items": table, "Annotators": result.annotators_frame().sort("skill", descending=True, maintain_order=True)},
     )
     if as_json:
         print_json(table.to_dicts())

@@ -90,7 +90,7 @@ def run(
         from crowdwise.io.features import read_features
 
         rows = read_features(features)
-        estimator.fit(votes, rows.X, items=rows.items)
+        estimator.fit(rows.X, votes, items=rows.items)
     ranking: Ranking = estimator.result_
 
     # The scores come last: where they are, everything else is too.
@@ -103,7 +103,7 @@ def run(
 
         save_plot(ranking, plot)
         wrote(plot, quiet)
-    items = ranking.frame()
+    items = ranking.by_rank()
     write_answers_page(
         page,
         quiet,
@@ -124,7 +124,7 @@ def run(
             write(items, output, "item", quiet, spreadsheet_safe)
         _print_json(ranking, with_items=output is None)
     elif output is None and sys.stdout.isatty():
-        shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_comparisons"]
+        shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_votes"]
         emit(items.select(shown), None, "item", limit=20)
     else:
         emit(items, output, "item", quiet=quiet, safe=spreadsheet_safe)
@@ -167,10 +167,10 @@ def _tell(ranking: Ranking, votes: Comparisons) -> None:
 def _print_json(ranking: Ranking, with_items: bool) -> None:
     from crowdwise.cli.outputs import print_json
 
-    votes = ranking.comparisons
+    votes = ranking.votes
     document: dict[str, Any] = {
         "method": ranking.method,
-        "n_comparisons": votes.n_votes,
+        "n_votes": votes.n_votes,
         "n_items": votes.n_items,
         "n_annotators": votes.n_annotators,
         "n_missing": votes.n_missing,
@@ -180,5 +180,5 @@ def _print_json(ranking: Ranking, with_items: bool) -> None:
         "tie": ranking.tie,
     }
     if with_items:
-        document["items"] = ranking.frame().to_dicts()
+        document["items"] = ranking.by_rank().to_dicts()
     print_json(document | {"annotators": ranking.annotators_frame().to_dicts()})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.data.ratings import Ratings
-    from crowdwise.methods.ratings.base import NumberMethod
+    from crowdwise.methods.ratings.base import RatingMethod
 
 EXAMPLES = (
     "Example: crowdwise regress values.csv -o estimates.csv --annotators annotators.csv\n\n"
@@ -102,7 +102,7 @@ def run(
         save_estimates(result, plot, level=level)
         wrote(plot, quiet)
     if annotators is not None:
-        write(result.annotators_frame(), annotators, "annotator", quiet, spreadsheet_safe)
+        write(_by_weight(estimator), annotators, "annotator", quiet, spreadsheet_safe)
     items = result.items_frame(level)
     if page is not None:
         _write_page(estimator, items, page, level, quiet)
@@ -120,11 +120,16 @@ def run(
         _tell(estimator, level, gold is not None)
 
 
-def _write_page(estimator: NumberMethod, items: pl.DataFrame, page: Path, level: float, quiet: bool) -> None:
+def _by_weight(estimator: RatingMethod) -> pl.DataFrame:
+    """Annotators, those who weigh most first."""
+    return estimator.annotators_frame().sort("weight", descending=True, maintain_order=True)
+
+
+def _write_page(estimator: RatingMethod, items: pl.DataFrame, page: Path, level: float, quiet: bool) -> None:
     """Estimates, the least certain first, and annotators."""
     from crowdwise.cli.pages import interval_rows, write_answers_page
 
-    values = estimator.result_.values
+    values = estimator.result_.votes
     one, drawn = values.n_dimensions == 1, None
     if one:
         items = items.sort(items["high"] - items["low"], descending=True, nulls_last=True)
@@ -138,48 +143,48 @@ def _write_page(estimator: NumberMethod, items: pl.DataFrame, page: Path, level:
         facts={"Values": values.n_votes, "Items": values.n_items, "Annotators": values.n_annotators},
         tables={
             f"Items{', the widest intervals first' if one else ''}": items,
-            "Annotators": estimator.result_.annotators_frame(),
+            "Annotators": _by_weight(estimator),
         },
         notes=["Without known values nothing can tell a crowd that is too high or too low as a whole."],
         intervals=drawn,
     )
 
 
-def _fit(estimator: NumberMethod, data: Ratings, known: Any, features: str | None) -> None:
+def _fit(estimator: RatingMethod, data: Ratings, known: Any, features: str | None) -> None:
     if features is None:
-        estimator.fit(data, known)
+        estimator.fit(data, gold=known)
         return
     from crowdwise.io.features import read_features
 
     rows = read_features(features)
     fit: Any = estimator.fit
-    fit(rows.X, data, known, items=rows.items)
+    fit(rows.X, data, gold=known, items=rows.items)
 
 
-def _document(estimator: NumberMethod, level: float) -> dict[str, Any]:
+def _document(estimator: RatingMethod, level: float) -> dict[str, Any]:
     """The run and its annotators."""
-    values = estimator.result_.values
+    values = estimator.result_.votes
     return {
         "method": estimator.name,
-        "n_values": values.n_votes,
+        "n_votes": values.n_votes,
         "n_items": values.n_items,
         "n_annotators": values.n_annotators,
         "n_missing": values.n_missing,
         "level": level,
         "n_iter": estimator.n_iter_,
         "converged": estimator.converged_,
-        "annotators": estimator.result_.annotators_frame().to_dicts(),
+        "annotators": _by_weight(estimator).to_dicts(),
     }
 
 
-def _tell(estimator: NumberMethod, level: float, gold: bool) -> None:
+def _tell(estimator: RatingMethod, level: float, gold: bool) -> None:
     """Say on stderr what was fitted, how wide the intervals are and whom to look at."""
     import numpy as np
 
     from crowdwise.cli.text import count, number, one_line, say
 
     result = estimator.result_
-    values = result.values
+    values = result.votes
     dropped = f"; {count(values.n_missing, 'missing answer')} left out" if values.n_missing else ""
     sizes = ((values.n_votes, "value"), (values.n_items, "item"), (values.n_annotators, "annotator"))
     told = f"; {count(int((result.scale == 0).all(axis=1).sum()), 'known value')} kept" if gold else ""
@@ -191,6 +196,6 @@ def _tell(estimator: NumberMethod, level: float, gold: bool) -> None:
     say(f"median {100 * level:g}% interval: {widths}")
     table = result.annotators_frame()
     if table.height > 1:
-        worst = table.filter(table["n_values"] > 0).sort("reliability").head(1)
+        worst = table.filter(table["n_votes"] > 0).sort("reliability").head(1)
         name, reliability = worst["annotator"][0], worst["reliability"][0]
         say(f"least reliable annotator: {one_line(name)}, reliability {number(reliability)}")

@@ -78,16 +78,22 @@ def run(
     named = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
     tags = from_path(votes, lambda path: TokenVotes.read(path, format=format, **named))
     result = estimator.fit(tags).result_
-    spans = result.span_frame()
+    spans = result.spans_frame()
     if not as_json or output is not None:
         emit(spans, output, "span", quiet=quiet, safe=spreadsheet_safe)
     if tokens is not None:
         if conll:
             _write_conll(result, tokens, quiet)
         else:
-            write(result.token_frame(), tokens, "token", quiet, spreadsheet_safe)
+            write(result.items_frame(), tokens, "token", quiet, spreadsheet_safe)
     if annotators is not None:
-        write(result.annotator_frame(), annotators, "annotator", quiet, spreadsheet_safe)
+        write(
+            result.annotators_frame().sort("f1", "accuracy", descending=True, nulls_last=True, maintain_order=True),
+            annotators,
+            "annotator",
+            quiet,
+            spreadsheet_safe,
+        )
     write_answers_page(
         page,
         quiet,
@@ -100,7 +106,12 @@ def run(
             "Sequences": tags.n_sequences,
             "Annotators": tags.votes.n_annotators,
         },
-        tables={"Spans, the least certain first": spans.sort("confidence"), "Annotators": result.annotator_frame()},
+        tables={
+            "Spans, the least certain first": spans.sort("confidence"),
+            "Annotators": result.annotators_frame().sort(
+                "f1", "accuracy", descending=True, nulls_last=True, maintain_order=True
+            ),
+        },
         notes=["Confidence is the probability that exactly these tokens are a span of this type."],
     )
     if as_json:
@@ -114,7 +125,7 @@ def _write_conll(result: SequenceResult, path: Path, quiet: bool) -> None:
     from crowdwise.cli.outputs import wrote
     from crowdwise.io.writer import open_replacing
 
-    tags = result.tags
+    tags = result.votes
     words = [str(n) for n in tags.position.tolist()] if tags.tokens is None else _words(tags.tokens.tolist())
     lines = [f"{word}\t{tag}\n" for word, tag in zip(words, result.labels.tolist(), strict=True)]
     bounds = tags.sequence_ptr.tolist()
@@ -132,7 +143,7 @@ def _words(tokens: list[str | None]) -> list[str]:
 def _tell(result: SequenceResult, spans: pl.DataFrame) -> None:
     from crowdwise.cli.text import count, number, one_line, say
 
-    tags = result.tags
+    tags = result.votes
     size = f"{count(tags.n_tokens, 'token')} of {count(tags.n_sequences, 'sequence')}"
     say(f"{result.method}: {count(spans.height, 'span')} in {size}, by {count(tags.votes.n_annotators, 'annotator')}")
     if spans.height:

@@ -90,7 +90,7 @@ class LabelSets(Answers):
             and self.answer.shape == self.label.shape == self.chosen.shape
             and within(self.item, 0, self.n_items)
             and within(self.annotator, 0, self.n_annotators)
-            and within(self.answer, 0, self.n_answers)
+            and within(self.answer, 0, self.n_votes)
             and within(self.label, 0, self.n_labels)
         )
 

@@ -72,6 +72,26 @@ class TokenVotes(ReadOnly):
         )
 
     @property
+    def items(self) -> NDArray[Any]:
+        """Ids of the tokens, [N]."""
+        return self.votes.items
+
+    @property
+    def annotators(self) -> NDArray[Any]:
+        """Ids of the annotators, [A]."""
+        return self.votes.annotators
+
+    @property
+    def n_items(self) -> int:
+        """Number of tokens, N."""
+        return self.votes.n_items
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators, A."""
+        return self.votes.n_annotators
+
+    @property
     def n_sequences(self) -> int:
         """Number of sequences, S."""
         return len(self.sequences)

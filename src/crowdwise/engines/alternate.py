@@ -51,10 +51,10 @@ class LabelPrior(Protocol):
     """What a label prior is: see `crowdwise.parts.priors.marginals`."""
 
     @property
-    def probability(self) -> Floats: ...  # noqa: D102
-    def log_prob(self) -> Floats: ...  # noqa: D102
-    def update(self, posterior: Floats) -> LabelPrior: ...  # noqa: D102
-    def penalty(self) -> float: ...  # noqa: D102
+    def probability(self) -> Floats: ...
+    def log_prob(self) -> Floats: ...
+    def update(self, posterior: Floats) -> LabelPrior: ...
+    def penalty(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,19 +31,19 @@ class AnnotatorViews(ABC):
     if TYPE_CHECKING:
 
         @property
-        def votes(self) -> Crowd: ...  # noqa: D102
+        def votes(self) -> Crowd: ...
         @property
-        def prior(self) -> Any: ...  # noqa: D102
+        def prior(self) -> Any: ...
         @property
-        def annotators(self) -> Any: ...  # noqa: D102
+        def annotators(self) -> Any: ...
         @property
-        def history(self) -> Floats | None: ...  # noqa: D102
+        def history(self) -> Floats | None: ...
         @property
-        def trace(self) -> dict[str, Floats]: ...  # noqa: D102
+        def trace(self) -> dict[str, Floats]: ...
         @property
-        def n_iter(self) -> int: ...  # noqa: D102
+        def n_iter(self) -> int: ...
         @property
-        def converged(self) -> bool: ...  # noqa: D102
+        def converged(self) -> bool: ...
 
     @abstractmethod
     def expected_counts(self) -> Floats:

@@ -26,7 +26,7 @@ def save_plot(ranking: Ranking, path: str | PathLike[str], most: int = 40) -> in
         raise MissingExtraError('plots need matplotlib: pip install "crowdwise[report]"') from problem
     if not str(path).lower().endswith(SUFFIXES):
         raise InputError(f"{path}: a plot ends in {', '.join(SUFFIXES)}")
-    frame = ranking.frame()
+    frame = ranking.by_rank()
     shown = frame.head(most)
     n_shown = shown.height
     figure = Figure(figsize=(6.0, 1.2 + 0.24 * n_shown), layout="constrained")
