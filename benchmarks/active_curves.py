@@ -35,7 +35,6 @@ import crowdwise.io
 from crowdwise.campaign.loop import ActiveLoop
 from crowdwise.campaign.oracle import RecordedCrowd
 from crowdwise.campaign.policies import policy_of
-from crowdwise.data.annotations import Annotations
 from crowdwise.trust.metrics import accuracy
 
 RUNS = Path(__file__).parent / ".runs" / "active_curves.json"
@@ -107,7 +106,7 @@ def reduced(X: np.ndarray, X_test: np.ndarray, width: int) -> tuple[np.ndarray, 
 
 @cache
 def recorded(name: str, seed: int) -> Crowd:
-    votes = Annotations.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
+    votes = crowdwise.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
     return Crowd(RecordedCrowd(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv")))
 
 

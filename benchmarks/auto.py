@@ -50,7 +50,7 @@ CROWDS: dict[str, dict[str, object]] = {
 
 def run(name: str) -> dict[str, object]:
     folder = SHARED / name
-    votes = crowdwise.Annotations.read(next(folder.glob("annotations.csv*"))).deduplicate()
+    votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
     return measure(votes, encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv")))
 
 

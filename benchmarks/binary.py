@@ -26,7 +26,7 @@ def main() -> None:
     methods = ["majority", "dawid-skene", *(name for name, method in METHODS.items() if method.needs == "votes of two classes")]
     rows, slowest = [], 0.0
     for name in SETS:
-        votes = crowdwise.Annotations.read(SHARED / name / "annotations.csv").deduplicate()
+        votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
         truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
         scores = []
         for method in methods:

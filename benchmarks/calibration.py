@@ -53,7 +53,7 @@ SCORES: dict[str, dict[str, Any]] = {"LAC": {}, "APS": {"score": "aps"}, "LAC by
 def measured(name: str) -> dict[str, Any]:
     """Everything about one set, as plain numbers."""
     folder = SHARED / name
-    votes = crowdwise.Annotations.read(next(folder.glob("annotations.csv*"))).deduplicate()
+    votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
     truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv")).astype(np.int64)
     result = crowdwise.make(METHOD).fit(votes).result_
     started = perf_counter()

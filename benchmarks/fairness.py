@@ -228,7 +228,7 @@ def topics() -> str:
     folder = SHARED / "convarg_pairs"
     if not folder.is_dir():
         return "*The real set is not here.*"
-    votes = Annotations.read(folder / "annotations.csv")
+    votes = crowdwise.read(folder / "annotations.csv")
     pairs, names = pl.read_csv(folder / "pairs.csv"), pl.read_csv(folder / "topics.csv")
     groups = dict(pairs.join(names, on="topic").select("item", "name").iter_rows())
     truth = read_gold(folder / "truth.csv", votes)

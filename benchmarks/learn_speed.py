@@ -21,11 +21,13 @@ from page import provenance, put, table
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import build_network, default_spec
+from crowdwise.engines.gradient.plan import Plan
 from crowdwise.engines.gradient.rows import rows_of
-from crowdwise.engines.gradient.trainer import Plan, Trainer
+from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.estimator.registry import classifiers
 from crowdwise.methods.classify.dalc import DALC
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.parts.heads.batch import VoteList
 

@@ -63,7 +63,7 @@ Runs = dict[str, list[dict[str, Any]]]
 
 
 def read(name: str) -> tuple[Annotations, np.ndarray]:
-    votes = Annotations.read(SHARED / name / "annotations.csv").deduplicate()
+    votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
     return votes, encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
 
 

@@ -60,7 +60,7 @@ def graded_affect() -> tuple[crowdwise.Annotations, Any]:
 def real(name: str) -> tuple[crowdwise.Annotations, Any]:
     if name == "affect":
         return graded_affect()
-    votes = crowdwise.Annotations.read(SHARED / name / "annotations.csv").deduplicate()
+    votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
     return votes, encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
 
 

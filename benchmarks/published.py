@@ -53,7 +53,7 @@ FIGURES = [
 def main() -> None:
     rows = []
     for name, method, settings, printed, source in FIGURES:
-        votes = crowdwise.Annotations.read(SHARED / name / "annotations.csv").deduplicate()
+        votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
         truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
         ours = accuracy(crowdwise.make(method, **settings).fit(votes).posterior_, truth)
         rows.append([name, method, f"{100 * ours:.2f}", f"{100 * printed:.2f}", f"{100 * (ours - printed):+.2f}", source])

@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import crowdwise
 import crowdwise.errors
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.simulate.comparisons import simulate_comparisons
 from crowdwise.methods.rank.preferences import EVIDENCE, pair_spread, preferences
 

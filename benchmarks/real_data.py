@@ -36,7 +36,7 @@ def main() -> None:
     sizes, widths = {}, {}
     for name in names:
         folder = SHARED / name
-        votes = crowdwise.Annotations.read(next(folder.glob("annotations.csv*"))).deduplicate()
+        votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
         truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv"))
         sizes[name] = (votes.n_items, votes.n_annotators, votes.n_classes, votes.n_votes, int((truth >= 0).sum()))
         scores[name] = {}

@@ -51,7 +51,7 @@ def measured(result: Any, truth: np.ndarray) -> tuple[float, float, float]:
 def real() -> str:
     rows: dict[str, list[list[str]]] = {"Pearson": [], "RMSE": [], "coverage": []}
     for name, suffix in SETS:
-        values = Ratings.read(SHARED / name / f"annotations{suffix}.csv")
+        values = crowdwise.read(SHARED / name / f"annotations{suffix}.csv", Ratings)
         truth = values.known(pl.read_csv(SHARED / name / f"truth{suffix}.csv"))
         scores = [measured(crowdwise.make(method).fit(values).result_, truth) for method in METHODS]
         label = (name + suffix.replace("_", ", ")) if suffix else "affect, valence" if name == "affect" else name
@@ -117,7 +117,7 @@ def movie_features() -> tuple[np.ndarray, np.ndarray]:
 def features() -> str:
     train, test = movie_features()
     folder = SHARED / "movie_reviews"
-    values = Ratings.read(folder / "annotations.csv")
+    values = crowdwise.read(folder / "annotations.csv", Ratings)
     truth = values.known(pl.read_csv(folder / "truth.csv"))
     wanted = pl.read_csv(folder / "test_truth.csv").sort("item")["label"].to_numpy()
     mean = crowdwise.make("mean").fit(values).estimate_

@@ -98,7 +98,7 @@ def literal(votes: crowdwise.Annotations) -> list:
 
 
 def load(name: str) -> tuple[crowdwise.Annotations, np.ndarray]:
-    votes = crowdwise.Annotations.read(SHARED / name / "annotations.csv").deduplicate()
+    votes = crowdwise.read(SHARED / name / "annotations.csv").deduplicate()
     return votes, encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
 
 

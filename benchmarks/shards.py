@@ -97,7 +97,7 @@ def real() -> None:
     rows = []
     for name in SETS:
         path = next((SHARED / name).glob("annotations.csv*"))
-        votes, apart, differ = crowdwise.Annotations.read(path), 0.0, 0
+        votes, apart, differ = crowdwise.read(path), 0.0, 0
         with tempfile.TemporaryDirectory() as scratch, Local(shards=8, work_dir=Path(scratch) / "work") as engine:
             store = engine.encode(path)
             for method in methods:

@@ -94,7 +94,7 @@ def read(n_classes: int) -> dict:
         # A child writes the file, so that this process starts clean and its peak is that of reading.
         subprocess.run([sys.executable, __file__, "write", str(n_classes), str(path)], check=True)
         started = perf_counter()
-        votes = crowdwise.Annotations.read(path)
+        votes = crowdwise.read(path)
         seconds = perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"seconds": seconds, "peak_mb": peak / 1e6, "n_votes": votes.n_votes}

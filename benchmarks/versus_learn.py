@@ -57,7 +57,7 @@ class Network(nn.Module):
 
 
 def ours(X, votes, seed, setting):
-    model = crowdwise.CrowdLayerMW(
+    model = crowdwise.CrowdLayer(
         network=partial(Network, setting.features), epochs=setting.epochs, batch_size=setting.batch, validation=0.0,
         init="identity", head_learning_rate=1e-3, weight_decay=0.0, random_state=seed, precision="float32",
     )  # fmt: skip

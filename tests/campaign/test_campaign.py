@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+import crowdwise
 from crowdwise.campaign.campaign import race, summary, write_curves
 from crowdwise.campaign.oracle import RecordedCrowd, SimulatedCrowd
-from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io import read_gold
@@ -125,7 +125,7 @@ def test_the_default_is_never_worse_than_chance(model: Any) -> None:
 
 @pytest.mark.slow
 def test_recorded_people_answer_only_what_they_were_asked_then(shared_data: Path) -> None:
-    votes = Annotations.read(shared_data / "rte" / "annotations.csv")
+    votes = crowdwise.read(shared_data / "rte" / "annotations.csv")
     truth = read_gold(shared_data / "rte" / "truth.csv", votes)
     crowd = RecordedCrowd(votes, truth)
     curves = race(["random+random", "information"], crowd, BayesGC(), 2400, 800, seeds=[0])

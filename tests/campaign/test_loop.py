@@ -166,10 +166,10 @@ def test_answers_told_twice_count_once() -> None:
     loop = cold()
     votes = answers(loop.ask(4))
     assert loop.tell(votes) == 4
-    with pytest.warns(DataWarning, match="4 of 4 answers were told before"):
+    with pytest.warns(DataWarning, match="4 of 4 answers were taken before"):
         assert loop.tell(votes) == 0
     assert loop.result.votes.n_votes == 4
-    with pytest.warns(DataWarning, match="4 of 5 answers were told before"):
+    with pytest.warns(DataWarning, match="4 of 5 answers were taken before"):
         assert loop.tell(pl.concat([votes, pl.DataFrame(one("i0", "nobody"))])) == 1
     with pytest.warns(DataWarning, match="1 of 1"):
         loop.tell(one("i0", "nobody", "dog"))
@@ -185,7 +185,7 @@ def test_twice_in_one_call_counts_once_too() -> None:
 def test_a_token_is_taken_once_also_where_repeats_are_welcome() -> None:
     loop = cold(repeats=True)
     assert loop.tell(one("i0", "x"), token="monday") == 1
-    with pytest.warns(DataWarning, match="'monday' were told before"):
+    with pytest.warns(DataWarning, match="'monday' were taken before"):
         assert loop.tell(one("i0", "x"), token="monday") == 0
     assert loop.tell(one("i0", "x"), token="tuesday") == 1
     assert loop.tell(one("i0", "x")) == 1

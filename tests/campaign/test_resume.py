@@ -76,7 +76,7 @@ def test_everything_of_the_start_is_kept(tmp_path: Path) -> None:
 def test_tokens_are_remembered(tmp_path: Path) -> None:
     begin(tmp_path, repeats=True).tell({"item": ["i0"], "annotator": ["x"], "label": ["cat"]}, token="monday")
     later = ActiveLoop.load(tmp_path, BayesGC())
-    with pytest.warns(DataWarning, match="told before"):
+    with pytest.warns(DataWarning, match="taken before"):
         assert later.tell({"item": ["i0"], "annotator": ["x"], "label": ["cat"]}, token="monday") == 0
 
 

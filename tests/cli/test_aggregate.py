@@ -177,7 +177,7 @@ def test_an_online_method_goes_on_from_its_exact_state(run: Run, folder: Path, m
         path.write_text("\n".join(["item,annotator,label", *(",".join(map(str, cell)) for cell in cells)]))
     model = crowdwise.make(method)
     for path in days:
-        model.update(crowdwise.Annotations.read(path))
+        model.update(crowdwise.read(path))
     run("aggregate", days[0].name, "--method", method, "--save", "model")
     run("aggregate", days[1].name, "--warm-from", "model", "--save", "model")
     last = run("aggregate", days[2].name, "--warm-from", "model", "--save", "model")

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
 from crowdwise.trust.fairness import Groups, groups_of, read_groups
@@ -58,10 +59,10 @@ def test_two_groups_of_one_item_are_an_error_that_names_both_rows(tmp_path: Path
 def test_the_column_of_a_votes_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("task,annotator,label,sex\n7,x,1,0\n8,x,0,1\n8,y,1,1\n", encoding="utf-8")
-    found = read_groups(path, Annotations.read(path), group="sex")
+    found = read_groups(path, crowdwise.read(path), group="sex")
     assert (found.names.tolist(), found.codes.tolist()) == ([0, 1], [0, 1])
     with pytest.raises(InputError, match="no column 'sexe'"):
-        read_groups(path, Annotations.read(path), group="sexe")
+        read_groups(path, crowdwise.read(path), group="sexe")
 
 
 def test_a_bootstrap_sample_that_repeats_items_keeps_their_groups() -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import crowdwise
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.errors import InputError, SettingError
 
@@ -71,7 +72,7 @@ def test_contradictions_are_named_by_file_and_row(tmp_path: Path, label: str, me
     file = tmp_path / "answers.csv"
     file.write_text(f"item,annotator,label\n1,b,y\n1,a,{label}\n")
     with pytest.raises(InputError, match=f"answers.csv {message}"):
-        LabelSets.read(file)
+        crowdwise.read(file, LabelSets)
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "a.parquet")
     expected = [(1, "f", "none"), (1, "é", "a|b")]
     for name in ("a.jsonl", "a.csv", "a.parquet"):
-        answers = LabelSets.read(tmp_path / name)
+        answers = crowdwise.read(tmp_path / name, LabelSets)
         assert sorted(texts(answers)) == expected, name
     assert sorted(texts(LabelSets.from_frame(frame))) == expected
     assert (

@@ -8,7 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdwise.data.pairs import Comparisons, PairVotes, Similarities
+import crowdwise
+from crowdwise.data.comparisons import Comparisons
+from crowdwise.data.pair_votes import PairVotes
+from crowdwise.data.similarities import Similarities
 from crowdwise.errors import InputError
 
 KINDS = (Comparisons, Similarities)
@@ -57,7 +60,7 @@ def test_an_unknown_winner_names_its_row_and_the_fix(tmp_path: Path) -> None:
     path = tmp_path / "games.csv"
     path.write_text("item_a,item_b,annotator,winner\nx,y,ann,x\nx,z,ann,w\n")
     with pytest.raises(InputError, match=r"games.csv row 3: the winner 'w' is neither 'x' nor 'z'; name the winner by its id"):
-        Comparisons.read(path)
+        crowdwise.read(path, Comparisons)
 
 
 @pytest.mark.parametrize("winners", [[0, 1], ["0", "1"], [1, 2, 0]])
@@ -76,7 +79,7 @@ def test_a_missing_item_is_named_with_its_own_row(tmp_path: Path) -> None:
     path = tmp_path / "games.csv"
     path.write_text("item_a,item_b,annotator,winner\nx,y,ann,x\nx,,ann,x\n")
     with pytest.raises(InputError, match="row 3: the item id is missing"):
-        Comparisons.read(path)
+        crowdwise.read(path, Comparisons)
     with pytest.raises(InputError, match="annotator id is missing"):
         Comparisons.from_arrays(["x"], ["y"], [None], ["x"])
 
@@ -100,12 +103,12 @@ def test_no_rows_give_no_votes(kind: type[PairVotes]) -> None:
 def test_columns_are_found_by_their_usual_names(tmp_path: Path) -> None:
     path = tmp_path / "arena.tsv"
     path.write_text("model_a\tmodel_b\tjudge\twinner\tweight\ng\th\tj1\tmodel_a\t2\ng\th\tj2\ttie (bothbad)\t1\n")
-    votes = Comparisons.read(path)
+    votes = crowdwise.read(path, Comparisons)
     assert votes.outcome.tolist() == [1, 0]
     assert votes.weight is None
-    assert Comparisons.read(path, weight="weight").weights.tolist() == [2, 1]
+    assert crowdwise.read(path, Comparisons, weight="weight").weights.tolist() == [2, 1]
     with pytest.raises(InputError, match="no column 'victor'"):
-        Comparisons.read(path, answer="victor")
+        crowdwise.read(path, Comparisons, answer="victor")
 
 
 def test_frames_files_and_arrays_give_the_same(tmp_path: Path) -> None:
@@ -118,7 +121,7 @@ def test_frames_files_and_arrays_give_the_same(tmp_path: Path) -> None:
         Comparisons.from_frame(frame.to_pandas()),
         Comparisons.from_arrays(*columns.values()),
     ]
-    made += [Comparisons.read(tmp_path / "v.parquet"), Comparisons.read(tmp_path / "v.csv")]
+    made += [crowdwise.read(tmp_path / "v.parquet", Comparisons), crowdwise.read(tmp_path / "v.csv", Comparisons)]
     for votes in made:
         assert votes.to_frame().equals(made[0].to_frame())
     assert made[0].items.tolist() == ["x", "ü", "雪"]

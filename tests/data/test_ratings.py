@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdwise.data.ratings import Ratings, read_known
+import crowdwise
+from crowdwise.data.ratings import Ratings
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.io import read_known
 
 
 def test_rows_are_sorted_by_item_and_names_are_kept() -> None:
@@ -38,7 +40,7 @@ def test_what_is_no_finite_number_is_named_with_its_row(bad: str, tmp_path: Path
     path = tmp_path / "v.csv"
     path.write_text(f'item,annotator,rating\na,x,1\na,y,"{bad}"\n')
     with pytest.raises(InputError, match=rf"v\.csv row 3: the value '{bad}' is no finite number; correct it, or leave"):
-        Ratings.read(path)
+        crowdwise.read(path, Ratings)
 
 
 def test_infinity_in_a_frame_is_refused() -> None:
@@ -49,7 +51,7 @@ def test_infinity_in_a_frame_is_refused() -> None:
 def test_boxes_are_read_from_several_columns(tmp_path: Path) -> None:
     path = tmp_path / "boxes.csv"
     path.write_text("photo,worker,x1,x2,w\np,ann,1,3.5,2\np,bob,2,,1\n")
-    values = Ratings.read(path, item="photo", value=["x1", "x2"], weight="w")
+    values = crowdwise.read(path, Ratings, item="photo", value=["x1", "x2"], weight="w")
     assert values.names == ("x1", "x2")
     assert values.value.tolist() == [[1.0, 3.5]]
     assert values.weights.tolist() == [2.0]
@@ -62,18 +64,18 @@ def test_columns_that_cannot_be_values_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text("item,annotator,x\na,b,1\n")
     with pytest.raises(InputError, match="no column 'y'"):
-        Ratings.read(path, value="y")
+        crowdwise.read(path, Ratings, value="y")
     with pytest.raises(InputError, match="once"):
-        Ratings.read(path, value=["x", "x"])
+        crowdwise.read(path, Ratings, value=["x", "x"])
     with pytest.raises(InputError, match="no value column"):
-        Ratings.read(path)
+        crowdwise.read(path, Ratings)
     with pytest.raises(InputError, match="shape"):
         Ratings.from_arrays(["a"], ["b"], np.zeros((1, 1, 1)))
     with pytest.raises(InputError, match="item id is missing"):
         Ratings.from_arrays(["a", None], ["b", "b"], [1, 2])
 
 
-def test_known_votes_come_from_mappings_frames_and_files(tmp_path: Path) -> None:
+def test_known_values_come_from_mappings_frames_and_files(tmp_path: Path) -> None:
     values = Ratings.from_arrays([1, 2, 3], ["x"] * 3, [0.5, 1.5, 2.5])
     by_mapping = values.known({3: 7})
     assert np.array_equal(by_mapping, [[np.nan], [np.nan], [7.0]], equal_nan=True)
@@ -83,7 +85,7 @@ def test_known_votes_come_from_mappings_frames_and_files(tmp_path: Path) -> None
     assert np.array_equal(values.known(pl.DataFrame({"item": [3], "value": [7]})), by_mapping, equal_nan=True)
 
 
-def test_known_votes_that_do_not_fit_are_refused() -> None:
+def test_known_values_that_do_not_fit_are_refused() -> None:
     values = Ratings.from_arrays(["a", "b"], ["x", "x"], [[1, 2], [3, 4]], names=["x1", "x2"])
     assert values.known({"b": (5, 6)}).tolist()[1] == [5, 6]
     with pytest.raises(InputError, match="has 1 numbers, and values here have 2"):

@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+import crowdwise
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import InputError
 
@@ -13,7 +14,7 @@ HEADER = "sequence,position,annotator,label"
 
 def test_conll_with_a_header(tmp_path):
     (tmp_path / "a.conll").write_text(CONLL)
-    tags = TokenVotes.read(tmp_path / "a.conll")
+    tags = crowdwise.read(tmp_path / "a.conll", TokenVotes)
     assert repr(tags) == "TokenVotes(6 tags: 2 sequences, 4 tokens, 2 annotators, 4 classes)"
     assert tags.votes.classes.tolist() == ["O", "B-LOC", "B-PER", "I-PER"]
     assert tags.votes.annotators.tolist() == ["ann", "bob"]
@@ -26,7 +27,7 @@ def test_conll_with_a_header(tmp_path):
 def test_conll_without_a_header_between_blanks_zipped_and_with_document_marks(tmp_path):
     text = "-DOCSTART- O O\n\n\nAda B-PER ?\n, O -\n\n\nBonn B-LOC O\n"
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text.encode()))
-    tags = TokenVotes.read(tmp_path / "a.txt.gz")
+    tags = crowdwise.read(tmp_path / "a.txt.gz", TokenVotes)
     assert tags.votes.annotators.tolist() == ["annotator-1", "annotator-2"]
     assert tags.to_frame().rows() == [
         (1, 1, "Ada", "annotator-1", "B-PER"),
@@ -38,23 +39,23 @@ def test_conll_without_a_header_between_blanks_zipped_and_with_document_marks(tm
 
 def test_a_long_table_is_the_same(tmp_path):
     (tmp_path / "a.conll").write_text(CONLL)
-    first = TokenVotes.read(tmp_path / "a.conll")
+    first = crowdwise.read(tmp_path / "a.conll", TokenVotes)
     first.to_frame().sample(fraction=1.0, shuffle=True, seed=0).write_csv(tmp_path / "a.csv")
-    again = TokenVotes.read(tmp_path / "a.csv")
+    again = crowdwise.read(tmp_path / "a.csv", TokenVotes)
     assert again.to_frame().equals(first.to_frame())
     first.to_frame().drop("token").rename({"sequence": "s", "label": "tag"}).write_csv(tmp_path / "b.tsv", separator="\t")
-    bare = TokenVotes.read(tmp_path / "b.tsv", sequence="s", label="tag")
+    bare = crowdwise.read(tmp_path / "b.tsv", TokenVotes, sequence="s", label="tag")
     assert bare.tokens is None
     assert bare.votes.label.tolist() == first.votes.label.tolist()
 
 
 def test_content_decides_where_the_suffix_does_not(tmp_path):
     (tmp_path / "stdin").write_text(CONLL)
-    assert TokenVotes.read(tmp_path / "stdin").n_tokens == 4
+    assert crowdwise.read(tmp_path / "stdin", TokenVotes).n_tokens == 4
     (tmp_path / "stdin").write_text("sequence,position,annotator,label\n1,1,a,O\n")
-    assert TokenVotes.read(tmp_path / "stdin").n_tokens == 1
+    assert crowdwise.read(tmp_path / "stdin", TokenVotes).n_tokens == 1
     (tmp_path / "stdin").write_text("Ada B-PER O\nLovelace I-PER O\n")
-    assert TokenVotes.read(tmp_path / "stdin").n_tokens == 2
+    assert crowdwise.read(tmp_path / "stdin", TokenVotes).n_tokens == 2
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_content_decides_where_the_suffix_does_not(tmp_path):
 def test_errors_name_the_file_the_place_and_the_fix(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
-        TokenVotes.read(tmp_path / name)
+        crowdwise.read(tmp_path / name, TokenVotes)
 
 
 def test_given_classes_are_kept_and_checked():
@@ -104,4 +105,4 @@ def test_a_type_with_inside_tags_only_gets_its_beginning():
 
 def test_no_such_format():
     with pytest.raises(InputError, match="format must be"):
-        TokenVotes.read("x", format="bio")
+        crowdwise.read("x", TokenVotes, format="bio")

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.io.helpers import gold, write, write_json
 
-from crowdwise.data.annotations import Annotations
+import crowdwise
 from crowdwise.errors import InputError
 from crowdwise.io import FORMATS, read, read_gold
 
@@ -25,7 +25,7 @@ def test_unknown_formats_and_questions_are_explained(tmp_path: Path) -> None:
 
 
 def test_annotations_read_goes_through_here(tmp_path: Path) -> None:
-    assert Annotations.read(write(tmp_path / "v.csv", VOTES)).n_votes == 3
+    assert crowdwise.read(write(tmp_path / "v.csv", VOTES)).n_votes == 3
 
 
 @pytest.mark.parametrize("header", ["item,label", "task,gold", "id,true_label", "item,truth"])

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from crowdwise.kernels.numerics import best_class, dirichlet_kl, expected_log, log_floored, log_sigmoid, softmax_into
+from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import best_class, dirichlet_kl, expected_log, generator, log_floored, log_sigmoid, softmax_into
 from crowdwise.kernels.posterior import clamp, harden
 
 NONE_KNOWN = np.empty(0, np.int16)
@@ -90,3 +91,11 @@ def test_harden_and_clamp() -> None:
     np.testing.assert_array_equal(harden(posterior), [[0, 1], [1, 0]])
     clamp(posterior, np.array([-1, 1], np.int16))
     np.testing.assert_array_equal(posterior, [[0.2, 0.8], [0, 1]])
+
+
+def test_a_generator_repeats_by_its_seed_and_wrong_seeds_are_named() -> None:
+    assert generator(3).random() == generator(3).random() != generator(4).random()
+    generator(None).random()
+    for wrong in (-1, 0.5, "seed"):
+        with pytest.raises(SettingError, match="random_state must be None or a whole number"):
+            generator(wrong)

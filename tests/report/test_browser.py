@@ -75,10 +75,10 @@ def test_search_finds_and_sort_orders(browser: Browser, demo: Path) -> None:
     browser.type("no such thing")
     assert "Nothing found" in browser.run("document.querySelector('#items-table tbody').textContent")
     # Accuracy: numbers go largest first.
-    browser.click("#people-table thead th:nth-child(3) button")
+    browser.click("#annotators-table thead th:nth-child(3) button")
     best = datasets.demo().votes
     order = np.argsort(-fitted(best).accuracy, kind="stable")
-    assert first_cells(browser, "people-table") == best.annotators[order].tolist()
+    assert first_cells(browser, "annotators-table") == best.annotators[order].tolist()
     assert browser.problems == []
 
 

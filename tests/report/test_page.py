@@ -98,7 +98,7 @@ def test_numbers_are_those_of_the_result() -> None:
     assert [rows[name][3] for name in "xyz"] == ["66.7 %", "100 %", "66.7 %"]
     # Pairs that agree: one of three, three of three, one of three: 5 / 9.
     assert "55.6\u00a0%" in markup
-    assert "Of 3 items, 2 lie under 80 % and 2 under 95 %." in markup
+    assert "Of 3 items, 2 are under 80 % and 2 under 95 %." in markup
     # Cat is the consensus on one item of three, and has three votes of nine.
     assert markup.count("33.3\u00a0%") >= 2
     # Items one and two (codes 0 and 2) are known; the truth of "two" is dog, as voted.
@@ -230,7 +230,7 @@ def test_items_given_to_the_fit_do_not_flatter_it() -> None:
 
 def test_a_fit_that_did_not_converge_says_so() -> None:
     markup = page(fitted(datasets.demo().votes, max_iter=2))
-    assert "NOT converged within 2 iterations" in markup
+    assert "Did not converge within 2 iterations" in markup
     assert "<strong>not converge</strong>" in markup
 
 

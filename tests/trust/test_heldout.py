@@ -10,7 +10,7 @@ import pytest
 
 import crowdwise
 from crowdwise.errors import SettingError
-from crowdwise.trust.heldout import deal, foretold, held_out
+from crowdwise.trust.heldout import deal, held_out, log_prob_by
 
 
 def test_every_vote_with_company_is_held_out_once_and_a_lone_vote_never() -> None:
@@ -41,7 +41,7 @@ def test_a_vote_is_foretold_by_the_posterior_of_its_item_and_the_confusion_of_it
     confusion = np.array([[[0.8, 0.2], [0.4, 0.6]], [[0.5, 0.5], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
     seen = votes.take_votes(np.array([True, True, True, False]))
     result = SimpleNamespace(votes=seen, posterior=posterior, confusion=confusion)
-    found = np.exp(foretold(cast(Any, result), votes, np.array([0, 1, 3])))
+    found = np.exp(log_prob_by(cast(Any, result), votes, np.array([0, 1, 3])))
     # c has no votes in the fit: two parts of a, one of b.
     crowd = (2 * confusion[0] + confusion[1]) / 3
     expected = [0.9 * 0.8 + 0.1 * 0.4, 0.9 * 0.5 + 0.1 * 0.9, 0.3 * crowd[0, 0] + 0.7 * crowd[1, 0]]

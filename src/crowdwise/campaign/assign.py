@@ -2,8 +2,8 @@
 
 Items are shortlisted by their own score; only for these are pairs scored, some at a time, so memory never grows with
 items x annotators. Pairs are taken greedily. Where all good annotators of an item are used up, the item is scored again
-with those left. Where an item may have several questions, each is worth what those before it are expected to leave (see
-`crowdwise.campaign.ahead`).
+with those left. Where an item may have several questions, each gains what those before it are expected to leave (see
+`crowdwise.campaign.lookahead`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.campaign.diversity import spread_out
+from crowdwise.campaign.diversity import diverse_order
 from crowdwise.campaign.policies import Policy, State, policy_of, stage_of
 from crowdwise.campaign.remaining import Remaining
 from crowdwise.data.encode import series_of
@@ -35,7 +35,7 @@ _SHORTLIST = 4
 
 @dataclass(frozen=True, eq=False)
 class Assignments:
-    """Questions: item and annotator by position, what each is worth to the policy, and what it costs."""
+    """Questions: item and annotator by position, its score by the policy, and its cost."""
 
     item: Integers
     annotator: Integers
@@ -76,7 +76,7 @@ def suggest(state: State, policy: Any, budget: float, *, explore: float = 0.05, 
         Share of the questions about random items to random annotators: they keep estimates honest where the policy
         does not look.
     diverse : bool
-        Where there are features, spread the items out instead of asking about near-duplicates.
+        Where there are features, choose items that differ from each other instead of asking about near-duplicates.
     """
     if not 0 < budget < np.inf:
         raise SettingError(f"budget must be a number above 0; got {budget!r}")
@@ -112,12 +112,12 @@ class _Taken:
         state, pool, remaining = self.state, self.state.pool, self.remaining
         if not remaining.affordable(limit):
             return
-        worth = np.asarray(policy.items(state), float)
-        if remaining.ahead is not None:
-            worth = remaining.ahead.discounted(worth, pool.items)
+        score = np.asarray(policy.items(state), float)
+        if remaining.lookahead is not None:
+            score = remaining.lookahead.discounted(score, pool.items)
         # Items that lack votes come first, those that lack most at the front.
         lack = remaining.lack[pool.items]
-        order = np.lexsort((-worth, -lack))
+        order = np.lexsort((-score, -lack))
         order = order[remaining.room[pool.items[order]] > 0]
         start, n_wanted = 0, _SHORTLIST * max(int(limit / remaining.cheapest()), 1)
         while start < len(order) and remaining.affordable(limit):
@@ -126,12 +126,12 @@ class _Taken:
             parts = [chosen]
             if diverse and state.features is not None and not lack[chosen].any():
                 n_needed = min(int((limit - remaining.spent) / remaining.cheapest()) + 1, len(chosen))
-                first = spread_out(_dense(state.features[pool.items[chosen]]), worth[chosen], n_needed)
+                first = diverse_order(_dense(state.features[pool.items[chosen]]), score[chosen], n_needed)
                 # The others are asked only where the annotators of the first are used up.
                 parts = [chosen[first], np.delete(chosen, first)]
             for part in parts:
-                # Spread-out items have their own order, in which the value falls as it does by worth.
-                value = worth[part] if len(parts) == 1 else np.sort(worth[part])[::-1]
+                # Diverse items have their own order, in which the value falls as the score does.
+                value = score[part] if len(parts) == 1 else np.sort(score[part])[::-1]
                 self._take(policy, pool.items[part], value, limit)
 
     def _take(self, policy: Policy, items: Integers, value: Floats, limit: float) -> None:
@@ -169,13 +169,13 @@ class _Taken:
                 heappush(queue, entry(i))
                 continue
             self._ask(item, int(who[i, place[i]]), float(scores[i, place[i]]))
-            if remaining.room[item] <= 0 or remaining.ahead is None:
+            if remaining.room[item] <= 0 or remaining.lookahead is None:
                 continue
             if policy.joint:
                 again = remaining.best(policy, items[i : i + 1])
                 who[i], scores[i], place[i] = again[0][0], again[1][0], 0
             else:
-                now[i] = value[i] - (1 - remaining.ahead.share(item)) * abs(value[i])
+                now[i] = value[i] - (1 - remaining.lookahead.share(item)) * abs(value[i])
                 place[i] += 1
             heappush(queue, entry(i))
 

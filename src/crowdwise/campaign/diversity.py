@@ -1,4 +1,4 @@
-"""Items that are worth asking about and far from each other."""
+"""Items with high scores that are far from each other."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["spread_out"]
+__all__ = ["diverse_order"]
 
 Floats = NDArray[np.float64]
 
 
-def spread_out(features: NDArray[Any], worth: Floats, n_wanted: int) -> NDArray[np.int64]:
-    """Positions of items in the order to ask them: each has the largest (worth x distance to those before).
+def diverse_order(features: NDArray[Any], score: Floats, n_wanted: int) -> NDArray[np.int64]:
+    """Positions of items in the order to ask them: each has the largest (score x distance to those before).
 
-    Distances are in standardised features, O(n_wanted n D). Worth counts by its ratio, so that items of nearly the same worth
-    compete by their distance alone, and an item of no worth is asked after all others, whatever its place.
+    Distances are in standardised features, O(n_wanted n D). Scores count by their ratio, so that items of nearly the same score
+    compete by their distance alone, and an item with a score of zero is asked after all others, whatever its place.
     """
-    if not len(worth):
+    if not len(score):
         return np.empty(0, np.int64)
     rows = features.reshape(len(features), -1).astype(float)
-    spread = rows.std(axis=0)
-    rows = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    sd = rows.std(axis=0)
+    rows = (rows - rows.mean(axis=0)) / np.where(sd > 0, sd, 1)
     length = np.einsum("nd,nd->n", rows, rows)
     # Scores of items start at zero, or at worst below.
-    value = worth - min(worth.min(), 0.0)
+    value = score - min(score.min(), 0.0)
     value = value + 1e-9 * (value.max() or 1.0)
     chosen = [int(np.argmax(value))]
     nearest = np.full(len(rows), np.inf)
@@ -36,7 +36,7 @@ def spread_out(features: NDArray[Any], worth: Floats, n_wanted: int) -> NDArray[
         away[away < 1e-12 * (length + length[last])] = 0
         nearest = np.minimum(nearest, away)
         score = value * np.sqrt(nearest)
-        # Duplicates of what was chosen have no distance left; they go in the order of their worth.
+        # Duplicates of what was chosen have no distance left; they go in the order of their scores.
         score[chosen] = -np.inf
         best = int(np.argmax(score))
         if score[best] <= 0:

@@ -2,7 +2,7 @@
 
 ``FOLDER/campaign.zip`` holds settings and votes of the start, as JSON and Arrow, and is written once, whole or not at all.
 ``FOLDER/journal.txt`` grows by a line per event: a checksum and JSON. A line counts once it is on the disk as a whole; what a
-killed process leaves of one is dropped, for nobody was told that it was taken. So an event costs what it holds, however long
+killed process leaves of one is dropped, for no call has returned for it. So an event costs what it holds, however long
 the campaign. Nothing is pickled: opening a campaign never runs code from it.
 """
 
@@ -101,7 +101,7 @@ class Journal:
         """A new campaign; one that is there already is not touched."""
         folder = Path(folder)
         if (folder / SNAPSHOT).exists():
-            raise SettingError(f"{folder} holds a campaign already; go on with it: ActiveLoop.load(path, model=...)")
+            raise SettingError(f"{folder} holds a campaign already; resume it: ActiveLoop.load(path, model=...)")
         if (folder / JOURNAL).exists():
             raise SettingError(f"{folder} holds the journal of another campaign, without its start; name another folder")
         members = start.members()

@@ -53,7 +53,7 @@ class Learner:
         return hasattr(self.model, "update")
 
     def fitted(self, ledger: Ledger, earlier: Result | None) -> Result:
-        """The model on all votes, going on from an earlier fit where it can."""
+        """The model on all votes, continuing an earlier fit where it can."""
         votes = ledger.votes
         if not self.counts_votes:
             if not votes.n_votes:

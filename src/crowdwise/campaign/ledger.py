@@ -1,4 +1,4 @@
-"""What has been asked and told in a campaign, event by event."""
+"""What has been asked and answered in a campaign, event by event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """Votes that a model has seen (`seen`) and those told since (`pending`), open questions, and used capacity."""
+    """Votes that a model has seen (`seen`) and those that came since (`pending`), open questions, and used capacity."""
 
     def __init__(self, start: Start) -> None:
         self.items, self.allowed, self.settings = start.items, start.allowed, start.settings
@@ -120,11 +120,11 @@ class Ledger:
         seen = self.seen
         names = [ids_of([row[side] for row in rows]) for side in (0, 1)]
         item, annotator = translate(names[0], seen.items), translate(names[1], seen.annotators)
-        told, kept, again = set(self._fresh), [], []
+        answered, kept, again = set(self._fresh), [], []
         for n, a, row in zip(item.tolist(), annotator.tolist(), rows, strict=True):
             before = n >= 0 and a >= 0 and (seen.annotator[seen.item_ptr[n] : seen.item_ptr[n + 1]] == a).any()
-            if not before and (row[0], row[1]) not in told:
-                told.add((row[0], row[1]))
+            if not before and (row[0], row[1]) not in answered:
+                answered.add((row[0], row[1]))
                 kept.append(row)
             else:
                 again.append(row)

@@ -1,12 +1,12 @@
-"""A campaign as it goes: ask whom about what, tell the answers, stop.
+"""The loop of a campaign: ask whom about what, tell the answers, stop.
 
     loop = ActiveLoop(DawidSkene(), votes=votes, path="campaign")
     while not loop.stop(target=0.95):
         questions = loop.ask(100)
         loop.tell(answers_to(questions))
 
-With `path`, everything asked and told is on the disk before the call returns, and `ActiveLoop.load` goes on after a crash:
-what a caller was told is there once, what was being written is there once or not at all.
+With `path`, every question and answer is on the disk before the call returns, and `ActiveLoop.load` resumes after a crash:
+what a call has returned is there once, what was being written is there once or not at all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 import polars as pl
 
 from crowdwise.campaign.assign import suggest
-from crowdwise.campaign.gain import best_gain
+from crowdwise.campaign.base import BaseLoop
+from crowdwise.campaign.best_question import best_gain
 from crowdwise.campaign.names import as_known, ids_of, is_empty, sliceable
 from crowdwise.campaign.policies import stage_of
 from crowdwise.campaign.pool import extended
-from crowdwise.campaign.standing import Standing
 from crowdwise.campaign.stopping import Plan, chance_of, plan, reached
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import DataWarning, SettingError
@@ -32,7 +32,7 @@ from crowdwise.estimator.base import as_annotations
 __all__ = ["ActiveLoop"]
 
 
-class ActiveLoop(Standing):
+class ActiveLoop(BaseLoop):
     """Asks questions and folds the answers in.
 
     Parameters
@@ -48,7 +48,7 @@ class ActiveLoop(Standing):
     annotators, classes : sequence, optional
         Beside those of the votes.
     features : [M, ...], optional
-        For classifiers and their policies; for label-only methods, to spread the questions out.
+        For classifiers and their policies; for label-only methods, to ask about items that differ from each other.
     feature_items : sequence, optional
         Ids of the rows of `features`; by default those of `items`, or of the votes.
     path : path, optional
@@ -59,14 +59,14 @@ class ActiveLoop(Standing):
         The same seed, votes and answers give the same questions, also when the campaign was resumed in between.
     limits
         As `Pool.of` takes them: items, capacity, cost, per_item, least, most, repeats, allowed. New items, and new
-        annotators named by `capacity` or `annotators`, are welcome. Every answer told uses an annotator's capacity, and
+        annotators named by `capacity` or `annotators`, are welcome. Every answer uses an annotator's capacity, and
         every open question does.
     """
 
     def ask(self, budget: float) -> pl.DataFrame:
         """Questions for at most this much money: item, annotator, score and cost, best first, random ones last.
 
-        They stay open until they are told or withdrawn. No row is left when nobody may be asked anything.
+        They stay open until they are answered or withdrawn. No row is left when nobody may be asked anything.
         """
         state, policy = self._state()
         settings = self._ledger.settings
@@ -80,8 +80,9 @@ class ActiveLoop(Standing):
     def tell(self, votes: Any, token: str | None = None) -> int:
         """Take answers in, to open questions or not; return how many were new.
 
-        Answers told before are left out with a warning, so that after a crash a caller may tell once more what may or may
-        not have arrived: all of a `token` told before, and second answers of an annotator about an item unless `repeats`.
+        Answers that were taken before are left out with a warning, so that after a crash a caller may tell once more what
+        may or may not have arrived: all of a `token` used before, and, unless `repeats`, second answers of an annotator about
+        an item.
 
         Parameters
         ----------
@@ -91,14 +92,14 @@ class ActiveLoop(Standing):
             Any name of your own for this set of answers.
         """
         if token is not None and str(token) in self._ledger.tokens:
-            warnings.warn(f"the answers {token!r} were told before; they are left out", DataWarning, stacklevel=2)
+            warnings.warn(f"the answers {token!r} were taken before; they are left out", DataWarning, stacklevel=2)
             return 0
         rows = [] if is_empty(votes) else self._ledger.rows_of(as_annotations(votes))
         kept, again = (rows, []) if self._ledger.settings["repeats"] else self._ledger.first_answers(rows)
         if again:
             item, annotator = again[0][:2]
             warnings.warn(
-                f"{len(again)} of {len(rows)} answers were told before, such as that of {annotator!r} about "
+                f"{len(again)} of {len(rows)} answers were taken before, such as that of {annotator!r} about "
                 f"{item!r}; they are left out (repeats=True takes second answers)",
                 DataWarning,
                 stacklevel=2,

@@ -2,11 +2,11 @@
 
 Labels and confusion matrices are drawn from their posteriors. Every step asks about the least certain items; who answers is
 drawn by the activity so far. The answers are weighed as the model would weigh them, which learns from them in turn: counts of
-true x observed classes grow, and with them all earlier votes are weighed anew, q_nk ~ base_nk prod_e R[a_e, k, y_e] with
+true x observed classes grow, and with them all earlier votes are weighed again, q_nk ~ base_nk prod_e R[a_e, k, y_e] with
 R = the mean of the counts. `base` is what makes this the model's own posterior before the first new vote.
 
 Of m campaigns the i-th smallest exceeds the true number with probability i / (m + 1) if the campaigns are like it: the ends of
-the interval are ranked by this. Large sets are simulated by a part of M of N items, whose numbers spread more than those of
+the interval are ranked by this. Large sets are simulated by a part of M of N items, whose numbers vary more than those of
 the whole: by sqrt(N / M), as far as items make them differ. How far, some campaigns with the same matrices and other items say,
 and the excess is taken out.
 """
@@ -40,7 +40,7 @@ _MOST = 50
 _LEARN = 0.05
 # Rounds in which counts and posteriors follow each other then.
 _ROUNDS = 2
-# Campaigns run again with other items, to tell their part in the spread.
+# Campaigns run again with other items, to know their part in the variance.
 _AGAIN = 6
 _FLOOR = 1e-12
 
@@ -85,14 +85,14 @@ def plan(result: Result, target: float = 0.95, *, repeats: int = 20, random_stat
 
 
 def _of_the_whole(asked: Floats, differences: Floats, share: float) -> Floats:
-    """Numbers of campaigns with a share of the items, scaled up, drawn together to the spread of whole ones."""
+    """Numbers of campaigns with a share of the items, scaled up, with the variance shrunk to that of whole ones."""
     known = differences[np.isfinite(differences)]
-    spread = asked.var()
-    if not len(known) or spread == 0:
+    variance = asked.var()
+    if not len(known) or variance == 0:
         return asked
     # Two campaigns of the same crowd differ by twice the variance that items make.
-    by_items = min(float((known**2).mean()) / 2, spread)
-    shrunk = np.sqrt((spread - by_items * (1 - share)) / spread)
+    by_items = min(float((known**2).mean()) / 2, variance)
+    shrunk = np.sqrt((variance - by_items * (1 - share)) / variance)
     return np.asarray(asked.mean() + shrunk * (asked - asked.mean()))
 
 
@@ -163,7 +163,7 @@ class _Learner:
         self.q[item] = _normalised(scores)
 
     def learn(self) -> None:
-        """Weigh all votes anew, after what they say of the annotators."""
+        """Weigh all votes again, after what they say of the annotators."""
         item, who, said, weight = (np.concatenate(column) for column in zip(*self._votes, strict=True))
         self._votes = [(item, who, said, weight)]
         for _ in range(_ROUNDS):

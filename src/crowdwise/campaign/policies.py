@@ -1,4 +1,4 @@
-"""Which item is worth a question, and who should be asked: policies by name.
+"""Which item to ask about next, and whom: policies by name.
 
     "entropy+ucb"       an item policy and an annotator policy: the items first, then for each the best annotator
     "information"       a policy of pairs: item and annotator in one currency, per unit of cost
@@ -31,7 +31,7 @@ from crowdwise.errors import SettingError
 __all__ = ["ANNOTATOR_POLICIES", "DEFAULT_POLICY", "ITEM_POLICIES", "PAIR_POLICIES", "Policy", "State", "policy_of", "stage_of"]
 
 DEFAULT_POLICY = "warm-information"
-# Mean votes of the items that have any, from which annotators can be told apart; random pairs have so many at about 1.5 votes
+# Mean votes of the items that have any, from which on annotators differ visibly; random pairs have so many at about 1.5 votes
 # per item of the pool.
 _OVERLAP = 1.9
 
@@ -83,7 +83,7 @@ class NamedPolicy:
 class WarmPolicy:
     """Random pairs until votes overlap, then another policy.
 
-    A classifier ties items together by their features, and a history tells annotators apart: both need no overlap.
+    A classifier ties items together by their features, and a history says who is reliable: both need no overlap.
     """
 
     name: str
@@ -93,9 +93,9 @@ class WarmPolicy:
     def stage(self, state: State) -> Policy:
         """The policy of now."""
         votes = state.votes
-        told = state.model is not None or state.result.history is not None
+        known = state.model is not None or state.result.history is not None
         overlap = votes.n_votes / max(int((votes.votes_per_item > 0).sum()), 1)
-        return self.then if told or overlap >= _OVERLAP else policy_of("random+random")
+        return self.then if known or overlap >= _OVERLAP else policy_of("random+random")
 
     def items(self, state: State) -> Floats:
         """Scores of the pool's items, [P], by the policy of now."""
@@ -107,7 +107,7 @@ class WarmPolicy:
 
 
 def stage_of(policy: Policy, state: State) -> Policy:
-    """The policy of now, of one that changes as a campaign goes on; any other as it is."""
+    """The current policy, of one that changes during a campaign; any other as it is."""
     stage = getattr(policy, "stage", None)
     found: Policy = policy if stage is None else stage(state)
     return found

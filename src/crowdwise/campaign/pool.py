@@ -89,7 +89,7 @@ class Pool:
         repeats: bool = False,
         allowed: Annotations | None = None,
     ) -> Pool:
-        """By names: all items and annotators of the votes unless told otherwise; who has no capacity is left out.
+        """By names: all items and annotators of the votes unless named; who has no capacity is left out.
 
         `allowed` are votes whose pairs of item and annotator may be asked, whatever their labels: it costs memory for these
         pairs, never for items x annotators.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.campaign.ahead import Ahead
+from crowdwise.campaign.lookahead import Lookahead
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import Policy, State
@@ -41,7 +41,7 @@ class Remaining:
         Votes that an item lacks of `least`, and questions that may still be asked about it.
     asked : dict
         By item, who is being asked: now or before.
-    ahead : Ahead or None
+    lookahead : Lookahead or None
         What their answers are expected to leave; None where an item has one question at a time.
     """
 
@@ -56,7 +56,7 @@ class Remaining:
         self.asked: dict[int, list[int]] = {}
         for item, annotator in zip(pool.open_item.tolist(), pool.open_annotator.tolist(), strict=True):
             self.asked.setdefault(item, []).append(annotator)
-        self.ahead = Ahead(state) if pool.per_item > 1 else None
+        self.lookahead = Lookahead(state) if pool.per_item > 1 else None
 
     def cheapest(self) -> float:
         """Price of the cheapest annotator who can still answer; infinite if there is none."""
@@ -73,8 +73,8 @@ class Remaining:
 
     def take(self, item: int, annotator: int) -> None:
         """A question is asked."""
-        if self.ahead is not None:
-            self.ahead.ask(item, annotator)
+        if self.lookahead is not None:
+            self.lookahead.ask(item, annotator)
         self.asked.setdefault(item, []).append(annotator)
         self.room[item] -= 1
         self.lack[item] = max(self.lack[item] - 1, 0)
@@ -107,10 +107,10 @@ class Remaining:
     def scores(self, policy: Policy, items: Integers) -> Floats:
         """The policy's scores of these items with every annotator, [n, A]; -inf for who cannot be asked."""
         scores = np.array(policy.pairs(self.state, items), float)
-        if self.ahead is not None and policy.joint:
+        if self.lookahead is not None and policy.joint:
             for row, item in enumerate(items.tolist()):
-                if item in self.ahead:
-                    scores[row] = self.ahead.pairs(policy, item)
+                if item in self.lookahead:
+                    scores[row] = self.lookahead.pairs(policy, item)
         self.forbid(scores, items)
         return scores
 
@@ -147,5 +147,5 @@ def _unasked(state: State) -> Integers:
     if pool.repeats:
         return np.asarray(counts)
     keys = np.repeat(np.arange(votes.n_items), counts) * votes.n_annotators + annotator
-    told = np.isin(keys, votes.item.astype(np.int64) * votes.n_annotators + votes.annotator)
-    return np.asarray(counts - np.bincount(keys[told] // max(votes.n_annotators, 1), minlength=votes.n_items))
+    answered = np.isin(keys, votes.item.astype(np.int64) * votes.n_annotators + votes.annotator)
+    return np.asarray(counts - np.bincount(keys[answered] // max(votes.n_annotators, 1), minlength=votes.n_items))

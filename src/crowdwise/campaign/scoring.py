@@ -1,6 +1,6 @@
 """The policies' scores by name: of items, of annotators for an item, and of pairs.
 
-Prices. Pairs of "information", "error-reduction" and "dalc" are worth their gain per unit of cost. Annotator policies give
+Prices. Pairs of "information", "error-reduction" and "dalc" score their gain per unit of cost. Annotator policies give
 the probability p of a right answer; where prices differ, it counts by its squared lead over guessing per unit of cost,
 ((K p - 1) / (K - 1))^2 / cost, because the votes that a given certainty takes fall with the square of the lead (Karger, Oh and
 Shah 2011): whoever has most of it settles an item for the least money. A lead below zero counts as it is, whatever the price.
@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.campaign import worth
+from crowdwise.campaign import expected_gain
 from crowdwise.campaign.state import State
 from crowdwise.errors import SettingError
 
@@ -36,7 +36,7 @@ def _disagreement(state: State) -> Floats:
     items = state.pool.items
     if state.model is None:
         votes = state.votes
-        return worth.vote_entropy(votes.label, votes.item, votes.n_items, votes.n_classes)[items]
+        return expected_gain.vote_entropy(votes.label, votes.item, votes.n_items, votes.n_classes)[items]
     return np.asarray(np.abs(state.predicted(items) - state.labels(items)).sum(axis=1) / 2)
 
 
@@ -50,10 +50,10 @@ def _bald(state: State) -> Floats:
 
 ITEM_POLICIES: dict[str, Callable[[State], Floats]] = {
     "random": lambda state: state.rng.random(len(state.pool.items)),
-    "entropy": lambda state: worth.entropy(state.labels(state.pool.items)),
-    "margin": lambda state: worth.ambiguity(state.labels(state.pool.items)),
-    "error": lambda state: worth.error(state.labels(state.pool.items)),
-    "predictive-entropy": lambda state: worth.entropy(state.predicted(state.pool.items)),
+    "entropy": lambda state: expected_gain.entropy(state.labels(state.pool.items)),
+    "margin": lambda state: expected_gain.ambiguity(state.labels(state.pool.items)),
+    "error": lambda state: expected_gain.error(state.labels(state.pool.items)),
+    "predictive-entropy": lambda state: expected_gain.entropy(state.predicted(state.pool.items)),
     "disagreement": _disagreement,
     "bald": _bald,
 }
@@ -71,7 +71,7 @@ def _per_cost(state: State, right: Floats) -> Floats:
 
 
 def _right(state: State, items: Integers) -> Floats:
-    return worth.rightness(state.labels(items), state.confusion)
+    return expected_gain.rightness(state.labels(items), state.confusion)
 
 
 def _accuracy(state: State, items: Integers) -> Floats:
@@ -120,16 +120,16 @@ ANNOTATOR_POLICIES: dict[str, Callable[[State, Integers], Floats]] = {
 
 
 def _information(state: State, items: Integers) -> Floats:
-    return worth.information(state.labels(items), state.confusion) / state.pool.cost
+    return expected_gain.information(state.labels(items), state.confusion) / state.pool.cost
 
 
 def _error_reduction(state: State, items: Integers) -> Floats:
-    return worth.error_reduction(state.labels(items), state.confusion) / state.pool.cost
+    return expected_gain.error_reduction(state.labels(items), state.confusion) / state.pool.cost
 
 
 def _targeted(state: State, items: Integers) -> Floats:
     """DALC's: how open the classifier finds an item, times how well the annotator knows it."""
-    open_question = worth.entropy(state.predicted(items)) * state.openness(items)
+    open_question = expected_gain.entropy(state.predicted(items)) * state.openness(items)
     return np.asarray(open_question[:, None] * _known_expertise(state, items)) / state.pool.cost
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.campaign.worth import entropy
+from crowdwise.campaign.expected_gain import entropy
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:

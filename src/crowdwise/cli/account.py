@@ -9,7 +9,7 @@ from crowdwise.cli.text import count, number, one_line, say
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.estimator.annotator_views import AnnotatorViews
+    from crowdwise.estimator.label_outcome import LabelOutcome
     from crowdwise.estimator.result import Result
     from crowdwise.methods.classify.base import CrowdClassifier
     from crowdwise.scale.outcome import ShardedResult
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["facts", "rank_annotators", "tell", "training"]
 
 
-def rank_annotators(result: AnnotatorViews) -> pl.DataFrame:
+def rank_annotators(result: LabelOutcome) -> pl.DataFrame:
     """The annotators' table, most accurate first."""
     return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
 
@@ -94,7 +94,7 @@ def tell(result: Result, estimator: CrowdClassifier | None = None) -> None:
 
 def _unreliable(result: Result, most: int = 3) -> list[str]:
     """The worst of those who are no better than chance or far below the crowd; nobody on the strength of two votes."""
-    from crowdwise.trust.crowd.standing import crowd_of
+    from crowdwise.trust.crowd.grades import crowd_of
 
     votes, accuracy = result.votes, result.accuracy
     return [

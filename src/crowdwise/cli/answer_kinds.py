@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -172,6 +171,7 @@ def _answers(kind: str, path: str, read: ReadOptions, separator: str | None) -> 
     """Sets of labels, or votes whose classes are symbols."""
     from crowdwise.cli.inputs import from_path, parse_list, read_votes
     from crowdwise.data.label_sets import ABSTAIN, LabelSets
+    from crowdwise.io import read as read_file
 
     if kind == PARTIAL:
         return read_votes(path, read)
@@ -179,4 +179,4 @@ def _answers(kind: str, path: str, read: ReadOptions, separator: str | None) -> 
     how: dict[str, Any] = {"separator": "|" if separator is None else separator, "abstain": (*ABSTAIN, *(read.missing or ()))}
     if read.classes:
         how["labels"] = parse_list(read.classes, "--classes")
-    return from_path(path, partial(LabelSets.read, **columns, **how))
+    return from_path(path, lambda path: read_file(path, LabelSets, **columns, **how))

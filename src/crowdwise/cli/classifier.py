@@ -22,13 +22,13 @@ class ClassifierOptions(Protocol):
     """Options that name a classifier and its settings."""
 
     @property
-    def method(self) -> str | None: ...
+    def method(self) -> str | None: ...  # noqa: D102
     @property
-    def set(self) -> list[str] | None: ...
+    def set(self) -> list[str] | None: ...  # noqa: D102
     @property
-    def seed(self) -> int | None: ...
+    def seed(self) -> int | None: ...  # noqa: D102
     @property
-    def worker_prior(self) -> str | None: ...
+    def worker_prior(self) -> str | None: ...  # noqa: D102
 
 
 def build_classifier(options: ClassifierOptions, default: str = DEFAULT_CLASSIFIER) -> CrowdClassifier:
@@ -64,7 +64,7 @@ def taken_by(estimator: CrowdClassifier, rows: Features) -> Any:
         return pl.DataFrame(X, schema=rows.names, orient="row")
     # Only networks read from disk as they go, and they take whole numbers from there as they are (or as pixels);
     # a table in memory is turned into fractions first.
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
+    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator.takes_images):
         return np.array(X)
     return X
 

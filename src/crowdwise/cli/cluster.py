@@ -11,7 +11,7 @@ from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, Ta
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.data.pairs import Similarities
+    from crowdwise.data.similarities import Similarities
     from crowdwise.io.features import Features
     from crowdwise.methods.clusters.result import ClusterResult
 
@@ -66,7 +66,8 @@ def run(
     from crowdwise.cli.inputs import build_task, from_path
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
     from crowdwise.cli.pages import write_answers_page
-    from crowdwise.data.pairs import Similarities
+    from crowdwise.data.similarities import Similarities
+    from crowdwise.io import read
 
     if to_stdout(annotators):
         raise SettingError("only -o can go to stdout")
@@ -81,7 +82,9 @@ def run(
     if hasattr(estimator, "predict_proba") != (features is not None):
         fix = "name their file with --features" if features is None else "leave --features out, or use crowd-clustering"
         raise SettingError(f"{estimator.name} {'needs' if features is None else 'takes no'} features; {fix}")
-    votes = from_path(pairs, lambda path: Similarities.read(path, first=first, second=second, annotator=annotator, answer=same))
+    votes = from_path(
+        pairs, lambda path: read(path, Similarities, first=first, second=second, annotator=annotator, answer=same)
+    )
     rows = None
     if features is not None:
         from crowdwise.io.features import read_features

@@ -159,7 +159,7 @@ def check_groups(votes: str, group: str | None, groups: Path | None) -> None:
 
 def item_groups(votes: str, read: ReadOptions, group: str | None, groups: Path | None, data: Annotations) -> Groups:
     """The group of every item, from the votes' own file or from another."""
-    from crowdwise.trust.fairness import read_groups
+    from crowdwise.io import read_groups
 
     if groups is not None:
         return read_groups(groups, data)
@@ -181,12 +181,13 @@ def _predictions(data: Annotations, predicted: Path | None, model: Path | None, 
     from crowdwise.cli.inputs import read_features
     from crowdwise.cli.options import FeatureOptions
     from crowdwise.cli.predict import _fitting, _probabilities, _table
+    from crowdwise.data.columns import columns_by_role
     from crowdwise.data.encode import codes_of, series_of, tidy
-    from crowdwise.io.roles import read_roles
-    from crowdwise.methods.classify.loading import load
+    from crowdwise.estimator.loading import load
+    from crowdwise.io.file_columns import FileColumns
 
     if predicted is not None:
-        frame = read_roles(predicted, {"item": None, "label": None}).frame
+        frame = columns_by_role(FileColumns(predicted), {"item": None, "label": None})[0]
     elif model is not None:
         classifier, rows = load(model), read_features(FeatureOptions(features=str(features)))
         frame = _table(classifier, rows, _probabilities(classifier, _fitting(classifier, rows, quiet), None), None)

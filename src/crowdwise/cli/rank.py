@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, Ta
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.data.pairs import Comparisons
+    from crowdwise.data.comparisons import Comparisons
     from crowdwise.methods.rank.result import Ranking
 
 EXAMPLES = (
@@ -69,7 +68,8 @@ def run(
     from crowdwise.cli.inputs import build_task, from_path
     from crowdwise.cli.outputs import emit, to_stdout, write, wrote
     from crowdwise.cli.pages import interval_rows, write_answers_page
-    from crowdwise.data.pairs import Comparisons
+    from crowdwise.data.comparisons import Comparisons
+    from crowdwise.io import read
     from crowdwise.methods.rank.preferences import preferences as preferences_of
 
     name = method.method or (_DEFAULT if features is None else _NETWORK)
@@ -83,7 +83,7 @@ def run(
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
     estimator = build_task(method, "ranking", name)
     names: dict[str, Any] = {"first": first, "second": second, "annotator": annotator, "answer": winner, "weight": weight}
-    votes = from_path(comparisons, partial(Comparisons.read, **names))
+    votes = from_path(comparisons, lambda path: read(path, Comparisons, **names))
     if features is None:
         estimator.fit(votes)
     else:
@@ -135,7 +135,7 @@ def run(
 def _check(outputs: dict[str, Path | None], plot: Path | None, inputs: tuple[str | Path | None, ...], evidence: str) -> None:
     from crowdwise.cli.outputs import check_outputs, to_stdout
     from crowdwise.methods.rank.preferences import EVIDENCE
-    from crowdwise.report.plot.ranking import SUFFIXES
+    from crowdwise.report.plot.figure_file import SUFFIXES
 
     if to_stdout(outputs["--annotators"]) or to_stdout(outputs["--preferences"]):
         raise SettingError("only -o can go to stdout")

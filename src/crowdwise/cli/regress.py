@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,7 +69,8 @@ def run(
     from crowdwise.cli.calibrate import check_plot
     from crowdwise.cli.inputs import build_task, from_path, parse_list
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write, wrote
-    from crowdwise.data.ratings import Ratings, read_known
+    from crowdwise.data.ratings import Ratings
+    from crowdwise.io import read, read_known
 
     check_outputs({"-o": output, "--annotators": annotators, "--page": page}, (values, gold, features))
     check_plot(plot, (values, gold, features, output, annotators, page))
@@ -90,8 +90,8 @@ def run(
             else f"{estimator.name} takes values alone; --features goes with --method {others}"
         )
     columns = None if value is None else [str(name) for name in parse_list(value, "--value")]
-    read = partial(Ratings.read, item=item, annotator=annotator, value=columns, weight=weight)
-    data = from_path(values, read)
+    names: dict[str, Any] = {"item": item, "annotator": annotator, "value": columns, "weight": weight}
+    data = from_path(values, lambda path: read(path, Ratings, **names))
     known = None if gold is None else read_known(gold, data)
     _fit(estimator, data, known, features)
 

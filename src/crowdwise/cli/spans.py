@@ -63,6 +63,7 @@ def run(
     from crowdwise.cli.pages import write_answers_page
     from crowdwise.data.token_votes import TokenVotes
     from crowdwise.errors import SettingError
+    from crowdwise.io import read
 
     if format not in (None, "conll", "table"):
         raise SettingError(f"--format must be conll or table; got {format!r}")
@@ -76,7 +77,7 @@ def run(
     check_outputs({"--tokens": tokens if conll else None}, (votes, output, annotators, page), tables=False)
     estimator = build_task(method, "sequences", "bsc")
     named = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
-    tags = from_path(votes, lambda path: TokenVotes.read(path, format=format, **named))
+    tags = from_path(votes, lambda path: read(path, TokenVotes, format=format, **named))
     result = estimator.fit(tags).result_
     spans = result.spans_frame()
     if not as_json or output is not None:

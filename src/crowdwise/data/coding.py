@@ -1,11 +1,10 @@
-"""Parts of building `Annotations`: columns to checked codes, matrices to columns, votes to sorted order.
+"""Columns to checked codes, votes to sorted order, several vocabularies to one.
 
 Errors name the row and the fix; see `crowdwise.data.encode` for the vocabularies underneath.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,40 +20,34 @@ from crowdwise.data.encode import (
     missing_mask,
     series_of,
     tidy,
-    to_polars,
     vocabulary_array,
     vocabulary_series,
 )
-from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
+from crowdwise.errors import InputError, did_you_mean, listed
 
-__all__ = [
-    "as_integers",
-    "checked_weights",
-    "id_codes",
-    "label_codes",
-    "matrix_votes",
-    "sorted_votes",
-    "union",
-    "warn_of_missing_words",
-]
-
-_MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "<na>", "nil"}
+__all__ = ["checked_weights", "id_codes", "label_codes", "recoded_classes", "sorted_votes", "union"]
 
 
-def id_codes(column: pl.Series, given: Sequence[Any] | None, what: str, where: Where) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Encode item or annotator ids; a missing id is an error that names its row."""
+def id_codes(
+    column: pl.Series, given: Sequence[Any] | None, what: str, where: Where, *, n_rows: int | None = None
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Encode item or annotator ids; a missing id is an error that names its row.
+
+    With `n_rows`, the column is several of the table's columns, of so many rows each, one below the other.
+    """
     column = tidy(column)
+    n_rows = n_rows or max(len(column), 1)
     absent = missing_mask(column, ())
     if absent.any():
-        row = int(absent.arg_true()[0])
+        row = int(absent.arg_true()[0]) % n_rows
         raise InputError(f"{where.row(row)}: the {what} id is missing; remove the row or fill it in")
     if given is None:
         return encode(column)
     vocabulary = vocabulary_series(given, f"{what} ids")
     codes = codes_of(column, vocabulary)
     if (codes < 0).any():
-        row = int(np.flatnonzero(codes < 0)[0])
-        raise InputError(f"{where.row(row)}: {what} {column[row]!r} is not among the given {what}s")
+        at = int(np.flatnonzero(codes < 0)[0])
+        raise InputError(f"{where.row(at % n_rows)}: {what} {column[at]!r} is not among the given {what}s")
     return codes, vocabulary_array(vocabulary)
 
 
@@ -81,23 +74,16 @@ def label_codes(
     return codes, vocabulary_array(vocabulary)
 
 
-def warn_of_missing_words(classes: NDArray[Any], where: Where) -> None:
-    """Warn of classes called NaN, NA, null, ...: in a text file these usually mean "no answer"."""
-    words = [c for c in classes.tolist() if isinstance(c, str) and c.strip().lower() in _MISSING_WORDS]
-    if words:
-        warnings.warn(
-            f"{where.source}: {', '.join(map(repr, words))} counts as a class; if it means a missing answer, "
-            f"say so with missing=... or --missing {words[0]}",
-            DataWarning,
-            stacklevel=4,
-        )
-
-
-def as_integers(labels: pl.Series) -> pl.Series:
-    """Turn text that consists of plain integers into integers; leave anything else alone."""
-    if labels.dtype != pl.String or not labels.str.contains(r"^(0|-?[1-9][0-9]{0,17})$").all():
-        return labels
-    return labels.cast(pl.Int64)
+def recoded_classes(
+    classes: NDArray[Any], given: Sequence[Any], used: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """The new code of every class, and the given classes; one that is in use and not given is an error."""
+    wanted = vocabulary_series(given, "classes")
+    new = codes_of(tidy(series_of(classes)), wanted)
+    lost = [str(c) for c in classes[(new < 0) & used]]
+    if lost:
+        raise InputError(f"labels {lost} occur in the votes or in gold but are not among the classes {wanted.to_list()}")
+    return new, vocabulary_array(wanted)
 
 
 def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
@@ -108,39 +94,6 @@ def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
         row = int(np.flatnonzero(bad)[0])
         raise InputError(f"{where.row(row)}: weight {weight[row]!r} is not a finite number >= 0")
     return values
-
-
-def matrix_votes(
-    matrix: Any, missing: Any, items: Sequence[Any] | None, annotators: Sequence[Any] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], pl.Series, pl.Series, pl.Series]:
-    """Item and annotator positions and the labels of the votes in a matrix, and both sides' ids."""
-    if hasattr(matrix, "column_names"):
-        matrix = to_polars(matrix)
-    if items is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
-        items = list(matrix.index)
-    if annotators is None and hasattr(matrix, "columns"):
-        annotators = list(matrix.columns)
-    if isinstance(matrix, np.ma.MaskedArray):
-        mask, matrix = np.ma.getmaskarray(matrix), matrix.data.astype(object)
-        matrix[mask] = None
-    # Lists become objects: numpy would turn a NaN beside text into the text "nan".
-    cells = np.array(matrix, dtype=object) if isinstance(matrix, list | tuple) else np.asarray(matrix)
-    if cells.ndim != 2:
-        raise InputError(f"a vote matrix has two axes, items x annotators; this one has shape {cells.shape}")
-    n_items, n_annotators = cells.shape
-    items = range(n_items) if items is None else items
-    annotators = range(n_annotators) if annotators is None else annotators
-    if (len(items), len(annotators)) != cells.shape:
-        raise InputError(f"matrix of shape {cells.shape} with {len(items)} item ids and {len(annotators)} annotator ids")
-    flat = tidy(series_of(cells.ravel()))
-    present = (~missing_mask(flat, () if missing is None else missing)).to_numpy()
-    if not present.any():
-        raise InputError(
-            "the matrix holds no votes; name the marker of absent votes with missing=... (Snorkel and CrowdLayer files use -1)"
-        )
-    n, a = np.nonzero(present.reshape(cells.shape))
-    labels = tidy(flat.filter(pl.Series(present)))
-    return n, a, labels, vocabulary_series(items, "item ids"), vocabulary_series(annotators, "annotator ids")
 
 
 def sorted_votes(

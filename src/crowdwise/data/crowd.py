@@ -26,9 +26,9 @@ class Vocabularies(Protocol):
         ...
 
     @property
-    def n_annotators(self) -> int: ...
+    def n_annotators(self) -> int: ...  # noqa: D102
     @property
-    def n_classes(self) -> int: ...
+    def n_classes(self) -> int: ...  # noqa: D102
 
 
 class Crowd(Vocabularies, Protocol):
@@ -40,8 +40,8 @@ class Crowd(Vocabularies, Protocol):
         ...
 
     @property
-    def votes_per_annotator(self) -> NDArray[Any]: ...
+    def votes_per_annotator(self) -> NDArray[Any]: ...  # noqa: D102
     @property
-    def n_items(self) -> int: ...
+    def n_items(self) -> int: ...  # noqa: D102
     @property
-    def n_votes(self) -> int: ...
+    def n_votes(self) -> int: ...  # noqa: D102

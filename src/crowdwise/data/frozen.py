@@ -1,4 +1,4 @@
-"""What data and results have in common: arrays that cannot be written to, and the sizes of their vocabularies."""
+"""Objects and arrays that cannot be written to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Answers", "ReadOnly"]
+__all__ = ["ReadOnly", "frozen"]
 
 
 class ReadOnly:
@@ -26,18 +26,7 @@ class ReadOnly:
         self.__post_init__()
 
 
-class Answers(ReadOnly):
-    """Base of data: answers as codes, with the vocabularies of items and annotators."""
-
-    items: NDArray[Any]
-    annotators: NDArray[Any]
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, N, with or without answers."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """Number of annotators, A, with or without answers."""
-        return len(self.annotators)
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array itself, read-only from now on."""
+    array.setflags(write=False)
+    return array

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.data.encode import Where, codes_of, find_column, missing_mask, series_of, tidy, to_polars
+from crowdwise.data.encode import Where, codes_of, find_column, missing_mask, series_of, tidy, to_polars, translate
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["encode_gold", "gold_columns"]
+__all__ = ["encode_gold", "gold_columns", "joined_gold"]
 
 
 def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series] | None:
@@ -61,7 +61,7 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
         columns = series_of(votes.items), series_of(gold)
     item, label = map(tidy, columns)
     known = (~missing_mask(label, ())).to_numpy()
-    # A bootstrap sample of items repeats ids: look gold up by distinct id, then spread it.
+    # A bootstrap sample of items repeats ids: look gold up by distinct id, then copy it to each repeat.
     everyone = tidy(series_of(votes.items))
     distinct = everyone.unique(maintain_order=True)
     position = codes_of(item, distinct)
@@ -84,3 +84,15 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
     if len(conflict):
         raise InputError(f"gold gives item {item[int(conflict[0])]!r} two different labels")
     return encoded[codes_of(everyone, distinct)]
+
+
+def joined_gold(parts: Sequence[Annotations], items: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int16] | None:
+    """Gold of several sets of votes for the union of their items and classes; a later part's word stands."""
+    if all(part.gold is None for part in parts):
+        return None
+    gold = np.full(len(items), -1, np.int16)
+    for part in parts:
+        if part.gold is not None:
+            known = np.flatnonzero(part.gold >= 0)
+            gold[translate(part.items, items)[known]] = translate(part.classes, classes)[part.gold[known]]
+    return gold

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.encode import Where, codes_of, encode, find_column, missing_mask, series_of, tidy, to_polars
+from crowdwise.data.coding import union
+from crowdwise.data.encode import (
+    Where,
+    codes_of,
+    encode,
+    find_column,
+    missing_mask,
+    series_of,
+    tidy,
+    to_polars,
+    translate,
+)
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["Groups", "groups_of", "read_groups"]
+__all__ = ["Groups", "encode_groups", "groups_of", "joined_groups"]
 
 
 @storable
@@ -52,6 +61,13 @@ class Groups(ReadOnly):
     def sizes(self) -> NDArray[np.int64]:
         """Items of each group, [G]."""
         return np.bincount(self.codes, minlength=self.n_groups)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, positions: Any) -> Groups:
+        """Groups of the items at these positions; the names stay."""
+        return replace(self, codes=self.codes[positions])
 
     def __repr__(self) -> str:
         return f"Groups({', '.join(f'{name}: {size}' for name, size in zip(self.names, self.sizes, strict=True))})"
@@ -92,24 +108,11 @@ def groups_of(votes: Annotations, groups: Any) -> Groups:
         if len(groups) != votes.n_items:
             raise InputError(f"{len(groups)} groups for {votes.n_items} items; give one per item, or a mapping item -> group")
         item, group = series_of(votes.items), series_of(groups)
-    return _encoded(votes, item, group, where)
+    return encode_groups(votes, item, group, where)
 
 
-def read_groups(path: str | PathLike[str], votes: Annotations, *, item: str | None = None, group: str | None = None) -> Groups:
-    """Read the group of every item from a table with a row per item, or from the votes' own file with a row per vote.
-
-    Parameters
-    ----------
-    item, group : str, optional
-        Names of the columns; by default found among the usual ones.
-    """
-    from crowdwise.io.roles import read_roles
-
-    table = read_roles(path, {"item": item, "group": group})
-    return _encoded(votes, table.frame["item"], table.frame["group"], table.where)
-
-
-def _encoded(votes: Annotations, item: pl.Series, group: pl.Series, where: Where) -> Groups:
+def encode_groups(votes: Annotations, item: pl.Series, group: pl.Series, where: Where) -> Groups:
+    """Groups of the votes' items from two columns, a row per item or per vote; errors name the row."""
     item, group = tidy(item), tidy(group)
     everyone = tidy(series_of(votes.items))
     # A bootstrap sample of items repeats ids.
@@ -143,3 +146,28 @@ def _encoded(votes: Annotations, item: pl.Series, group: pl.Series, where: Where
             f"({len(conflict):,} rows contradict an earlier one)"
         )
     return Groups(of_item[codes_of(everyone, distinct)].astype(np.int64), names)
+
+
+def joined_groups(parts: Sequence[Annotations], items: NDArray[Any]) -> Groups | None:
+    """Groups of several sets of votes for the union of their items; None where no part has groups.
+
+    An item with votes in a part without groups needs its group from another part; two different groups of an item are an error.
+    """
+    if all(part.groups is None for part in parts):
+        return None
+    having = [(part, part.groups) for part in parts if part.groups is not None]
+    names = union([groups.names for _, groups in having], sort=True)
+    codes = np.full(len(items), -1, np.int64)
+    for part, groups in having:
+        position, code = translate(part.items, items), translate(groups.names, names)[groups.codes]
+        conflict = np.flatnonzero((codes[position] >= 0) & (codes[position] != code))
+        if len(conflict):
+            raise InputError(f"item {part.items[conflict[0]]!r} is in two groups; an item has one group")
+        codes[position] = code
+    lost = np.flatnonzero(codes < 0)
+    if len(lost):
+        raise InputError(
+            f"no group for {len(lost):,} of {len(items):,} items, such as {items[lost[0]]!r}; "
+            "attach groups to all votes, or remove them with with_groups(None)"
+        )
+    return Groups(codes, names)

@@ -1,40 +1,37 @@
-"""Numbers that annotators gave to items: ratings, durations, boxes, time spans.
+"""Numbers that annotators gave to items: ratings, durations, boxes, time spans (`Ratings`).
 
-The counterpart of `Annotations`: an immutable list of values as they were given, sorted by item, with the vocabularies of items
-and annotators.
+An immutable list of numbers as they were given, sorted by item, with the vocabularies of items and annotators.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from crowdwise.data.by_item import ByItem
 from crowdwise.data.coding import checked_weights, id_codes
-from crowdwise.data.encode import Where, as_text, codes_of, find_column, series_of, tidy, to_polars
-from crowdwise.data.frozen import Answers
-from crowdwise.data.storable import pointers, storable, within
-from crowdwise.errors import DataWarning, InputError
+from crowdwise.data.columns import columns_by_role
+from crowdwise.data.encode import Where, series_of, to_polars
+from crowdwise.data.known_values import known_values, numbers
+from crowdwise.data.storable import storable
+from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from typing_extensions import Self
 
-__all__ = ["Ratings", "read_known"]
+__all__ = ["Ratings"]
 
 Columns = str | Sequence[str] | None
 
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
-class Ratings(Answers):
+class Ratings(ByItem):
     """Numbers said by many annotators, one row per answer.
 
     Attributes
@@ -69,88 +66,27 @@ class Ratings(Answers):
     weight: NDArray[np.float64] | None = None
     n_missing: int = 0
 
+    noun: ClassVar[str] = "ratings"
+    per_vote: ClassVar[tuple[str, ...]] = ("annotator", "value", "weight")
+
     def sound(self) -> bool:
         """Whether the arrays of saved answers agree with each other."""
-        return (
-            pointers(self.item_ptr, self.n_items, self.n_votes)
-            and within(self.annotator, 0, self.n_annotators)
-            and self.value.shape == (self.n_votes, self.n_dimensions)
-            and (self.weight is None or self.weight.shape == (self.n_votes,))
-        )
-
-    @property
-    def n_votes(self) -> int:
-        """Number of answers, E."""
-        return len(self.annotator)
+        return super().sound() and self.value.shape == (self.n_votes, self.n_dimensions)
 
     @property
     def n_dimensions(self) -> int:
         """Numbers in one answer, D."""
         return len(self.names)
 
-    @cached_property
-    def item(self) -> NDArray[np.int64]:
-        """Item of every answer, [E]."""
-        return np.repeat(np.arange(self.n_items), np.diff(self.item_ptr))
-
-    @cached_property
-    def weights(self) -> NDArray[np.float64]:
-        """Weight of every answer, [E]: ones where none were given."""
-        return np.ones(self.n_votes) if self.weight is None else self.weight
-
-    @cached_property
-    def votes_per_item(self) -> NDArray[np.int64]:
-        """Answers on every item, [N]."""
-        return np.diff(self.item_ptr)
-
-    @cached_property
-    def votes_per_annotator(self) -> NDArray[np.int64]:
-        """Answers of every annotator, [A]."""
-        return np.bincount(self.annotator, minlength=self.n_annotators)
-
-    def __len__(self) -> int:
-        return self.n_votes
-
     def __getitem__(self, positions: Any) -> Self:
         """Return the answers at these positions (an index array, mask or slice); vocabularies stay."""
-        keep = np.sort(np.atleast_1d(np.arange(self.n_votes)[positions]))
-        return replace(
-            self,
-            item_ptr=np.searchsorted(self.item[keep], np.arange(self.n_items + 1)).astype(np.int64),
-            annotator=self.annotator[keep],
-            value=self.value[keep],
-            weight=None if self.weight is None else self.weight[keep],
-        )
+        return self.take_votes(np.atleast_1d(np.arange(self.n_votes)[positions]))
 
-    def __repr__(self) -> str:
-        dropped = f"; {self.n_missing} missing dropped" if self.n_missing else ""
-        of = "" if self.n_dimensions == 1 else f" of {', '.join(self.names)}"
-        return f"Ratings({self.n_votes} ratings{of}: {self.n_items} items, {self.n_annotators} annotators{dropped})"
+    def _described(self) -> str:
+        described = super()._described()
+        return described if self.n_dimensions == 1 else described.replace(":", f" of {', '.join(self.names)}:", 1)
 
     # -- constructors --------------------------------------------------------------------------
-
-    @classmethod
-    def read(
-        cls,
-        path: str | PathLike[str],
-        *,
-        item: str | None = None,
-        annotator: str | None = None,
-        value: Columns = None,
-        weight: str | None = None,
-        items: Sequence[Any] | None = None,
-    ) -> Self:
-        """Read a table (CSV, TSV, JSONL, Parquet, Arrow; gzip'd too) with one row per answer.
-
-        Columns not named are found among the usual names (item, annotator, value, score, rating, ...). `value` may name
-        several columns, such as ``["x1", "y1", "x2", "y2"]``.
-        """
-        from crowdwise.io.roles import read_roles
-
-        names = _names(value)
-        roles = {"item": item, "annotator": annotator} | _value_roles(names)
-        table = read_roles(path, roles, {"weight": weight})
-        return cls.from_columns(table.frame, names or ("value",), table.where, items)
 
     @classmethod
     def from_frame(
@@ -162,15 +98,17 @@ class Ratings(Answers):
         value: Columns = None,
         weight: str | None = None,
         items: Sequence[Any] | None = None,
+        annotators: Sequence[Any] | None = None,
     ) -> Self:
-        """Build from a long pandas, polars or Arrow frame with one row per answer; see `read`."""
-        where, table, names = Where("the frame"), to_polars(frame), _names(value)
+        """Build from a long pandas, polars or Arrow frame with one row per answer.
+
+        Columns not named are found among the usual names (item, annotator, value, score, rating, ...). `value` may name
+        several columns, such as ``["x1", "y1", "x2", "y2"]``.
+        """
+        names = _names(value)
         roles = {"item": item, "annotator": annotator} | _value_roles(names)
-        if weight is not None:
-            roles["weight"] = weight
-        found = {role: find_column(table, role, given, where) for role, given in roles.items()}
-        columns = pl.DataFrame({role: table[name] for role, name in found.items()})
-        return cls.from_columns(columns, names or ("value",), where, items)
+        table, where = columns_by_role(frame, roles, {"weight": weight})
+        return cls.from_columns(table, where, names or ("value",), items, annotators)
 
     @classmethod
     def from_arrays(
@@ -181,9 +119,13 @@ class Ratings(Answers):
         *,
         weight: Any = None,
         items: Sequence[Any] | None = None,
+        annotators: Sequence[Any] | None = None,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Build from columns of equal length; `value` has a number per row, or D of them, [E, D]."""
+        """Build from columns of equal length; `value` has a number per row, or D of them, [E, D].
+
+        `items` and `annotators` fix the vocabularies and their order; they may contain entries without answers.
+        """
         cells = np.asarray(value, dtype=object) if isinstance(value, list | tuple) else np.asarray(value)
         if cells.ndim > 2:
             raise InputError(f"values have one axis, or two (answers x dimensions); these have shape {cells.shape}")
@@ -194,30 +136,80 @@ class Ratings(Answers):
         columns = {"item": item, "annotator": annotator} | {_role(k): wide[:, k] for k in range(wide.shape[1])}
         if weight is not None:
             columns["weight"] = weight
-        return cls.from_columns(to_polars(columns), called, Where("the values"), items)
+        return cls.from_columns(to_polars(columns), Where("the values"), called, items, annotators)
 
     @classmethod
-    def from_columns(cls, table: pl.DataFrame, names: tuple[str, ...], where: Where, items: Sequence[Any] | None) -> Self:
-        columns = [table[_role(k)] if _role(k) in table.columns else table["value"] for k in range(len(names))]
-        value, absent = _numbers(columns, names, where)
-        item, item_ids = id_codes(table["item"], items, "item", where)
-        annotator, annotator_ids = id_codes(table["annotator"], None, "annotator", where)
-        weight = None if "weight" not in table.columns else checked_weights(table["weight"], where)
-        keep = np.flatnonzero(~absent)
-        # Sorted by value as well, so that the order of the rows changes no bit of a fit.
-        order = keep[np.lexsort((*value[keep].T[::-1], annotator[keep], item[keep]))]
-        return cls(
-            np.searchsorted(item[order], np.arange(len(item_ids) + 1)).astype(np.int64),
-            annotator[order],
-            np.ascontiguousarray(value[order]),
-            item_ids,
-            annotator_ids,
-            names,
-            None if weight is None else weight[order],
-            int(absent.sum()),
-        )
+    def from_matrix(cls, matrix: Any, *, items: Sequence[Any] | None = None, annotators: Sequence[Any] | None = None) -> Self:
+        """Build from an items x annotators array of numbers in which absent answers are NaN; ids are positions by default.
 
-    # -- known values, and as a table ------------------------------------------------------------
+        Examples
+        --------
+        >>> Ratings.from_matrix([[1.5, 2], [float("nan"), 4]])
+        Ratings(3 ratings: 2 items, 2 annotators)
+        """
+        cells = np.asarray(matrix, np.float64)
+        if cells.ndim != 2:
+            raise InputError(f"a matrix of ratings has two axes, items x annotators; this one has shape {cells.shape}")
+        ids = [range(size) if given is None else given for size, given in zip(cells.shape, (items, annotators), strict=True)]
+        if (len(ids[0]), len(ids[1])) != cells.shape:
+            raise InputError(f"matrix of shape {cells.shape} with {len(ids[0])} item ids and {len(ids[1])} annotator ids")
+        n, a = np.nonzero(~np.isnan(cells))
+        item, annotator = series_of(list(ids[0]))[n], series_of(list(ids[1]))[a]
+        return cls.from_arrays(item, annotator, cells[n, a], items=ids[0], annotators=ids[1])
+
+    @classmethod
+    def from_columns(
+        cls,
+        table: pl.DataFrame,
+        where: Where,
+        names: tuple[str, ...] = ("value",),
+        items: Sequence[Any] | None = None,
+        annotators: Sequence[Any] | None = None,
+    ) -> Self:
+        """Build from columns that are called by their roles; errors name the rows of `where`."""
+        columns = [table[_role(k)] if _role(k) in table.columns else table["value"] for k in range(len(names))]
+        value, absent = numbers(columns, names, where)
+        item, item_ids = id_codes(table["item"], items, "item", where)
+        annotator, annotator_ids = id_codes(table["annotator"], annotators, "annotator", where)
+        weight = None if "weight" not in table.columns else checked_weights(table["weight"], where)
+        keep = ~absent
+        codes = (item[keep], annotator[keep], value[keep], None if weight is None else weight[keep])
+        return cls._sorted(*codes, item_ids, annotator_ids, names, int(absent.sum()))
+
+    @classmethod
+    def _sorted(
+        cls,
+        item: NDArray[Any],
+        annotator: NDArray[Any],
+        value: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+        items: NDArray[Any],
+        annotators: NDArray[Any],
+        names: tuple[str, ...],
+        n_missing: int,
+    ) -> Self:
+        """Sort by item, annotator, value and weight, so that the order of the rows changes no bit of a fit."""
+        order = np.lexsort((*(() if weight is None else (weight,)), *value.T[::-1], annotator, item))
+        item_ptr = np.searchsorted(item[order], np.arange(len(items) + 1)).astype(np.int64)
+        weight = None if weight is None else weight[order]
+        value = np.ascontiguousarray(value[order])
+        return cls(item_ptr, annotator[order], value, items, annotators, names, weight, n_missing)
+
+    # -- together, known values, and as a table --------------------------------------------------
+
+    def concat(self, *others: Self) -> Self:
+        """Append the answers of others, which must have the same dimensions; vocabularies become sorted unions."""
+        parts = (self, *others)
+        other = next((part for part in parts if part.names != self.names), None)
+        if other is not None:
+            raise InputError(f"ratings of {', '.join(self.names)} cannot be joined with those of {', '.join(other.names)}")
+        items, item_codes = self._union(parts, "items")
+        annotators, annotator_codes = self._union(parts, "annotators")
+        item = np.concatenate([codes[part.item] for codes, part in zip(item_codes, parts, strict=True)])
+        who = np.concatenate([codes[part.annotator] for codes, part in zip(annotator_codes, parts, strict=True)])
+        value, weight = np.concatenate([part.value for part in parts]), self._joined_weights(parts)
+        dropped = sum(part.n_missing for part in parts)
+        return self._sorted(item, who, value, weight, items, annotators, self.names, dropped)
 
     def known(self, gold: Any) -> NDArray[np.float64]:
         """Return known values of the items, [N, D], NaN where unknown.
@@ -227,57 +219,14 @@ class Ratings(Answers):
         gold : mapping, frame or None
             ``{item: value}`` (D numbers where values have D), or a frame with an item column and the value's columns.
         """
-        found = np.full((self.n_items, self.n_dimensions), np.nan)
-        if gold is None:
-            return found
-        if isinstance(gold, Mapping) and not {"item", *self.names} <= set(gold):
-            ids, columns = series_of(list(gold)), _transposed(list(gold.values()), self.n_dimensions)
-        else:
-            frame, where = to_polars(gold), Where("gold")
-            ids = frame[find_column(frame, "item", None, where)]
-            several = self.n_dimensions > 1
-            wanted = list(self.names) if several else [_truth_column(frame, self.names[0], where)]
-            columns = [frame[find_column(frame, "truth", name, where)] for name in wanted]
-        value, absent = _numbers(columns, self.names, Where("gold"))
-        position = codes_of(tidy(ids), tidy(series_of(self.items)))
-        strangers = int(((position < 0) & ~absent).sum())
-        if strangers:
-            warnings.warn(f"{strangers} gold values are of items without values and were ignored", DataWarning, stacklevel=3)
-        use = np.flatnonzero((position >= 0) & ~absent)
-        found[position[use]] = value[use]
-        conflict = use[(found[position[use]] != value[use]).any(axis=1)]
-        if len(conflict):
-            raise InputError(f"gold gives item {ids[int(conflict[0])]!r} two different values")
-        return found
+        return known_values(gold, self.items, self.names)
 
     def to_frame(self) -> pl.DataFrame:
         """One row per answer: item, annotator, the values, and weight where answers have one."""
-        ids, people = series_of(self.items), series_of(self.annotators)
-        columns = {"item": ids[self.item], "annotator": people[self.annotator]}
+        ids, who = series_of(self.items), series_of(self.annotators)
+        columns = {"item": ids[self.item], "annotator": who[self.annotator]}
         frame = pl.DataFrame(columns | {name: self.value[:, k] for k, name in enumerate(self.names)})
         return frame if self.weight is None else frame.with_columns(weight=self.weight)
-
-
-def read_known(path: str | PathLike[str], values: Ratings) -> pl.DataFrame:
-    """Read known values of some items from a table, for `Ratings.known`."""
-    from crowdwise.io.source import open_source
-    from crowdwise.io.tables import column_names, read_columns
-
-    source = open_source(path)
-    names, where = column_names(source), Where(source.name)
-    known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    item = find_column(known, "item", None, where)
-    several = values.n_dimensions > 1
-    columns = list(values.names) if several else [_truth_column(known, values.names[0], where)]
-    columns = [find_column(known, "truth", name, where) for name in columns]
-    table = read_columns(source, [item, *columns])
-    value, absent = _numbers([table.frame[name] for name in columns], values.names, table.where)
-    frame = pl.DataFrame({"item": table.frame[item]} | {name: value[:, k] for k, name in enumerate(values.names)})
-    return frame.filter(pl.Series(~absent) & frame["item"].is_not_null())
-
-
-def _truth_column(frame: pl.DataFrame, name: str, where: Where) -> str:
-    return name if name in frame.columns else find_column(frame, "truth", None, where)
 
 
 def _names(value: Columns) -> tuple[str, ...] | None:
@@ -303,38 +252,3 @@ def _numbered(n: int) -> tuple[str, ...]:
 
 def _value_roles(names: tuple[str, ...] | None) -> dict[str, str | None]:
     return {"value": None} if names is None else {_role(k): name for k, name in enumerate(names)}
-
-
-def _transposed(rows: list[Any], n: int) -> list[pl.Series]:
-    """Columns of values that come one row per item."""
-    cells = [list(row) if isinstance(row, list | tuple | np.ndarray) else [row] for row in rows]
-    wrong = next((row for row in cells if len(row) != n), None)
-    if wrong is not None:
-        raise InputError(f"a gold value has {len(wrong)} numbers, and values here have {n}")
-    return [series_of([row[k] for row in cells]) for k in range(n)]
-
-
-def _numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Columns as floats, [E, D], and which rows lack a value; what is no finite number is an error that names its row."""
-    values, missing = [], []
-    for name, column in zip(names, columns, strict=True):
-        text = as_text(column) if column.dtype == pl.String or not column.dtype.is_numeric() else None
-        if text is None:
-            # NaN in a column of numbers is how frames say that there is none.
-            number = column.cast(pl.Float64).fill_nan(None)
-            absent = number.is_null()
-        else:
-            text = text.str.strip_chars()
-            number, absent = text.cast(pl.Float64, strict=False), text.is_null() | text.eq("").fill_null(True)
-        found = np.array(number.fill_null(np.nan).to_numpy(), np.float64)
-        bad = np.flatnonzero(~np.isfinite(found) & ~absent.to_numpy())
-        if len(bad):
-            row = int(bad[0])
-            raise InputError(
-                f"{where.row(row)}: the {name} {str(column[row])!r} is no finite number;"
-                " correct it, or leave the cell empty where there is no answer"
-            )
-        values.append(found)
-        missing.append(absent.to_numpy())
-    n = len(columns[0])
-    return np.stack(values, axis=1).reshape(n, len(columns)), np.any(missing, axis=0).reshape(n)

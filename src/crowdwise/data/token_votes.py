@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.coding import id_codes, label_codes
-from crowdwise.data.encode import Where, as_text, find_column, missing_mask, series_of, tidy, to_polars, vocabulary_array
-from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.answers import Answers
+from crowdwise.data.coding import id_codes, union
+from crowdwise.data.columns import column_source, columns_by_role, plays_role
+from crowdwise.data.encode import Where, as_text, missing_mask, series_of, tidy, to_polars
+from crowdwise.data.frozen import frozen
 from crowdwise.data.storable import pointers, storable
+from crowdwise.data.tag_columns import refuse_repeats, tag_codes, token_positions, token_words
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from typing_extensions import Self
 
 __all__ = ["TokenVotes"]
 
@@ -30,7 +33,7 @@ _ROLES = ("sequence", "position", "annotator", "label")
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
-class TokenVotes(ReadOnly):
+class TokenVotes(Answers):
     """Tags of many annotators for the tokens of many sequences.
 
     Attributes
@@ -62,18 +65,24 @@ class TokenVotes(ReadOnly):
     position: NDArray[np.int64]
     tokens: NDArray[Any] | None = None
 
+    noun: ClassVar[str] = "tags"
+
     def sound(self) -> bool:
         """Whether the arrays of saved tags agree with each other."""
-        n_tokens = self.votes.n_items
         return (
-            pointers(self.sequence_ptr, len(self.sequences), n_tokens)
-            and self.position.shape == (n_tokens,)
-            and (self.tokens is None or self.tokens.shape == (n_tokens,))
+            pointers(self.sequence_ptr, self.n_sequences, self.n_tokens)
+            and self.position.shape == (self.n_tokens,)
+            and (self.tokens is None or self.tokens.shape == (self.n_tokens,))
         )
 
     @property
+    def annotator(self) -> NDArray[np.int32]:
+        """Code of who gave each tag, [E]."""
+        return self.votes.annotator
+
+    @property
     def items(self) -> NDArray[Any]:
-        """Ids of the tokens, [N]."""
+        """The tokens as numbers in reading order, [N]; see `token_frame`."""
         return self.votes.items
 
     @property
@@ -82,14 +91,14 @@ class TokenVotes(ReadOnly):
         return self.votes.annotators
 
     @property
-    def n_items(self) -> int:
-        """Number of tokens, N."""
-        return self.votes.n_items
+    def n_missing(self) -> int:
+        """Tags are sparse: what an annotator left out is no missing answer."""
+        return 0
 
     @property
-    def n_annotators(self) -> int:
-        """Number of annotators, A."""
-        return self.votes.n_annotators
+    def votes_per_item(self) -> NDArray[np.int64]:
+        """Tags of each token, [N]."""
+        return self.votes.votes_per_item
 
     @property
     def n_sequences(self) -> int:
@@ -104,55 +113,17 @@ class TokenVotes(ReadOnly):
     @cached_property
     def sequence(self) -> NDArray[np.int64]:
         """Sequence code of every token, [N]."""
-        return np.repeat(np.arange(self.n_sequences), np.diff(self.sequence_ptr))
+        return frozen(np.repeat(np.arange(self.n_sequences), np.diff(self.sequence_ptr)))
 
     def __len__(self) -> int:
         return self.n_sequences
 
-    def __repr__(self) -> str:
+    def _described(self) -> str:
         votes = self.votes
-        return (
-            f"TokenVotes({votes.n_votes} tags: {self.n_sequences} sequences, {self.n_tokens} tokens, "
-            f"{votes.n_annotators} annotators, {votes.n_classes} classes)"
-        )
+        sizes = f"{self.n_sequences} sequences, {self.n_tokens} tokens, {votes.n_annotators} annotators"
+        return f"{self.noun}: {sizes}, {votes.n_classes} classes"
 
     # -- constructors --------------------------------------------------------------------------
-
-    @classmethod
-    def read(
-        cls,
-        path: str | PathLike[str],
-        *,
-        format: str | None = None,
-        sequence: str | None = None,
-        position: str | None = None,
-        token: str | None = None,
-        annotator: str | None = None,
-        label: str | None = None,
-        classes: Sequence[Any] | None = None,
-    ) -> TokenVotes:
-        """Read a CoNLL file with a column per annotator, or a long table with one row per tag.
-
-        CoNLL: one token per line, then a tag per annotator, between tabs or blanks; an empty line after every sequence;
-        ``?``, ``-`` or nothing between two tabs where an annotator did not label. A first line that begins with "token"
-        names the annotators. A table (CSV, TSV, JSONL, Parquet, Arrow) has the columns sequence, position, annotator, label
-        and perhaps token.
-
-        Parameters
-        ----------
-        format : "conll" or "table", optional
-            What the file is; by default its suffix or its first line decides.
-        """
-        from crowdwise.io.conll import is_conll, read_conll, read_tag_table
-
-        if format not in (None, "conll", "table"):
-            raise InputError(f"format must be 'conll' or 'table', got {format!r}")
-        named = {"sequence": sequence, "position": position, "annotator": annotator, "label": label}
-        if format == "conll" or (format is None and not any([*named.values(), token]) and is_conll(path)):
-            table = read_conll(path)
-        else:
-            table = read_tag_table(path, named, token)
-        return cls.from_columns(table.frame, table.where, classes)
 
     @classmethod
     def from_frame(
@@ -165,14 +136,18 @@ class TokenVotes(ReadOnly):
         annotator: str | None = None,
         label: str | None = None,
         classes: Sequence[Any] | None = None,
-    ) -> TokenVotes:
-        """Build from a long pandas, polars or Arrow frame with one row per tag; see `read`."""
-        where, table = Where("the frame"), to_polars(frame)
-        given = {"sequence": sequence, "position": position, "annotator": annotator, "label": label}
-        names = {role: find_column(table, role, name, where) for role, name in given.items()}
-        if token is not None or "token" in table.columns:
-            names["token"] = find_column(table, "token", token, where)
-        return cls.from_columns(pl.DataFrame({role: table[name] for role, name in names.items()}), where, classes)
+    ) -> Self:
+        """Build from a long pandas, polars or Arrow frame with one row per tag.
+
+        Columns not named are found among the usual names; that of the tokens is used where there is one.
+        """
+        source = column_source(frame)
+        if label is None and not plays_role(source.names, "label") and "tag" in source.names:
+            label = "tag"
+        roles = {"sequence": sequence, "position": position, "annotator": annotator, "label": label}
+        if token is not None or plays_role(source.names, "token"):
+            roles["token"] = token
+        return cls.from_columns(*columns_by_role(source, roles), classes)
 
     @classmethod
     def from_arrays(
@@ -184,7 +159,7 @@ class TokenVotes(ReadOnly):
         *,
         token: Any = None,
         classes: Sequence[Any] | None = None,
-    ) -> TokenVotes:
+    ) -> Self:
         """Build from columns of equal length, one entry per tag; a missing label leaves the token without that tag."""
         columns = dict(zip(_ROLES, (sequence, position, annotator, label), strict=True))
         if token is not None:
@@ -192,26 +167,79 @@ class TokenVotes(ReadOnly):
         return cls.from_columns(to_polars(columns), Where("the tags"), classes)
 
     @classmethod
-    def from_columns(cls, table: pl.DataFrame, where: Where, classes: Sequence[Any] | None) -> TokenVotes:
+    def from_columns(cls, table: pl.DataFrame, where: Where, classes: Sequence[Any] | None = None) -> Self:
+        """Build from columns that are called by their roles; errors name the rows of `where`."""
         if table.height == 0:
             raise InputError(f"{where.source}: no rows; expected one row per tag with {', '.join(_ROLES)}")
         sequence, sequence_ids = id_codes(table["sequence"], None, "sequence", where)
-        position = _positions(table["position"], where)
+        position = token_positions(table["position"], where)
         place = pl.DataFrame({"sequence": sequence, "position": position})
         known = place.unique().sort("sequence", "position").with_row_index("token_code")
         item = place.join(known, on=["sequence", "position"], how="left", maintain_order="left")["token_code"].to_numpy()
         annotator, annotator_ids = id_codes(table["annotator"], None, "annotator", where)
         label = as_text(tidy(table["label"])).str.strip_chars()
         present = (~missing_mask(label, MISSING)).to_numpy()
-        codes, class_ids = _tag_codes(label.filter(present), classes, where, np.flatnonzero(present))
-        _refuse_repeats(item[present], annotator[present], np.flatnonzero(present), annotator_ids, where)
+        codes, class_ids = tag_codes(label.filter(present), classes, where, np.flatnonzero(present))
+        refuse_repeats(item[present], annotator[present], np.flatnonzero(present), annotator_ids, where)
         votes = Annotations.from_codes(
             item[present], annotator[present], codes, np.arange(known.height), annotator_ids, class_ids
         )
         size = np.bincount(known["sequence"].to_numpy(), minlength=len(sequence_ids))
-        words = None if "token" not in table.columns else _words(table["token"], item, known.height, where)
+        words = None if "token" not in table.columns else token_words(table["token"], item, known.height, where)
         pointer = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
         return cls(votes, pointer, sequence_ids, known["position"].to_numpy().astype(np.int64), words)
+
+    # -- parts and together --------------------------------------------------------------------
+
+    def take_votes(self, keep: NDArray[Any]) -> Self:
+        """Return the tags at these positions (a mask or an index array); tokens and sequences stay."""
+        return replace(self, votes=self.votes.take_votes(keep))
+
+    def take_annotators(self, keep: NDArray[Any]) -> Self:
+        """Return the tags of the annotators at these positions; tokens and sequences stay."""
+        return replace(self, votes=self.votes.take_annotators(keep))
+
+    def take_items(self, keep: NDArray[Any]) -> Self:
+        """Return the tokens at these positions, which must make up whole sequences."""
+        kept = np.zeros(self.n_tokens, bool)
+        kept[keep] = True
+        share = np.add.reduceat(kept, self.sequence_ptr[:-1]) if self.n_tokens else np.zeros(self.n_sequences)
+        cut = np.flatnonzero((share > 0) & (share < np.diff(self.sequence_ptr)))
+        if len(cut):
+            raise InputError(f"sequence {self.sequences[cut[0]]!r} would lose some of its tokens; take whole sequences")
+        return self.take_sequences(np.flatnonzero(share))
+
+    def take_sequences(self, keep: NDArray[np.int64]) -> Self:
+        """Return the sequences at these positions, in this order, with their tags."""
+        size = np.diff(self.sequence_ptr)[keep]
+        pointer = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        token = np.repeat(self.sequence_ptr[:-1][keep] - pointer[:-1], size) + np.arange(pointer[-1])
+        votes = replace(self.votes.take_items(token), items=np.arange(len(token)))
+        words = None if self.tokens is None else self.tokens[token]
+        return type(self)(votes, pointer, self.sequences[keep], self.position[token], words)
+
+    @property
+    def _n_units(self) -> int:
+        return self.n_sequences
+
+    def _take_units(self, keep: NDArray[Any]) -> Self:
+        return self.take_sequences(keep)
+
+    def concat(self, *others: Self) -> Self:
+        """Append the sequences of others, whose ids must be new; annotators and classes become unions."""
+        parts = (self, *others)
+        sequences = union([part.sequences for part in parts], sort=False)
+        if len(sequences) < sum(part.n_sequences for part in parts):
+            raise InputError("two sets of tags share the id of a sequence; give every sequence an id of its own")
+        start = np.cumsum([0, *(part.n_tokens for part in parts)])
+        shifted = [replace(part.votes, items=part.items + first) for part, first in zip(parts, start, strict=False)]
+        pointer = np.concatenate([[0], *(part.sequence_ptr[1:] + first for part, first in zip(parts, start, strict=False))])
+        words = None
+        if any(part.tokens is not None for part in parts):
+            unknown = [np.full(part.n_tokens, None, object) if part.tokens is None else part.tokens for part in parts]
+            words = np.concatenate(unknown)
+        position = np.concatenate([part.position for part in parts])
+        return type(self)(shifted[0].concat(*shifted[1:]), pointer.astype(np.int64), sequences, position, words)
 
     # -- as a table ----------------------------------------------------------------------------
 
@@ -225,67 +253,3 @@ class TokenVotes(ReadOnly):
         votes = self.votes
         who, tags = series_of(votes.annotators), series_of(votes.classes)
         return self.token_frame()[votes.item].with_columns(annotator=who[votes.annotator], label=tags[votes.label])
-
-
-def _positions(column: pl.Series, where: Where) -> NDArray[np.int64]:
-    column = tidy(column)
-    numbers = column.cast(pl.Int64, strict=False)
-    if column.dtype == pl.String:
-        # Whole numbers may be written 1.0, as they are where a column once had gaps.
-        real = column.cast(pl.Float64, strict=False)
-        whole = real.cast(pl.Int64, strict=False)
-        numbers = pl.DataFrame({"n": numbers, "real": real, "whole": whole}).select(
-            pl.coalesce("n", pl.when(pl.col("real") == pl.col("whole")).then("whole"))
-        )["n"]
-    if numbers.null_count():
-        row = int(numbers.is_null().arg_true()[0])
-        raise InputError(f"{where.row(row)}: position {column[row]!r} is not a whole number; count the tokens of a sequence")
-    return numbers.to_numpy()
-
-
-def _tag_codes(
-    label: pl.Series, classes: Sequence[Any] | None, where: Where, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Encode tags: O first, then types in order with B before I; a type that only has I gets its B."""
-    if classes is not None:
-        return label_codes(label, classes, where, rows)
-    if len(label) == 0:
-        raise InputError(f"{where.source}: nobody labelled a token; every tag is missing")
-    found = set(label.unique().to_list())
-    spans = {tag[2:] for tag in found if tag[:2] in ("B-", "I-")}
-    if spans:
-        found |= {"O"} | {f"B-{kind}" for kind in spans}
-    order = sorted(found, key=lambda tag: (tag != "O", tag[2:] if tag[:2] in ("B-", "I-") else tag, tag))
-    return label_codes(label, vocabulary_array(pl.Series(order)).tolist(), where, rows)
-
-
-def _refuse_repeats(
-    item: NDArray[Any], annotator: NDArray[Any], rows: NDArray[np.int64], annotators: NDArray[Any], where: Where
-) -> None:
-    """Nobody tags a token twice: which tag came after which would be unknown."""
-    key = item.astype(np.int64) * max(len(annotators), 1) + annotator
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(np.diff(key[order]) == 0)
-    if len(again):
-        second = int(order[again + 1].min())
-        name = annotators[annotator[second]]
-        raise InputError(
-            f"{where.row(int(rows[second]))}: annotator {name!r} has tagged this token before; keep one of the rows"
-        )
-
-
-def _words(column: pl.Series, item: NDArray[Any], n_tokens: int, where: Where) -> NDArray[Any]:
-    """The word of every token; a token must not be called two things."""
-    words = pl.DataFrame({"item": item, "word": as_text(tidy(column))}).with_row_index("row")
-    first = words.group_by("item").agg(pl.col("word").drop_nulls().first()).sort("item")
-    other = words.join(first, on="item", how="left", maintain_order="left", suffix="_first")
-    wrong = other.filter(pl.col("word") != pl.col("word_first"))
-    if wrong.height:
-        row, said, before = wrong["row"][0], wrong["word"][0], wrong["word_first"][0]
-        raise InputError(
-            f"{where.row(row)}: the token is {said!r} here and {before!r} in an earlier row of the same position; "
-            "check the sequence ids and positions"
-        )
-    found = np.full(n_tokens, None, object)
-    found[first["item"].to_numpy()] = first["word"].to_list()
-    return found

@@ -14,7 +14,7 @@ posterior as it is, and can therefore not run over several.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -51,10 +51,10 @@ class LabelPrior(Protocol):
     """What a label prior is: see `crowdwise.parts.priors.marginals`."""
 
     @property
-    def probability(self) -> Floats: ...
-    def log_prob(self) -> Floats: ...
-    def update(self, posterior: Floats) -> LabelPrior: ...
-    def penalty(self) -> float: ...
+    def probability(self) -> Floats: ...  # noqa: D102
+    def log_prob(self) -> Floats: ...  # noqa: D102
+    def update(self, posterior: Floats) -> LabelPrior: ...  # noqa: D102
+    def penalty(self) -> float: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +130,9 @@ def alternate_over(
         rounds = [Round(kept.change, dict(zip(_TERMS, row, strict=True))) for row in kept.rows.tolist()]
         start = shards.renew(infer_and_count, prior, annotators, hard)
 
-    def keep(parts: Parts, done: Any) -> None:
+    def keep(parts: Parts, done: Sequence[Round], last: bool = False) -> None:
         rows = np.array([list(each.terms.values()) for each in done])
-        shards.keep(name, Kept(parts.prior, parts.annotators, rows, done[-1].change))
+        shards.keep(name, Kept(parts.prior, parts.annotators, rows, done[-1].change), last)
 
     run = loop(
         round_over(shards, hard),
@@ -143,6 +143,8 @@ def alternate_over(
         keep=keep if shards.keeps else None,
         before=rounds,
     )
+    if shards.keeps and run.n_iter > len(rounds):
+        keep(run.state, run.rounds, last=True)
     return Fit(shards.posterior, run.state.prior, run.state.annotators, run.trace, run.n_iter, run.converged)
 
 

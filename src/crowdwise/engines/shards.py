@@ -132,8 +132,8 @@ class Shards(Protocol):
         """Pass a state from shard to shard, in their order; the step may change posteriors. Raises `ShardLost`."""
         ...
 
-    def keep(self, name: str, kept: Kept) -> None:
-        """Remember a fit on its way, where that outlives this process; otherwise do nothing."""
+    def keep(self, name: str, kept: Kept, last: bool = False) -> None:
+        """Remember a fit on its way (the `last` time in any case), where that outlives this process; else do nothing."""
         ...
 
     def kept(self, name: str) -> Kept | None:
@@ -179,7 +179,7 @@ class Whole:
         """Call the step."""
         return step(self.shard, state, *arguments)
 
-    def keep(self, name: str, kept: Kept) -> None:
+    def keep(self, name: str, kept: Kept, last: bool = False) -> None:
         """Nothing outlives this process."""
 
     def kept(self, name: str) -> Kept | None:

@@ -21,16 +21,16 @@ from crowdwise.engines.alternate import Fit
 from crowdwise.engines.loop import Progress
 from crowdwise.engines.shards import Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.annotator_views import AnnotatorViews
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.switched import warn_if_switched
 from crowdwise.estimator.views import ResultViews
-from crowdwise.kernels.numerics import best_class
+from crowdwise.kernels.numerics import best_class, generator
 from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -214,7 +214,7 @@ class Aggregator(ResultViews):
         evidence, _ = (predictive(annotators) if predict else annotators).infer(votes, log_prior, known, posterior)
         return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
 
-    def keep_outcome(self, outcome: AnnotatorViews) -> None:
+    def keep_outcome(self, outcome: LabelOutcome) -> None:
         """Take over what an engine has fitted: a `Result`, or an outcome whose labels are not in memory."""
         vars(self)["result_"] = outcome
 
@@ -223,7 +223,7 @@ class Aggregator(ResultViews):
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes, [K]."""
-        return self._outcome().votes.classes
+        return np.asarray(self._outcome().votes.classes)
 
 
 def as_annotations(votes: Any) -> Annotations:
@@ -236,15 +236,7 @@ def as_annotations(votes: Any) -> Annotations:
         return Annotations.from_matrix(votes)
     if isinstance(votes, str | PathLike) or hasattr(votes, "shard_folder"):
         what = "a path" if isinstance(votes, str | PathLike) else "votes in shards"
-        raise InputError(f"got {what}: read votes into memory (Annotations.read), or fit(..., engine=crowdwise.scale.Local())")
+        raise InputError(f"got {what}: read votes into memory (crowdwise.read), or fit(..., engine=crowdwise.scale.Local())")
     raise InputError(
         f"expected Annotations, a frame with item, annotator and label columns, or a matrix; got {type(votes).__name__}"
     )
-
-
-def generator(seed: Any) -> np.random.Generator:
-    """The random numbers of a `random_state`."""
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise SettingError(f"random_state must be None or a whole number >= 0; got {seed!r}") from None

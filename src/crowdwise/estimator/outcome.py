@@ -61,10 +61,6 @@ class Outcome(ReadOnly):
         """Last value of the objective, by named terms; empty for methods without one."""
         return {name: float(values[-1]) for name, values in self.trace.items() if len(values)}
 
-    def items_frame(self) -> pl.DataFrame:
-        """One row per item, in the order of the votes' vocabulary; the first column is `item`."""
-        raise NotImplementedError
-
     def annotators_frame(self) -> pl.DataFrame:
         """One row per annotator, in the order of the votes' vocabulary; the first column is `annotator`."""
         raise NotImplementedError

@@ -60,6 +60,8 @@ class Method:
         How much it learns of an annotator: 0 nothing, 1 a number or two, 2 a number per class, 3 a confusion matrix.
     per_class : bool
         The numbers of an annotator grow with the classes, not with their square.
+    shared_errors : bool
+        Counts the votes of annotators who share errors for less than those of independent ones.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Method:
     online: bool = False
     level: int = 3
     per_class: bool = False
+    shared_errors: bool = False
 
     @property
     def cls(self) -> type[Any]:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
-from crowdwise.estimator.annotator_views import AnnotatorViews
 from crowdwise.estimator.explain import Explanation, explain
-from crowdwise.estimator.outcome import Outcome
+from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.parts.priors.rows import RowPrior
@@ -32,29 +31,19 @@ Floats = NDArray[np.float64]
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Result(AnnotatorViews, Outcome):
-    """A fitted crowd model over one set of votes; see also `Outcome`.
+class Result(LabelOutcome):
+    """A fitted crowd model over one set of votes; see also `LabelOutcome`.
 
     Attributes
     ----------
     votes : Annotations
         The votes it was fitted to, with their vocabularies (and gold labels, where given).
-    seed : int or None
-        Seed of the random numbers.
     posterior : [N, K]
         Probability of every class for every item.
-    prior, annotators
-        The fitted parts (see `crowdwise.parts.priors` and `crowdwise.parts.annotators`).
-    history : [A, L, K] or None
-        Counts from before these votes, given by the user.
     """
 
-    seed: int | None
     votes: Annotations
     posterior: Floats
-    prior: Any
-    annotators: Any
-    history: Floats | None
 
     def sound(self) -> bool:
         """Whether arrays and parts of a saved result agree with each other."""

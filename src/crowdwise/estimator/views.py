@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.result import Result
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.annotator_views import AnnotatorViews
     from crowdwise.estimator.explain import Explanation
 
 __all__ = ["ResultViews"]
@@ -23,8 +23,9 @@ Floats = NDArray[np.float64]
 class ResultViews(Estimator):
     """Fitted attributes as views of the one frozen result."""
 
-    def _outcome(self) -> AnnotatorViews:
-        found: AnnotatorViews = super()._outcome()
+    def _outcome(self) -> LabelOutcome:
+        """What the fit left, even where labels are not in memory."""
+        found: LabelOutcome = super()._outcome()
         return found
 
     def _fitted(self) -> Result:

@@ -1,20 +1,18 @@
-"""Tags of tokens from files: CoNLL with a column per annotator, or a long table."""
+"""Tags of tokens from CoNLL files: a line per token with a column per annotator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import fspath
 
 import numpy as np
 import polars as pl
 
-from crowdwise.data.encode import ALIASES
+from crowdwise.data.columns import plays_role
 from crowdwise.errors import InputError
-from crowdwise.io.roles import read_roles
 from crowdwise.io.source import AnyPath, Places, Table, open_source
 from crowdwise.io.tables import column_names
 
-__all__ = ["is_conll", "read_conll", "read_tag_table"]
+__all__ = ["is_conll", "read_conll"]
 
 _CONLL = (".conll", ".bio", ".iob", ".iob2", ".txt", ".conll.gz", ".bio.gz", ".iob.gz", ".txt.gz")
 _TABLES = (".csv", ".csv.gz", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".ipc", ".feather")
@@ -28,24 +26,10 @@ def is_conll(path: AnyPath) -> bool:
         return name.endswith(_CONLL)
     source = open_source(path)
     try:
-        return source.kind not in ("json", "jsonl", "parquet", "arrow") and not _plays(column_names(source), "annotator")
+        return source.kind not in ("json", "jsonl", "parquet", "arrow") and not plays_role(column_names(source), "annotator")
     except InputError:
         # No table: lines of different widths, say.
         return True
-
-
-def _plays(columns: list[str], role: str) -> bool:
-    return any("".join(c for c in name.lower() if c.isalnum()) in ALIASES[role] for name in columns)
-
-
-def read_tag_table(path: AnyPath, roles: Mapping[str, str | None], token: str | None) -> Table:
-    """Read a long table with one row per tag; the column of the tokens is read where there is one."""
-    wanted, columns = dict(roles), column_names(open_source(path))
-    if wanted["label"] is None and not _plays(columns, "label") and "tag" in columns:
-        wanted["label"] = "tag"
-    if token is not None or _plays(columns, "token"):
-        wanted["token"] = token
-    return read_roles(path, wanted)
 
 
 def read_conll(path: AnyPath) -> Table:

@@ -106,6 +106,14 @@ class Source:
         return list(self.first)
 
     @cached_property
+    def field_names(self) -> list[str]:
+        """Column names, or keys of the first JSON record with those inside as ``outer.inner``."""
+        if self.kind in ("folder", "matrix"):
+            return []
+        inner = [f"{outer}.{key}" for outer, value in self.first.items() if isinstance(value, dict) for key in value]
+        return self.columns + inner
+
+    @cached_property
     def document(self) -> Any:
         """The parsed content of a JSON file."""
         return parse_json(self.data, self.name)

@@ -1,4 +1,4 @@
-"""Numerics shared by every method: logs with one floor, softmax in place, Dirichlet expectations."""
+"""Numerics shared by every method: logs with one floor, softmax in place, Dirichlet expectations, generators from seeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_class", "dirichlet_kl", "expected_log", "log_floored", "log_sigmoid", "moved", "segment_sum", "softmax_into"]
+from crowdwise.errors import SettingError
+
+__all__ = [
+    "best_class",
+    "dirichlet_kl",
+    "expected_log",
+    "generator",
+    "log_floored",
+    "log_sigmoid",
+    "moved",
+    "segment_sum",
+    "softmax_into",
+]
 
 Floats = NDArray[np.float64]
 
@@ -62,6 +74,14 @@ def dirichlet_kl(parameters: Floats, prior: Floats, axis: int) -> float:
     kl -= (gammaln(parameters) - gammaln(prior)).sum()
     kl += ((parameters - prior) * expected_log(parameters, axis)).sum()
     return float(kl)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator of random numbers from the setting `random_state`: None or a whole number >= 0."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}") from None
 
 
 def segment_sum(index: NDArray[Any], values: Floats | None, size: int) -> Floats:

@@ -1,4 +1,4 @@
-"""A fit as one HTML page for people: `write_report` has everything, `write_page` is short; and the picture of annotators."""
+"""A fit as one HTML page: `write_report` has everything, `write_page` is short; and the picture of annotators."""
 
 import lazy_loader
 

@@ -20,7 +20,7 @@ from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import document
 from crowdwise.report.full import safe_json, table_script
 from crowdwise.report.markup import caption, clean, counted, fill, plain, short, stroke, svg, table, text, whole
-from crowdwise.report.sheet import REPORT_STYLE
+from crowdwise.report.stylesheet import REPORT_STYLE
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,10 +11,10 @@ import numpy as np
 
 from crowdwise.estimator.registry import METHODS
 from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_picture, scatter_picture, shares_picture
-from crowdwise.report.doubt import Doubt
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture
-from crowdwise.trust.crowd.standing import STANDINGS, Crowd
+from crowdwise.report.uncertainty import Uncertainty
+from crowdwise.trust.crowd.grades import GRADES, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -52,11 +52,11 @@ def lead(result: Result) -> str:
     if result.n_iter <= 1:
         run = "Computed directly, without iterating"
     else:
-        run = f"{'Converged after' if result.converged else 'NOT converged within'} {whole(result.n_iter)} iterations"
+        run = f"{'Converged after' if result.converged else 'Did not converge within'} {whole(result.n_iter)} iterations"
     return f'<p class="lead">Method: <strong>{text(result.method)}</strong>{about}. {run}.</p>'
 
 
-def tiles(result: Result, facts: dict[str, Any], doubt: Doubt) -> str:
+def tiles(result: Result, facts: dict[str, Any], uncertainty: Uncertainty) -> str:
     """Return the numbers that everybody asks for first."""
     per_item = facts["votes_per_item"]
     n_gold = 0 if result.votes.gold is None else int((result.votes.gold >= 0).sum())
@@ -69,7 +69,7 @@ def tiles(result: Result, facts: dict[str, Any], doubt: Doubt) -> str:
         ("Items", whole(facts["n_items"]), items),
         ("Annotators", whole(facts["n_annotators"]), f"{whole(idle)} without votes" if idle else ""),
         ("Classes", whole(facts["n_classes"]), ""),
-        ("Uncertain labels", whole(doubt.n_low), f"under 80 %; {whole(doubt.n_unsure)} under 95 %"),
+        ("Uncertain labels", whole(uncertainty.n_low), f"under 80 %; {whole(uncertainty.n_unsure)} under 95 %"),
         ("Krippendorff&rsquo;s &alpha;", "&ndash;" if agreement[0] is None else f"{agreement[0]:.3f}", "1: perfect, 0: chance"),
         ("Pairs that agree", "&ndash;" if agreement[1] is None else percent(agreement[1]), "two votes on one item"),
     ]
@@ -97,7 +97,7 @@ def annotators_table(result: Result, crowd: Crowd, most: int = MOST_ANNOTATORS) 
     agreement, errors = frame["agreement"].to_list(), frame["common_error"].to_list()
     rows = []
     for a in crowd.order[:most].tolist():
-        name, paint = STANDINGS[crowd.standing[a]]
+        name, paint = GRADES[crowd.grade[a]]
         rows.append(
             (
                 text(votes.annotators[a]),
@@ -125,7 +125,7 @@ def annotators_table(result: Result, crowd: Crowd, most: int = MOST_ANNOTATORS) 
     return table(caption, columns, rows, numeric=(1, 2, 3, 4))
 
 
-def item_figures(result: Result, doubt: Doubt, *, shares: bool = True) -> str:
+def item_figures(result: Result, uncertainty: Uncertainty, *, shares: bool = True) -> str:
     """Return confidence of items, shares of classes (unless they are shown elsewhere) and the pooled confusion."""
     votes = result.votes
     consensus_k = np.bincount(result.codes, minlength=votes.n_classes) / max(votes.n_items, 1)
@@ -135,15 +135,17 @@ def item_figures(result: Result, doubt: Doubt, *, shares: bool = True) -> str:
         shown = np.argsort(-consensus_k, kind="stable")[:MOST_CLASSES]
         some = f" The {MOST_CLASSES} most common classes of {whole(votes.n_classes)} are shown."
     # Votes for l on items that are k, counted by the probability that they are.
-    count_kl = result.posterior.T @ doubt.tally_nk
+    count_kl = result.posterior.T @ uncertainty.tally_nk
     total_k = count_kl.sum(axis=1, keepdims=True)
     # Less than a thousandth of a vote is smoothing, not an observation.
     share_kl = np.divide(count_kl, total_k, out=np.full_like(count_kl, np.nan), where=total_k > 1e-3)
-    n_open = int(doubt.counts.sum())
-    under = f"Of {counted(n_open, 'item')}, {whole(doubt.n_low)} lie under 80 % and {whole(doubt.n_unsure)} under 95 %."
+    n_open = int(uncertainty.counts.sum())
+    under = (
+        f"Of {counted(n_open, 'item')}, {whole(uncertainty.n_low)} are under 80 % and {whole(uncertainty.n_unsure)} under 95 %."
+    )
     figures = [
         (
-            confidence_picture(doubt.counts),
+            confidence_picture(uncertainty.counts),
             under + (" Items whose class was given are left out." if n_open < votes.n_items else ""),
         ),
         (shares_picture(votes.classes, consensus_k, votes_k, shown), "Share of items by consensus label, and of votes." + some),

@@ -18,7 +18,7 @@ _LADDER = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
 _STEPS = 3
 # Confidences that exceed the accuracy by less say nothing about a plan.
 _NOTABLE = 0.02
-# Campaigns to simulate: nineteen make an interval of 90 %; large sets spread little and cost much.
+# Campaigns to simulate: nineteen make an interval of 90 %; large sets vary little and cost much.
 _REPEATS, _FEW_REPEATS, _LARGE = 19, 7, 100_000
 
 
@@ -47,9 +47,9 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
     plans = plans_of(result)
     if not plans:
         why = (
-            "This method counts votes and has no model that could foretell them; fit a model, such as the default, to plan."
+            "This method counts votes and has no model to predict more of them; fit a model, such as the default, to plan."
             if unit_of(result) == "share"
-            else "Nothing is left to buy by the model&rsquo;s own account."
+            else "According to the model, more votes would improve the labels very little."
         )
         return f"<p>{why}</p>"
     n_items = result.votes.n_items
@@ -66,13 +66,13 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
     numbers = table("What the next steps cost", columns[:width], [row[:width] for row in rows], numeric=range(1, width))
     note = (
         f"Now {percent(plans[0].now)} are expected to be right, after {whole(result.votes.n_votes)} votes. New votes go to the "
-        "least certain items, from annotators like those of before. The estimate believes the model: where confidences are too "
+        "least certain items, from annotators like these. The estimate relies on the model: where confidences are too "
         "high, it asks for too few votes."
     )
     if gap > _NOTABLE:
-        note += f" <strong>Here they are: by {percent(gap)} on the known classes, so more votes will be needed.</strong>"
+        note += f" <strong>On the known classes they are too high by {percent(gap)}, so more votes will be needed.</strong>"
     if any(one.out_of_reach > 0 for one in plans):
-        note += " Out of reach: not even fifty more votes per item got there in some or all simulations."
+        note += " Out of reach: not even fifty more votes per item were enough in some or all simulations."
     figure = f'<figure class="card narrow">{_picture(plans)}</figure>' if any(one.out_of_reach < 1 for one in plans) else ""
     return f'<p>{note}</p><div class="pair">{figure}<div>{numbers}</div></div>'
 

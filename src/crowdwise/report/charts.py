@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.report.markup import caption, fill, percent, plain, rect, short, stroke, svg, whole
-from crowdwise.trust.crowd.standing import STANDINGS, Crowd
+from crowdwise.report.markup import caption, counted, fill, percent, plain, rect, short, stroke, svg, whole
+from crowdwise.trust.crowd.grades import GRADES, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -31,7 +31,7 @@ def confidence_picture(counts: NDArray[Any]) -> str:
             continue
         bar = max(height * count / highest, 1.5)
         paint = "bad" if (b + 1) / n_bins <= 0.8 + 1e-9 else "weak" if (b + 1) / n_bins <= 0.95 + 1e-9 else "good"
-        tip = f"<title>{100 * b / n_bins:.0f} to {100 * (b + 1) / n_bins:.0f} %: {whole(count)} items</title>"
+        tip = f"<title>{100 * b / n_bins:.0f} to {100 * (b + 1) / n_bins:.0f} %: {counted(int(count), 'item')}</title>"
         parts.append(f"<g>{tip}{rect(left + step * b + 1, top + height - bar, step - 2, bar, paint)}</g>")
         # Longer numbers would run into their neighbours'.
         if count == highest or len(whole(count)) <= 3:
@@ -127,7 +127,7 @@ def scatter_picture(votes: Annotations, crowd: Crowd) -> str:
     parts.append(caption("votes", left + width, top + height + 38, paint="muted", anchor="end"))
     x_a, y_a = left + width * np.log10(n_votes) / span, top + height * (1 - np.clip(crowd.accuracy[order], 0, 1))
     for paint in ("unsure", "good", "weak", "bad"):
-        inside = [STANDINGS[s].paint == paint for s in crowd.standing[order].tolist()]
+        inside = [GRADES[s].paint == paint for s in crowd.grade[order].tolist()]
         points = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="3"/>' for x, y in zip(x_a[inside], y_a[inside], strict=True))
         parts.append(f'<g fill-opacity="0.6" {fill(paint)}>{points}</g>')
     names = [("bad", "chance or worse"), ("weak", "weak"), ("unsure", "too few votes"), ("good", "above chance")]

@@ -59,7 +59,7 @@ def _words(found: Audit) -> str:
 
 
 def gaps_picture(found: Audit) -> str:
-    """Every gap as a point with its interval; left of the line, the other group could be ahead."""
+    """Every gap as a point with its interval; left of the line, the other group could be better off."""
     rows = [row for row in found.gaps.iter_rows(named=True) if row["gap"] is not None and row["low"] is not None][:_MOST]
     left, right, top, step = 330.0, 860.0, 52.0, 26.0
     low, high = min([0.0, *(row["low"] for row in rows)]), max([0.05, *(row["high"] for row in rows)])

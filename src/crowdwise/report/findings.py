@@ -10,12 +10,12 @@ import numpy as np
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.report.markup import counted, percent, table, text, whole
-from crowdwise.trust.crowd.standing import UNJUDGED, Crowd
+from crowdwise.trust.crowd.grades import UNJUDGED, Crowd
 from crowdwise.trust.metrics import score
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
-    from crowdwise.report.doubt import Doubt
+    from crowdwise.report.uncertainty import Uncertainty
 
 __all__ = ["findings", "truth_table"]
 
@@ -25,9 +25,9 @@ TENTATIVE_ALPHA = 0.667
 PULLED = 0.2
 
 
-def findings(result: Result, facts: dict[str, Any], crowd: Crowd, doubt: Doubt) -> list[str]:
+def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: Uncertainty) -> list[str]:
     """Return sentences of markup about what a careful lead would check, the gravest first."""
-    votes, n_open, notes = result.votes, int(doubt.counts.sum()), []
+    votes, n_open, notes = result.votes, int(uncertainty.counts.sum()), []
     if not result.converged:
         notes.append(
             "The method did <strong>not converge</strong>; raise <code>max_iter</code> before relying on these numbers."
@@ -37,49 +37,49 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, doubt: Doubt) 
         names = ", ".join(text(votes.annotators[a], 30) for a in bad[:5].tolist())
         share = float(votes.votes_per_annotator[bad].sum()) / votes.n_votes
         more = f" and {whole(len(bad) - 5)} more" if len(bad) > 5 else ""
+        notes.append(f"{_some(len(bad), 'annotator')} with {percent(share)} of the votes look unreliable: {names}{more}.")
+    if uncertainty.n_low:
         notes.append(
-            f"{_some(len(bad), 'annotator')} with {percent(share)} of the votes can hardly be relied on: {names}{more}."
+            f"{_some(uncertainty.n_low, 'item')} ({percent(uncertainty.n_low / n_open)}) under 80 % confidence: "
+            "ask for more votes there."
         )
-    if doubt.n_low:
-        notes.append(
-            f"{_some(doubt.n_low, 'item')} ({percent(doubt.n_low / n_open)}) under 80 % confidence: ask for more votes there."
-        )
-    if doubt.n_overruled:
-        notes.append(f"{_some(doubt.n_overruled, 'item')} where the consensus is not the label with the most votes.")
-    if doubt.n_empty:
-        notes.append(f"{_some(doubt.n_empty, 'item')} without any vote.")
-    if doubt.n_single:
-        notes.append(f"{_some(doubt.n_single, 'item')} with a single vote.")
+    if uncertainty.n_overruled:
+        notes.append(f"{_some(uncertainty.n_overruled, 'item')} where the consensus is not the label with the most votes.")
+    if uncertainty.n_empty:
+        notes.append(f"{_some(uncertainty.n_empty, 'item')} without any vote.")
+    if uncertainty.n_single:
+        notes.append(f"{_some(uncertainty.n_single, 'item')} with a single vote.")
     alpha = facts["krippendorff_alpha"]
     if alpha is not None and alpha < TENTATIVE_ALPHA:
-        notes.append(f"Annotators agree little (&alpha; = {alpha:.2f}, under {TENTATIVE_ALPHA}): are the instructions clear?")
+        notes.append(f"Agreement is low (&alpha; = {alpha:.2f}, under {TENTATIVE_ALPHA}): are the instructions clear?")
     agree, accurate = _typical(result)
     if agree - accurate > PULLED:
         notes.append(
             f"{percent(agree)} of votes agree with the consensus, yet accuracies average {percent(accurate)}: "
             "the method&rsquo;s prior outweighs the votes; compare annotators with each other only."
         )
-    unjudged = int((crowd.standing[crowd.order] == UNJUDGED).sum())
+    unjudged = int((crowd.grade[crowd.order] == UNJUDGED).sum())
     if unjudged:
         notes.append(f"{_some(unjudged, 'annotator')} with too few votes to be judged.")
     absent = np.flatnonzero(np.bincount(result.codes, minlength=votes.n_classes) == 0)
     if len(absent):
         names = ", ".join(text(name, 30) for name in votes.classes[absent[:5]])
         notes.append(
-            f"{_some(len(absent), 'class', 'es')} that no item got: {names}{' and others' if len(absent) > 5 else ''}."
+            f"{_some(len(absent), 'class', 'es')} that no item is labelled with: {names}"
+            f"{' and others' if len(absent) > 5 else ''}."
         )
     return notes
 
 
 def truth_table(result: Result, truth: Any) -> str:
-    """Compare the result with majority vote on items of known class that the fit was not told."""
+    """Compare the result with majority vote on items of known class that were not given to the fit."""
     codes = np.array(truth)
     gold = result.votes.gold
     if codes.shape != (result.votes.n_items,):
         raise InputError(f"truth must hold one class code per item: expected {result.votes.n_items}, got shape {codes.shape}")
-    told = 0
+    n_given = 0
     if gold is not None and codes.dtype.kind in "iu":
-        told = int(((gold >= 0) & (codes >= 0)).sum())
+        n_given = int(((gold >= 0) & (codes >= 0)).sum())
         codes[gold >= 0] = -1
     with warnings.catch_warnings():
         # The fit has warned of a single class already.
@@ -91,7 +91,9 @@ def truth_table(result: Result, truth: Any) -> str:
         n_known = int(scores["n_known"])
         parts = [scores[key] for key in ("accuracy", "macro_f1", "log_loss", "brier", "ece")]
         rows.append((name, *("&ndash;" if np.isnan(value) else f"{value:.3f}" for value in parts)))
-    caption = f"{counted(n_known, 'item')} of known class" + (f"; {whole(told)} given to the fit are left out" if told else "")
+    caption = f"{counted(n_known, 'item')} of known class" + (
+        f"; {whole(n_given)} given to the fit are left out" if n_given else ""
+    )
     columns = ("Method", "Accuracy", "Macro F1", "Log loss", "Brier", "Calibration error")
     note = "Accuracy and F1: higher is better; the others: lower is better. Tied classes share the credit."
     return table(caption, columns, rows, numeric=range(1, 6)) + f'<p class="note">{note}</p>'

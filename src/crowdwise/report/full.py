@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.io.writer import open_replacing
 from crowdwise.report import sections as parts
+from crowdwise.report.annotators import annotators_data
 from crowdwise.report.blocks import document
 from crowdwise.report.budget import budget
 from crowdwise.report.markup import plain
 from crowdwise.report.network import network
-from crowdwise.report.people import people_data
 from crowdwise.report.review import items_data, why_of
-from crowdwise.report.sheet import REPORT_STYLE
+from crowdwise.report.stylesheet import REPORT_STYLE
 from crowdwise.report.trust import trust
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def write_report(
     path : path
         The file to create or replace.
     truth : mapping, frame, Series or sequence, optional
-        True labels of all or some items, which the fit was not told, in any shape that ``fit(votes, gold)`` takes.
+        True labels of all or some items, which were not given to the fit, in any shape that ``fit(votes, gold)`` takes.
     title : str, optional
         Heading of the page.
     time : [E] or frame, optional
@@ -85,18 +85,18 @@ def report_page(
     """Return the report as text; see `write_report`."""
     result: Result = getattr(fitted, "result_", fitted)
     facts = parts.facts_of(result, truth, time, fdr)
-    why = why_of(result, facts.doubt.least_certain)
+    why = why_of(result, facts.uncertainty.least_certain)
     heading = plain(title or "Labels from votes: what to trust", 200)
     # Order of the page: what it is, what to do, whom to trust, what it rests on.
     sections = [
         ("short", "In short", parts.in_short(facts)),
-        ("data", "What the data are", parts.data_section(facts)),
-        ("choice", "What was chosen, and why", parts.choice_section(fitted, facts)),
+        ("data", "The data", parts.data_section(facts)),
+        ("choice", "The method, and why", parts.choice_section(fitted, facts)),
         ("labels", "The labels", parts.labels_section(facts)),
         ("review", "Items to review first", parts.review_section(facts, why)),
         ("annotators", "Annotators", parts.annotators_section(facts)),
-        ("alike", "Who answers alike", network(result, facts.crowd, facts.people)),
-        ("trust", "Can the confidences be trusted?", trust(result, facts.truth, facts.people)),
+        ("alike", "Annotators who answer alike", network(result, facts.crowd, facts.detections)),
+        ("trust", "Can the confidences be trusted?", trust(result, facts.truth, facts.detections)),
         ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts))),
         ("computed", "How it was computed", parts.computed_section(result, made or {})),
     ]
@@ -107,7 +107,10 @@ def report_page(
     links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in sections)
     body = "\n".join(f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{words}</h2>{inside}</section>'
                      for name, words, inside in sections)  # fmt: skip
-    data = {"items": items_data(result, facts.doubt, why), "people": people_data(result, facts.crowd, facts.people)}
+    data = {
+        "items": items_data(result, facts.uncertainty, why),
+        "annotators": annotators_data(result, facts.crowd, facts.detections),
+    }
     page = (
         f'<a class="skip" href="#short">Skip to the content</a>\n<main>\n<header><h1>{heading}</h1>'
         f'<nav aria-label="Contents"><ol>{links}</ol></nav></header>\n{body}\n</main>'

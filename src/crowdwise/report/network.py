@@ -1,4 +1,4 @@
-"""Who answers alike: the map of annotators, with a line between those who agree more than their skill explains."""
+"""Annotators who answer alike: the map of annotators, with a line between those who agree more than their skill explains."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from crowdwise.report.markup import caption, counted, fill, percent, plain, stroke, svg, table, text, whole
 from crowdwise.report.picture import marker
-from crowdwise.report.plot.people import annotator_positions
-from crowdwise.trust.crowd.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd
+from crowdwise.report.plot.annotators import annotator_positions
+from crowdwise.trust.crowd.grades import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
-    from crowdwise.report.people import People
+    from crowdwise.report.annotators import Detections
 
 __all__ = ["network"]
 
@@ -24,11 +24,11 @@ _WIDTH, _HEIGHT, _MARGIN = 720.0, 460.0, 56.0
 _MOST_NAMES, _MOST_POINTS, _MOST_LINES, _MOST_ROWS = 24, 400, 300, 15
 
 
-def network(result: Result, crowd: Crowd, people: People) -> str:
+def network(result: Result, crowd: Crowd, detections: Detections) -> str:
     """Return the map with its lines, and tables of the groups and of the closest pairs."""
-    pairs = people.reports["copier"].pairs if "copier" in people.reports else None
-    parts = [f'<figure class="card broad">{_picture(result, crowd, people, pairs)}</figure>']
-    frame = people.reports["group"].frame if "group" in people.reports else None
+    pairs = detections.reports["copier"].pairs if "copier" in detections.reports else None
+    parts = [f'<figure class="card broad">{_picture(result, crowd, detections, pairs)}</figure>']
+    frame = detections.reports["group"].frame if "group" in detections.reports else None
     found = 0 if frame is None else int(frame["group"].max() or 0)  # type: ignore[arg-type]
     if frame is not None and found:
         rows = []
@@ -39,7 +39,7 @@ def network(result: Result, crowd: Crowd, people: People) -> str:
         parts.append(table("Groups that share errors", ("Group", "Annotators", "Who"), rows, numeric=(1,)))
         parts.append(
             '<p class="note">Members of a group count almost as one annotator, so labels that rest on a group alone are less '
-            "certain than they look. The method <code>group-dawid-skene</code> weighs them so.</p>"
+            "certain than they look. The method <code>group-dawid-skene</code> gives them this weight.</p>"
         )
     if pairs is not None and pairs.height:
         close = [
@@ -55,12 +55,14 @@ def network(result: Result, crowd: Crowd, people: People) -> str:
         title = "Pairs that agree more than their skill explains" + (f"; {whole(hidden)} more are not shown" if hidden else "")
         parts.append(table(title, ("Pair", "Items in common", "They agree on", "Expected"), close, numeric=(1, 2, 3)))
     elif pairs is not None:
-        parts.append("<p>No two annotators agree more than their skill explains, and no group shares errors.</p>")
-    notes = "".join(f"<li>{plain(note, 400)}</li>" for note in people.notes)
+        parts.append(
+            f"<p>No two annotators agree more than their skill explains{'' if found else ', and no group shares errors'}.</p>"
+        )
+    notes = "".join(f"<li>{plain(note, 400)}</li>" for note in detections.notes)
     return "".join(parts) + (f'<ul class="note">{notes}</ul>' if notes else "")
 
 
-def _picture(result: Result, crowd: Crowd, people: People, pairs: pl.DataFrame | None) -> str:
+def _picture(result: Result, crowd: Crowd, detections: Detections, pairs: pl.DataFrame | None) -> str:
     votes, found = result.votes, annotator_positions(result)
     lines: list[tuple[int, int]] = []
     if pairs is not None:
@@ -91,7 +93,7 @@ def _picture(result: Result, crowd: Crowd, people: People, pairs: pl.DataFrame |
         share = percent(float(crowd.accuracy[a]))
         words = f"{plain(votes.annotators[a], 60)}: {share}, {counted(int(votes.votes_per_annotator[a]), 'vote')}"
         size = 0.7 + 0.6 * np.sqrt(votes.votes_per_annotator[a] / largest)
-        shape = marker(int(crowd.standing[a]), 0, 0)
+        shape = marker(int(crowd.grade[a]), 0, 0)
         parts.append(f'<g transform="translate({x:.1f} {y:.1f}) scale({size:.2f})"><title>{words}</title>{shape}</g>')
     marks = [(place[a][0] - 6, place[a][1] - 6, place[a][0] + 6, place[a][1] + 6) for a in shown]
     for a in list(dict.fromkeys([*tied[:8], *odd[:8], *shown]))[: 4 * _MOST_NAMES]:
@@ -138,11 +140,11 @@ def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 def _legend(crowd: Crowd, shown: list[int], lines: bool, y: float) -> list[str]:
     words = {CHANCE: "chance or worse", WEAK: "weak", UNJUDGED: "too few votes", ABOVE: "above chance"}
-    present = {STANDINGS[crowd.standing[a]].paint for a in shown}
+    present = {GRADES[crowd.grade[a]].paint for a in shown}
     parts, x = [], 24.0
-    for standing, name in words.items():
-        if STANDINGS[standing].paint in present:
-            parts += [marker(standing, x, y - 4), caption(name, x + 12, y, paint="muted", extra=' font-size="12"')]
+    for grade, name in words.items():
+        if GRADES[grade].paint in present:
+            parts += [marker(grade, x, y - 4), caption(name, x + 12, y, paint="muted", extra=' font-size="12"')]
             x += 36 + 6.6 * len(name)
     if lines:
         parts.append(f'<path d="M{x - 6:.1f} {y - 4}h20" stroke-width="2" {stroke("bad")}/>')

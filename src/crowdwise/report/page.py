@@ -1,4 +1,4 @@
-"""`write_page`: one self-contained HTML file that shows a result to the people who pay for the labels.
+"""`write_page`: one self-contained HTML file that shows a result to those who pay for the labels.
 
 Everything on it is counted, cut to a few rows or drawn from at most a thousand points, so that a
 campaign of any size makes a page that opens at once. The same result makes the same bytes.
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.data.agreement import summary
 from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import annotators_figures, annotators_table, document, item_figures, lead, settings_table, tiles
-from crowdwise.report.doubt import doubt_of, least_certain_table
 from crowdwise.report.findings import findings, truth_table
 from crowdwise.report.markup import plain
-from crowdwise.report.sheet import STYLE
-from crowdwise.trust.crowd.standing import crowd_of
+from crowdwise.report.stylesheet import STYLE
+from crowdwise.report.uncertainty import least_certain_table, uncertainty_of
+from crowdwise.trust.crowd.grades import crowd_of
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -45,21 +45,21 @@ def write_page(result: Result, path: str | PathLike[str], *, truth: Any = None, 
 
 def page(result: Result, *, truth: Any = None, title: str | None = None) -> str:
     """Return the page as text."""
-    facts, crowd, doubt = summary(result.votes), crowd_of(result), doubt_of(result)
-    notes = findings(result, facts, crowd, doubt)
+    facts, crowd, uncertainty = summary(result.votes), crowd_of(result), uncertainty_of(result)
+    notes = findings(result, facts, crowd, uncertainty)
     heading = plain(title or "Consensus labels and their annotators", 200)
     look = "".join(f"<li>{note}</li>" for note in notes) or "<li>Nothing stands out.</li>"
     sections = [
         f"<h1>{heading}</h1>",
         lead(result),
-        tiles(result, facts, doubt),
-        "<h2>Worth a second look</h2>",
+        tiles(result, facts, uncertainty),
+        "<h2>What to check</h2>",
         f'<ul class="look{"" if notes else " calm"}">{look}</ul>',
         "" if truth is None else "<h2>Against known classes</h2>" + truth_table(result, truth),
         "<h2>Annotators</h2>",
         annotators_figures(result, crowd) + annotators_table(result, crowd),
         "<h2>Items and classes</h2>",
-        item_figures(result, doubt) + "<h2>Least certain items</h2>" + least_certain_table(result, doubt),
+        item_figures(result, uncertainty) + "<h2>Least certain items</h2>" + least_certain_table(result, uncertainty),
         settings_table(result),
     ]
     return document(heading, STYLE, "<main>\n" + "\n".join(filter(None, sections)) + "\n</main>")

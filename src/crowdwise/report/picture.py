@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crowdwise.report.markup import caption, fill, rect, short, stroke, svg, whole
-from crowdwise.trust.crowd.standing import ABOVE, CHANCE, STANDINGS, UNJUDGED, WEAK, Crowd, crowd_of
+from crowdwise.trust.crowd.grades import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd, crowd_of
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -55,9 +55,9 @@ def annotators_picture(result: Result) -> str:
     return svg(WIDTH, height, label, [*parts, *legend])
 
 
-def marker(standing: int, x: float, y: float) -> str:
-    """Return the mark of a standing; shapes differ, so that nobody depends on colours."""
-    paint = STANDINGS[standing].paint
+def marker(grade: int, x: float, y: float) -> str:
+    """Return the mark of a grade; shapes differ, so that nobody depends on colours."""
+    paint = GRADES[grade].paint
     if paint == "bad":
         return f'<path d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z" {fill(paint)}/>'
     if paint == "weak":
@@ -79,8 +79,8 @@ def _axis(bottom: float) -> list[str]:
 
 
 def _row(result: Result, crowd: Crowd, a: int, y: float, most_votes: int) -> list[str]:
-    standing = int(crowd.standing[a])
-    name, paint = STANDINGS[standing]
+    grade = int(crowd.grade[a])
+    name, paint = GRADES[grade]
     x, low, high = (LEFT + PLOT * float(value[a]) for value in (crowd.accuracy, crowd.low, crowd.high))
     n_votes = int(result.votes.votes_per_annotator[a])
     estimate = f"{100 * crowd.accuracy[a]:.1f} % ({100 * crowd.low[a]:.1f} to {100 * crowd.high[a]:.1f})"
@@ -89,7 +89,7 @@ def _row(result: Result, crowd: Crowd, a: int, y: float, most_votes: int) -> lis
         short(result.votes.annotators[a], LEFT - 12, y + 4.5, 19, extra=bold),
         f"<g><title>{estimate}, {whole(n_votes)} votes: {name}</title>",
         f'<path d="M{low:.1f} {y:.1f}H{high:.1f}m0 -4v8M{low:.1f} {y - 4:.1f}v8" stroke-width="2" {stroke(paint)}/>',
-        marker(standing, x, y),
+        marker(grade, x, y),
         "</g>",
         rect(VOTES, y - 5, max(70 * n_votes / most_votes, 1), 10, "rule"),
         caption(whole(n_votes), VOTES + 78, y + 4.5, paint="muted"),
@@ -114,10 +114,10 @@ def _legend(crowd: Crowd, y: float) -> tuple[list[str], float]:
     """One line per mark in use; returns the parts and the height of the picture."""
     parts = [f'<path d="M22 {y - 10:.1f}v12" stroke-dasharray="4 3" stroke-width="1.5" {stroke("ink")}/>']
     parts.append(caption("chance: the same labels given blindly", 38, y, paint="muted"))
-    shown = {STANDINGS[s].paint for s in crowd.standing[crowd.order].tolist()}
-    present = [(standing, words) for standing, words in LEGEND if STANDINGS[standing].paint in shown]
+    shown = {GRADES[s].paint for s in crowd.grade[crowd.order].tolist()}
+    present = [(grade, words) for grade, words in LEGEND if GRADES[grade].paint in shown]
     # Two columns, or the legend would outgrow the picture of a small crowd.
-    for i, (standing, words) in enumerate(present, 1):
+    for i, (grade, words) in enumerate(present, 1):
         x, line = 22 + 320 * (i % 2), y + 22 * (i // 2)
-        parts += [marker(standing, x, line - 4), caption(words, x + 16, line, paint="muted")]
+        parts += [marker(grade, x, line - 4), caption(words, x + 16, line, paint="muted")]
     return parts, y + 22 * (len(present) // 2) + 16

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.parts.priors.rows import RowPrior
-from crowdwise.report.doubt import Doubt, reason, runner_up
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
+from crowdwise.report.uncertainty import Uncertainty, reason, runner_up
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -78,21 +78,21 @@ def prior_name(result: Result) -> str:
     return "classifier" if isinstance(result.prior, RowPrior) else "class prior"
 
 
-def items_data(result: Result, doubt: Doubt, why: list[Why]) -> dict[str, Any]:
+def items_data(result: Result, uncertainty: Uncertainty, why: list[Why]) -> dict[str, Any]:
     """Rows of the items' table for the page's script: vocabularies once, everything else as numbers."""
     votes, rows, used = result.votes, [], 0
     by_item = {one.item: one for one in why}
-    people: dict[int, int] = {}
-    for n in doubt.least_certain.tolist():
+    voters: dict[int, int] = {}
+    for n in uncertainty.least_certain.tolist():
         second, share = runner_up(result, n)
         row: list[Any] = [
             clean(votes.items[n], 80),
             int(result.codes[n]),
-            round(float(doubt.confidence[n]), 4),
+            round(float(uncertainty.confidence[n]), 4),
             second if votes.n_classes > 1 else -1,
             round(share, 4) if votes.n_classes > 1 else 0,
             int(votes.votes_per_item[n]),
-            reason(result, doubt, n, clean),
+            reason(result, uncertainty, n, clean),
         ]
         one = by_item.get(n)
         if one is not None:
@@ -101,7 +101,7 @@ def items_data(result: Result, doubt: Doubt, why: list[Why]) -> dict[str, Any]:
             row += [
                 one.against,
                 round(one.prior, 3),
-                [people.setdefault(int(a), len(people)) for a in votes.annotator[one.votes[order]]],
+                [voters.setdefault(int(a), len(voters)) for a in votes.annotator[one.votes[order]]],
                 votes.label[one.votes[order]].tolist(),
                 np.round(one.contribution[order], 3).tolist(),
                 round(one.total, 3),
@@ -113,7 +113,7 @@ def items_data(result: Result, doubt: Doubt, why: list[Why]) -> dict[str, Any]:
     return {
         "rows": rows,
         "classes": [clean(name, 40) for name in votes.classes],
-        "people": [clean(votes.annotators[a], 40) for a in people],
+        "annotators": [clean(votes.annotators[a], 40) for a in voters],
         "unit": unit_of(result),
         "prior": prior_name(result),
         "total": votes.n_items,

@@ -16,14 +16,14 @@ from crowdwise import __version__
 from crowdwise.data.agreement import summary
 from crowdwise.data.gold import encode_gold
 from crowdwise.methods.labels.majority import MajorityVote
+from crowdwise.report.annotators import MOST_ANNOTATORS, Detections, detect, matrices
 from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
 from crowdwise.report.counts import counts_of, counts_picture, counts_table
-from crowdwise.report.doubt import Doubt, doubt_of, least_certain_table
 from crowdwise.report.findings import findings
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
-from crowdwise.report.people import MOST_PEOPLE, People, matrices, people_of
 from crowdwise.report.review import MOST_ITEMS, Why, why_picture
-from crowdwise.trust.crowd.standing import Crowd, crowd_of
+from crowdwise.report.uncertainty import Uncertainty, least_certain_table, uncertainty_of
+from crowdwise.trust.crowd.grades import Crowd, crowd_of
 from crowdwise.trust.metrics import accuracy
 
 if TYPE_CHECKING:
@@ -53,56 +53,56 @@ class Facts:
     result: Result
     data: dict[str, Any]
     crowd: Crowd
-    doubt: Doubt
-    people: People
+    uncertainty: Uncertainty
+    detections: Detections
     truth: NDArray[np.int16] | None
-    told: int
+    n_given: int
 
 
 def facts_of(result: Result, truth: Any, time: Any, fdr: float) -> Facts:
     """Compute once what several sections need; classes given to the fit are no known ones."""
-    codes, told = None, 0
+    codes, n_given = None, 0
     if truth is not None:
         codes = encode_gold(result.votes, truth)
         if result.votes.gold is not None:
             given = result.votes.gold >= 0
-            told = int((given & (codes >= 0)).sum())
+            n_given = int((given & (codes >= 0)).sum())
             codes = np.where(given, -1, codes).astype(np.int16)
-    doubt = doubt_of(result, MOST_ITEMS)
-    people = people_of(result, fdr=fdr, time=time)
-    return Facts(result, summary(result.votes), crowd_of(result), doubt, people, codes, told)
+    uncertainty = uncertainty_of(result, MOST_ITEMS)
+    detections = detect(result, fdr=fdr, time=time)
+    return Facts(result, summary(result.votes), crowd_of(result), uncertainty, detections, codes, n_given)
 
 
 def in_short(facts: Facts) -> str:
     """Return what is certain, and what deserves a second look."""
-    notes = findings(facts.result, facts.data, facts.crowd, facts.doubt)
-    n_open = int(facts.doubt.counts.sum())
-    sure = n_open - facts.doubt.n_unsure
+    notes = findings(facts.result, facts.data, facts.crowd, facts.uncertainty)
+    n_open = int(facts.uncertainty.counts.sum())
+    sure = n_open - facts.uncertainty.n_unsure
     share = percent(sure / n_open) if n_open else "none"
-    first = f"<p><strong>{counted(sure, 'label')}</strong> of {whole(n_open)} ({share}) are certain: 95&nbsp;% and more.</p>"
+    first = f"<p><strong>{counted(sure, 'label')}</strong> of {whole(n_open)} ({share}) are certain: 95&nbsp;% or more.</p>"
     if facts.truth is not None and (known := int((facts.truth >= 0).sum())):
         right = accuracy(facts.result.posterior, facts.truth)
         first += (
             f"<p>On {counted(known, 'item')} of known class, <strong>{percent(right)}</strong> of the labels are right.</p>"
         )
     look = "".join(f"<li>{note}</li>" for note in notes) or "<li>Nothing stands out.</li>"
-    return first + f'<h3>Worth a second look</h3><ul class="look{"" if notes else " calm"}">{look}</ul>'
+    return first + f'<h3>What to check</h3><ul class="look{"" if notes else " calm"}">{look}</ul>'
 
 
 def data_section(facts: Facts) -> str:
-    """Return sizes, spread of votes and agreement."""
-    spread, people = facts.data["votes_per_item"], facts.data["votes_per_annotator"]
+    """Return sizes, votes per item and annotator, and agreement."""
+    per_item, per_annotator = facts.data["votes_per_item"], facts.data["votes_per_annotator"]
     words = ""
-    if spread and people:
+    if per_item and per_annotator:
         words = (
-            f"<p>Votes per item: {_span(spread)}. Votes per annotator: {_span(people)}; half of them gave "
-            f"{whole(people['median'])} or fewer.</p>"
+            f"<p>Votes per item: {_span(per_item)}. Votes per annotator: {_span(per_annotator)}; half of them gave "
+            f"{whole(per_annotator['median'])} or fewer.</p>"
         )
-    return tiles(facts.result, facts.data, facts.doubt) + words
+    return tiles(facts.result, facts.data, facts.uncertainty) + words
 
 
-def _span(spread: dict[str, Any]) -> str:
-    low, high = whole(spread["min"]), whole(spread["max"])
+def _span(counts: dict[str, Any]) -> str:
+    low, high = whole(counts["min"]), whole(counts["max"])
     return low if low == high else f"{low} to {high}"
 
 
@@ -110,7 +110,7 @@ def gap_of(facts: Facts) -> float:
     """By how much confidences exceed the accuracy on known classes; 0 without any."""
     if facts.truth is None or not (facts.truth >= 0).any():
         return 0.0
-    return float(facts.doubt.confidence[facts.truth >= 0].mean()) - accuracy(facts.result.posterior, facts.truth)
+    return float(facts.uncertainty.confidence[facts.truth >= 0].mean()) - accuracy(facts.result.posterior, facts.truth)
 
 
 def choice_section(fitted: Any, facts: Facts) -> str:
@@ -153,18 +153,18 @@ def _cell(value: Any) -> str:
 def labels_section(facts: Facts) -> str:
     """Return labels by class with their uncertainty, confidences and confusions."""
     counts = counts_of(facts.result)
-    note = "The interval says how many items of a class there really are, as far as the confidences can be believed."
+    note = "The interval says how many items of a class there really are, if the confidences are right."
     figure = f'<figure class="card narrow">{counts_picture(facts.result, counts)}</figure>'
     return (
         f'<div class="pair">{figure}<div>{counts_table(facts.result, counts)}<p class="note">{note}</p></div></div>'
-        + item_figures(facts.result, facts.doubt, shares=False)
+        + item_figures(facts.result, facts.uncertainty, shares=False)
     )
 
 
 def review_section(facts: Facts, why: list[Why]) -> str:
     """Return the least certain items with their explanations."""
-    result, doubt = facts.result, facts.doubt
-    shown = len(doubt.least_certain)
+    result, uncertainty = facts.result, facts.uncertainty
+    shown = len(uncertainty.least_certain)
     rest = result.votes.n_items - shown
     words = "<p>The least certain labels, with what each vote contributed to them."
     if rest > 0:
@@ -173,20 +173,23 @@ def review_section(facts: Facts, why: list[Why]) -> str:
             "that <code>--labels labels.csv</code> or <code>crowdwise aggregate</code> writes."
         )
     cards = "".join(
-        f'<figure class="card">{why_picture(result, one, float(doubt.confidence[one.item]))}</figure>' for one in why[:_CARDS]
+        f'<figure class="card">{why_picture(result, one, float(uncertainty.confidence[one.item]))}</figure>'
+        for one in why[:_CARDS]
     )
-    return f'{words}</p><div class="pair">{cards}</div><div id="items-table">{least_certain_table(result, doubt, 15)}</div>'
+    return (
+        f'{words}</p><div class="pair">{cards}</div><div id="items-table">{least_certain_table(result, uncertainty, 15)}</div>'
+    )
 
 
 def annotators_section(facts: Facts) -> str:
     """Return the ranking and the confusion matrices."""
-    hidden = max(len(facts.crowd.order) - MOST_PEOPLE, 0)
+    hidden = max(len(facts.crowd.order) - MOST_ANNOTATORS, 0)
     note = f"<p>{whole(hidden)} more are in the file that <code>crowdwise annotators</code> writes.</p>" if hidden else ""
-    matrix = matrices(facts.result, facts.crowd, facts.people) if facts.result.votes.n_classes > 1 else ""
+    matrix = matrices(facts.result, facts.crowd, facts.detections) if facts.result.votes.n_classes > 1 else ""
     return (
         annotators_figures(facts.result, facts.crowd)
-        + f'<div id="people-table">{annotators_table(facts.result, facts.crowd, 50)}</div>{note}'
-        + (f"<h3>What they confuse</h3>{matrix}" if matrix else "")
+        + f'<div id="annotators-table">{annotators_table(facts.result, facts.crowd, 50)}</div>{note}'
+        + (f"<h3>Confusion matrices</h3>{matrix}" if matrix else "")
     )
 
 

@@ -148,7 +148,7 @@
     return sorted.length > 5 ? [...some, ` and ${sorted.length - 5} other labels`] : some;
   };
   function detail(row) {
-    const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.people[who], label(row[10][i]), row[11][i]])];
+    const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.annotators[who], label(row[10][i]), row[11][i]])];
     const hidden = row[5] - row[9].length;
     const largest = Math.max(...sources.map((source) => Math.abs(source[2])), 1e-9);
     const lines = sources.map(([source, said, value]) => {
@@ -177,14 +177,14 @@
       { name: "For", value: (row) => (row[10] || []).length, cell: votesOf },
       { name: "Why uncertain", value: (row) => row[6], cell: (row) => name(row[6]) },
     ],
-    found: (row) => [row[0], label(row[1]), row[6], ...(row[9] || []).map((who) => items.people[who])],
+    found: (row) => [row[0], label(row[1]), row[6], ...(row[9] || []).map((who) => items.annotators[who])],
     has: (row) => row.length > 7,
     detail,
   });
 
   // -- annotators -----------------------------------------------------------------------------
 
-  const people = data.people;
+  const annotators = data.annotators;
   const accuracy = ([estimate, low, high], paint) => {
     if (estimate === null || low === null || high === null) return percent(estimate);
     const mark = make("i");
@@ -192,9 +192,9 @@
     const bar = make("span", { class: "span " + paint + "-bar", "aria-hidden": "true" }, left(make("b"), low, high), mark);
     return [`${percent(estimate)} (${(100 * low).toFixed(0)} to ${(100 * high).toFixed(0)})`, bar];
   };
-  table(document.getElementById("people-table"), people.rows, {
-    caption: people.rows.length < people.total
-      ? `The ${whole(people.rows.length)} annotators to look at first, of ${whole(people.total)}` : "Annotators, worst first",
+  table(document.getElementById("annotators-table"), annotators.rows, {
+    caption: annotators.rows.length < annotators.total
+      ? `The ${whole(annotators.rows.length)} annotators to look at first, of ${whole(annotators.total)}` : "Annotators, worst first",
     search: "Search annotators and flags",
     columns: [
       { name: "Annotator", value: (row) => row[0], cell: (row) => name(row[0]) },

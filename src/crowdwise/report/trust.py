@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +16,25 @@ from crowdwise.report.findings import truth_table
 from crowdwise.report.markup import caption, counted, fill, percent, stroke, svg, table, whole
 from crowdwise.report.review import unit_of
 from crowdwise.trust.calibration.curves import Reliability, reliability
+from crowdwise.trust.fitted_method import method_of, settings_of
 from crowdwise.trust.heldout import deal
 from crowdwise.trust.metrics import accuracy, bootstrap_interval
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.base import Aggregator
     from crowdwise.estimator.result import Result
-    from crowdwise.report.people import People
+    from crowdwise.report.annotators import Detections
 
 __all__ = ["reliability_picture", "trust"]
 
 Codes = NDArray[np.integer]
 
-# Held-out votes cost a second fit; beyond this many votes that is worth asking for, not taking.
+# Held-out votes cost a second fit; beyond this many votes it must be asked for.
 _MOST_VOTES = 1_000_000
 # Fewer known classes than this say little about a share.
 _FEWEST = 20
 
 
-def trust(result: Result, truth: Codes | None, people: People) -> str:
+def trust(result: Result, truth: Codes | None, detections: Detections) -> str:
     """Return what is known of the calibration, with the pictures that show it."""
     parts = [_own_words(result)]
     if truth is not None and (truth >= 0).any():
@@ -45,7 +45,7 @@ def trust(result: Result, truth: Codes | None, people: People) -> str:
             "a hundred drawn at random, would show it: <code>--truth gold.csv</code>.</p>"
         )
         parts.append(_against_votes(result))
-    groups = people.reports.get("group")
+    groups = detections.reports.get("group")
     if groups is not None and len(groups.codes):
         parts.append(
             f"<p><strong>{counted(len(groups.codes), 'annotator')}</strong> share errors with others (see above). Where their "
@@ -76,15 +76,17 @@ def _against_truth(result: Result, truth: Codes) -> str:
     bins = reliability(result.posterior, some, n_bins=10 if n_known >= 200 else 5, n_resamples=200)
     span = bootstrap_interval(accuracy, result.posterior, some, n_resamples=200)
     right, surest = accuracy(result.posterior, truth), float(result.confidence[truth >= 0].mean())
-    words = f"Mean confidence {percent(surest)}, right {percent(right)}"
+    words = f"Mean confidence {percent(surest)}, {percent(right)} right"
     verdict = _verdict(surest, *span)
     rows = [
         ("Right labels", percent(right), f"{percent(span[0])} to {percent(span[1])}"),
         ("Mean confidence", percent(surest), ""),
         ("Calibration error", f"{bins.ece:.3f}", "{:.3f} to {:.3f}".format(*bins.ece_interval)),
     ]
-    few = f" Only {n_known} classes are known: this is a first impression." if n_known < _FEWEST else ""
-    picture = reliability_picture(bins, "Are the labels as right as they claim?", "confidence of the label", "right labels")
+    few = f" The class of only {n_known} items is known: this is a first impression." if n_known < _FEWEST else ""
+    picture = reliability_picture(
+        bins, "Are labels right as often as their confidence says?", "confidence of the label", "right labels"
+    )
     figure = f'<figure class="card narrow">{picture}<figcaption>{words}: the model is {verdict}.{few}</figcaption></figure>'
     numbers = table(
         f"On {counted(n_known, 'item')} of known class", ("Measure", "Value", "95 % interval"), rows, numeric=(1, 2)
@@ -93,18 +95,15 @@ def _against_truth(result: Result, truth: Codes) -> str:
 
 
 def _against_votes(result: Result) -> str:
-    """Fit to four fifths of the votes and foretell the others: a test of the model that needs no truth."""
+    """Fit to four fifths of the votes and predict the others: a test of the model that needs no truth."""
     votes = result.votes
-    own, _, chosen = result.method.partition(": ")
-    if (
-        (chosen or own) not in label_methods()
-        or result.history is not None
-        or votes.n_votes > _MOST_VOTES
-        or votes.n_classes < 2
-    ):
+    name = method_of(result)
+    known = label_methods().get(name)
+    # A stack would have all its methods compared again.
+    if known is None or known.family == "choice" or result.history is not None:
         return ""
-    # What a choice chose is fitted as the choice does: with its defaults, and these two.
-    settings = {name: result.settings[name] for name in ("class_prior", "random_state")} if chosen else result.settings
+    if votes.n_votes > _MOST_VOTES or votes.n_classes < 2:
+        return ""
     fold = deal(votes, 5)
     index = np.flatnonzero(fold == 0)
     if len(index) < _FEWEST:
@@ -112,28 +111,23 @@ def _against_votes(result: Result) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdwiseWarning)
         try:
-            rest = _made(chosen or own, settings).fit(votes.take_votes(fold != 0)).result_
+            rest = make_aggregator(name, **settings_of(result)).fit(votes.take_votes(fold != 0)).result_
         except CrowdwiseError:
             return ""
     index = index[rest.votes.votes_per_annotator[votes.annotator[index]] > 0]
-    foretold = np.einsum("ek,ekl->el", rest.posterior[votes.item[index]], rest.confusion[votes.annotator[index]])
+    predicted = np.einsum("ek,ekl->el", rest.posterior[votes.item[index]], rest.confusion[votes.annotator[index]])
     # The bootstrap is for the calibration error, which is not asked for here.
-    bins = reliability(foretold, votes.label[index].astype(np.int64), n_bins=10, n_resamples=1)
+    bins = reliability(predicted, votes.label[index].astype(np.int64), n_bins=10, n_resamples=1)
     right, claimed = bins.mean_accuracy, bins.mean_confidence
-    title = "Does the model foretell votes it has not seen?"
-    picture = reliability_picture(bins, title, "probability foretold", "votes as foretold")
+    title = "Does the model predict votes it has not seen?"
+    picture = reliability_picture(bins, title, "predicted probability", "votes predicted correctly")
     margin = float(2 * np.sqrt(right * (1 - right) / len(index)))
     words = (
-        f"{counted(len(index), 'vote')} were held out and foretold from the others: right {percent(right)}, claimed "
-        f"{percent(claimed)}. The model is {_verdict(claimed, right - margin, right + margin)}. This tests the model of "
-        "annotators, not the labels themselves."
+        f"{counted(len(index), 'vote')} were held out and predicted from the others: {percent(right)} correctly, and "
+        f"{percent(claimed)} were expected. The model is {_verdict(claimed, right - margin, right + margin)}. This tests the "
+        "model of annotators, not the labels themselves."
     )
     return f'<figure class="card narrow">{picture}<figcaption>{words}</figcaption></figure>'
-
-
-def _made(name: str, settings: dict[str, Any]) -> Aggregator:
-    known = make_aggregator(name).get_params()
-    return make_aggregator(name, **{key: value for key, value in settings.items() if key in known})
 
 
 def _verdict(claimed: float, low: float, high: float) -> str:
@@ -165,7 +159,7 @@ def reliability_picture(bins: Reliability, title: str, across: str, up: str) -> 
         x, y = place(float(bins.confidence[b]), float(bins.accuracy[b]))
         top_y, bottom_y = place(0, float(bins.high[b]))[1], place(0, float(bins.low[b]))[1]
         claimed, right = percent(float(bins.confidence[b])), percent(float(bins.accuracy[b]))
-        tip = f"<title>claimed {claimed}, right {right}: {whole(count)}</title>"
+        tip = f"<title>confidence {claimed}, right {right}: {whole(count)}</title>"
         whisker = f"M{x:.1f} {top_y:.1f}V{bottom_y:.1f}m-4 0h8M{x - 4:.1f} {top_y:.1f}h8"
         bar = f'<path d="{whisker}" stroke-width="1.5" {stroke("good")}/>'
         mark = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 + 4 * np.sqrt(count / largest):.1f}" {fill("good")}/>'

@@ -52,11 +52,12 @@ class Checkpoints:
         for path in self.folder.glob("fit-*.zip"):
             path.unlink()
 
-    def keep(self, name: str, kept: Kept) -> None:
-        """Write a fit, whole or not at all, if it is time for that."""
+    def keep(self, name: str, kept: Kept, last: bool = False) -> None:
+        """Write a fit, whole or not at all, if it is time for that or its `last` round."""
         self._since += 1
         started = time.monotonic()
-        if self._since < self.every or (self._took > _CHEAP and started - self._written < self._took / _SHARE):
+        early = self._since < self.every or (self._took > _CHEAP and started - self._written < self._took / _SHARE)
+        if early and not last:
             return
         self._since = 0
         meta: dict[str, Any] = {"change": kept.change}
@@ -101,10 +102,10 @@ class Resumable:
         """Whether there is a work folder."""
         return self._checkpoints is not None
 
-    def keep(self, name: str, kept: Kept) -> None:
+    def keep(self, name: str, kept: Kept, last: bool = False) -> None:
         """Write a checkpoint where there is a work folder."""
         if self._checkpoints is not None:
-            self._checkpoints.keep(name, kept)
+            self._checkpoints.keep(name, kept, last)
 
     def kept(self, name: str) -> Kept | None:
         """What an interrupted run has kept."""

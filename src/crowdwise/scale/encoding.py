@@ -23,7 +23,7 @@ from crowdwise.data.encode import missing_mask, series_of, tidy
 from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.export import Request
-from crowdwise.io.reader import read_gold
+from crowdwise.io.gold import read_gold
 from crowdwise.io.source import AnyPath
 from crowdwise.kernels.votes import n_threads
 from crowdwise.scale.batches import rows_of

@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.annotator_views import AnnotatorViews
+from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.result import Result
 from crowdwise.io.atomic import replacing
-from crowdwise.io.writer import disarmed
+from crowdwise.io.writer import escape_formulas
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.scale.labels import gather_labels
@@ -28,8 +28,8 @@ __all__ = ["ShardedResult", "account", "write_part"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ShardedResult(AnnotatorViews):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ShardedResult(LabelOutcome):
     """A fitted crowd model over votes in shards: everything about annotators, and labels as files.
 
     Attributes
@@ -46,23 +46,10 @@ class ShardedResult(AnnotatorViews):
         Votes that equal the label.
     """
 
-    method: str
-    settings: dict[str, Any]
-    seed: int | None
     votes: ShardedCrowd
-    prior: Any
-    annotators: Any
-    history: Floats | None
-    trace: dict[str, Floats]
-    n_iter: int
-    converged: bool
     shards: Shards
     counts: Floats
     agree: Floats
-
-    def __repr__(self) -> str:
-        state = "converged" if self.converged else "not converged"
-        return f"ShardedResult({self.method}: {self.votes.n_items} items, {self.votes.n_annotators} annotators, {state})"
 
     def write_labels(self, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> int:
         """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
@@ -115,5 +102,5 @@ def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, ann
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])
     with replacing(Path(folder) / f"part-{shard.index:05d}.parquet") as partial:
-        (disarmed(frame) if safe else frame).write_parquet(partial)
+        (escape_formulas(frame) if safe else frame).write_parquet(partial)
     return Tally((np.array([votes.n_items], float),))

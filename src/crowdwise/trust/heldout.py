@@ -1,9 +1,9 @@
-"""Votes that a fit has not seen: how well a model foretells them is what can be measured without any true label.
+"""Votes that a fit has not seen: how well a model predicts them is what can be measured without any true label.
 
     p(y_e | the other votes) = sum_k q_n(k | the other votes of n) R_a[k, y_e]
 
-Votes are dealt into folds; each fold is foretold by a fit to the others. Only votes that leave another one on their item
-are held out: without any, nothing but the class shares could foretell them.
+Votes are dealt into folds; each fold is predicted by a fit to the others. Only votes that leave another one on their item
+are held out: without any, nothing but the class shares could predict them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.result import Result
 
-__all__ = ["deal", "foretold", "foretold_by", "held_out"]
+__all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,7 +48,7 @@ def deal(votes: Annotations, folds: int = 5, seed: int = 0) -> Integers:
     return np.where(count[votes.item] > 1, fold, -1)
 
 
-def foretold(result: Result, votes: Annotations, index: Integers) -> Floats:
+def log_prob_by(result: Result, votes: Annotations, index: Integers) -> Floats:
     """Log-probability of the votes at `index`, [len(index)], by a fit to others of the same items and annotators.
 
     `result` must have been fitted to votes with the vocabularies of `votes`. Annotators that it has not met answer as the
@@ -59,10 +59,10 @@ def foretold(result: Result, votes: Annotations, index: Integers) -> Floats:
     if not seen.all():
         crowd = np.average(confusion, axis=0, weights=seen) if seen.sum() else confusion.mean(axis=0)
         confusion = np.where(seen[:, None, None] > 0, confusion, crowd)
-    return foretold_by(result.posterior, confusion, votes, index)
+    return log_prob_under(result.posterior, confusion, votes, index)
 
 
-def foretold_by(posterior: Floats, confusion: Floats, votes: Annotations, index: Integers) -> Floats:
+def log_prob_under(posterior: Floats, confusion: Floats, votes: Annotations, index: Integers) -> Floats:
     """Log-probability of the votes at `index`, [len(index)], from class probabilities and confusion matrices.
 
     Parameters
@@ -94,5 +94,5 @@ def held_out(fit: Callable[[Annotations], Result], votes: Annotations, fold: Int
     for number in range(int(fold.max(initial=-1)) + 1):
         index = np.flatnonzero(fold == number)
         if len(index):
-            log_prob[index] = foretold(fit(votes.take_votes(fold != number)), votes, index)
+            log_prob[index] = log_prob_by(fit(votes.take_votes(fold != number)), votes, index)
     return log_prob

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdwise.errors import InputError, SettingError
+from crowdwise.trust.known_items import chosen_classes, known_items
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -33,8 +34,6 @@ __all__ = [
     "score",
 ]
 
-# Probabilities closer than this are one value: equal votes summed in another order differ by less.
-TIE = 1e-9
 # Below this, one confident error would decide the mean log loss alone.
 FLOOR = 1e-12
 
@@ -47,8 +46,8 @@ def accuracy(posterior: ArrayLike, truth: ArrayLike) -> float:
     >>> accuracy([[0.8, 0.2], [0.5, 0.5], [0.9, 0.1]], [0, 1, -1])
     0.75
     """
-    q_nk, z_n = _known(posterior, truth)
-    return _mean(_chosen(q_nk)[np.arange(len(z_n)), z_n])
+    q_nk, z_n = known_items(posterior, truth)
+    return _mean(chosen_classes(q_nk)[np.arange(len(z_n)), z_n])
 
 
 def macro_f1(posterior: ArrayLike, truth: ArrayLike) -> float:
@@ -59,8 +58,8 @@ def macro_f1(posterior: ArrayLike, truth: ArrayLike) -> float:
     >>> round(macro_f1([[0.8, 0.2], [0.3, 0.7], [0.9, 0.1]], [0, 1, 1]), 4)
     0.6667
     """
-    q_nk, z_n = _known(posterior, truth)
-    chosen_nk = _chosen(q_nk)
+    q_nk, z_n = known_items(posterior, truth)
+    chosen_nk = chosen_classes(q_nk)
     hits = np.bincount(z_n, chosen_nk[np.arange(len(z_n)), z_n], minlength=q_nk.shape[1])
     size = chosen_nk.sum(axis=0) + np.bincount(z_n, minlength=q_nk.shape[1])
     return _mean(2 * hits[size > 0] / size[size > 0])
@@ -85,7 +84,7 @@ def brier(posterior: ArrayLike, truth: ArrayLike) -> float:
     >>> brier([[0.5, 0.5], [1.0, 0.0]], [0, 0])
     0.25
     """
-    q_nk, z_n = _known(posterior, truth)
+    q_nk, z_n = known_items(posterior, truth)
     # |q - e_z|^2 = |q|^2 - 2 q_z + 1, without building the one-hot matrix.
     return _mean(np.einsum("nk,nk->n", q_nk, q_nk) - 2 * q_nk[np.arange(len(z_n)), z_n] + 1)
 
@@ -109,9 +108,9 @@ def mean_absolute_error(posterior: ArrayLike, truth: ArrayLike) -> float:
     >>> mean_absolute_error([[0.8, 0.1, 0.1], [0.4, 0.2, 0.4]], [2, 0])
     1.5
     """
-    q_nk, z_n = _known(posterior, truth)
+    q_nk, z_n = known_items(posterior, truth)
     steps_nk = np.abs(np.arange(q_nk.shape[1]) - z_n[:, None])
-    return _mean(np.einsum("nk,nk->n", _chosen(q_nk), steps_nk))
+    return _mean(np.einsum("nk,nk->n", chosen_classes(q_nk), steps_nk))
 
 
 def quadratic_kappa(posterior: ArrayLike, truth: ArrayLike) -> float:
@@ -125,11 +124,11 @@ def quadratic_kappa(posterior: ArrayLike, truth: ArrayLike) -> float:
     >>> quadratic_kappa([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]], [0, 1, 2, 1])
     0.8
     """
-    q_nk, z_n = _known(posterior, truth)
+    q_nk, z_n = known_items(posterior, truth)
     if len(z_n) == 0:
         return float("nan")
     n_classes = q_nk.shape[1]
-    chosen_nk = _chosen(q_nk)
+    chosen_nk = chosen_classes(q_nk)
     pairs_kk = np.stack([np.bincount(z_n, chosen_nk[:, k], minlength=n_classes) for k in range(n_classes)]) / len(z_n)
     squared_kk = np.subtract.outer(np.arange(n_classes), np.arange(n_classes)) ** 2
     by_chance = float((np.outer(pairs_kk.sum(axis=1), pairs_kk.sum(axis=0)) * squared_kk).sum())
@@ -171,10 +170,10 @@ def calibration_bins(
     """
     if n_bins < 1:
         raise SettingError(f"n_bins must be at least 1, got {n_bins}")
-    q_nk, z_n = _known(posterior, truth)
+    q_nk, z_n = known_items(posterior, truth)
     if len(z_n) == 0:
         return np.empty(0), np.empty(0), np.empty(0, np.int64)
-    right = _chosen(q_nk)[np.arange(len(z_n)), z_n]
+    right = chosen_classes(q_nk)[np.arange(len(z_n)), z_n]
     confidence, group, count = np.unique(np.round(q_nk.max(axis=1), 9), return_inverse=True, return_counts=True)
     mean_right = np.bincount(group, right) / count
     start = np.unique(np.linspace(0, len(z_n), min(n_bins, len(z_n)) + 1).astype(int)[:-1])
@@ -218,7 +217,7 @@ def confusion_error(estimate: ArrayLike, truth: ArrayLike, align: bool = True) -
         P(observed l | true k); rows sum to one.
     align : bool
         Rename the true classes of the estimate first, by the one permutation that fits best over
-        all annotators together: the likelihood cannot tell such renamings apart. One per
+        all annotators together: the likelihood cannot distinguish such renamings. One per
         annotator would hide switched classes.
 
     Examples
@@ -252,7 +251,7 @@ def score(posterior: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     >>> score([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8]], [0, 0, -1])["n_known"]
     2
     """
-    _, z_n = _known(posterior, truth)
+    _, z_n = known_items(posterior, truth)
     measures = (accuracy, macro_f1, log_loss, brier, ece, mean_true_probability)
     return {"n_known": len(z_n)} | {measure.__name__: measure(posterior, truth) for measure in measures}
 
@@ -277,7 +276,7 @@ def bootstrap_interval(
         raise SettingError(f"level must lie strictly between 0 and 1, got {level}")
     if n_resamples < 1:
         raise SettingError(f"n_resamples must be at least 1, got {n_resamples}")
-    q_nk, z_n = _known(posterior, truth)
+    q_nk, z_n = known_items(posterior, truth)
     if len(z_n) == 0:
         return float("nan"), float("nan")
     rng = np.random.default_rng(random_state)
@@ -286,38 +285,8 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def _known(posterior: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Check both arrays and keep the items whose class is known."""
-    q_nk, z_n = np.asarray(posterior, float), np.asarray(truth)
-    if q_nk.ndim != 2 or q_nk.shape[1] == 0:
-        raise InputError(f"posterior must have shape [N, K] with K >= 1, got {q_nk.shape}")
-    if z_n.shape != q_nk.shape[:1]:
-        raise InputError(f"truth must hold one class code per item: expected shape {q_nk.shape[:1]}, got {z_n.shape}")
-    if z_n.size and z_n.dtype.kind not in "iu":
-        raise InputError(
-            f"truth must be integer class codes, -1 where unknown, got {z_n.dtype}; encode labels with votes.with_gold"
-        )
-    z_n = z_n.astype(np.int64)
-    outside = np.flatnonzero((z_n < -1) | (z_n >= q_nk.shape[1]))
-    if len(outside):
-        n = int(outside[0])
-        raise InputError(f"truth of item {n} is {z_n[n]}; codes go from 0 to {q_nk.shape[1] - 1}, or -1 for unknown")
-    # Single precision sums a hundred classes to within 1e-5 of one.
-    bad = np.flatnonzero(~((q_nk >= 0).all(axis=1) & (np.abs(q_nk.sum(axis=1) - 1) < 1e-4)))
-    if len(bad):
-        raise InputError(f"row {int(bad[0])} of the posterior is not a distribution: it must be >= 0 and sum to one")
-    known = z_n >= 0
-    return q_nk[known], z_n[known]
-
-
-def _chosen(q_nk: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1/m at the m classes tied for the highest probability, zero elsewhere, [N, K]."""
-    best_nk = q_nk >= q_nk.max(axis=1, keepdims=True) - TIE
-    return np.asarray(best_nk / best_nk.sum(axis=1, keepdims=True))
-
-
 def _true_probability(posterior: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
-    q_nk, z_n = _known(posterior, truth)
+    q_nk, z_n = known_items(posterior, truth)
     return q_nk[np.arange(len(z_n)), z_n]
 
 

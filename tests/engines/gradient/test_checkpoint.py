@@ -17,8 +17,7 @@ from crowdwise.engines.gradient.checkpoint import Checkpoint, read, write
 from crowdwise.errors import InputError, SettingError
 from crowdwise.methods.classify.aggnet import AggNet
 from crowdwise.methods.classify.ccem import CCEM
-from crowdwise.methods.classify.crowd_layer import CrowdLayerVWB
-from crowdwise.methods.classify.geocrowdnet import GeoCrowdNetF
+from crowdwise.methods.classify.crowd_layer import CrowdLayer
 
 FEATURES, VOTES = small_crowd()
 FAST: dict[str, Any] = {"epochs": 6, "warmup": 2, "batch_size": 16, "init": "majority", "patience": 3, "validation": 0.2}
@@ -75,8 +74,8 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "batch normalisation": (CCEM, {"network": batch_normalised}),
     "em": (AggNet, {}),
     "em in float32": (AggNet, {"precision": "float32", "scheduler": "one-cycle"}),
-    "penalty that grows": (GeoCrowdNetF, {"penalty_from": 1, "rise": 3, "epochs": 8}),
-    "identity start": (CrowdLayerVWB, {"init": "identity", "clip": 1.0}),
+    "penalty that grows": (CCEM, {"penalty": "volume-f", "penalty_from": 1, "rise": 3, "epochs": 8}),
+    "identity start": (CrowdLayer, {"kind": "vector-bias", "init": "identity", "clip": 1.0}),
     "class weights": (CCEM, {"class_weight": "balanced", "likelihood": "items"}),
 }
 

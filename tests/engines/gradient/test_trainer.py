@@ -19,7 +19,6 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DivergedError, InputError, SettingError
 from crowdwise.methods.classify.aggnet import AggNet
 from crowdwise.methods.classify.ccem import CCEM
-from crowdwise.methods.classify.geocrowdnet import GeoCrowdNetF, GeoCrowdNetW
 
 FEATURES, VOTES = small_crowd()
 # Few epochs, several batches with a short last one, an early warm-up: everything happens, quickly.
@@ -491,9 +490,11 @@ def test_mixed_precision_that_the_machine_cannot_do_is_refused_before_training()
     assert epochs == []
 
 
-@pytest.mark.parametrize("cls", [CCEM, AggNet, GeoCrowdNetF, GeoCrowdNetW])
-def test_a_loss_that_leaves_the_numbers_is_an_error_with_advice(cls: Any) -> None:
-    more = {"penalty_from": 0} if cls in (GeoCrowdNetF, GeoCrowdNetW) else {}
+@pytest.mark.parametrize(
+    ("cls", "more"),
+    [(CCEM, {}), (AggNet, {}), *((CCEM, {"penalty": volume, "penalty_from": 0}) for volume in ("volume-f", "volume-w"))],
+)
+def test_a_loss_that_leaves_the_numbers_is_an_error_with_advice(cls: Any, more: dict[str, Any]) -> None:
     rates = {"learning_rate": 1e30, "head_learning_rate": 1e30, "optimizer": lambda groups: torch.optim.SGD(groups)}
     with pytest.raises(DivergedError, match=r"the loss became .* in epoch \d+: lower learning_rate, set clip=1.0"):
         fitted(cls, warmup=0, epochs=10, **rates, **more)

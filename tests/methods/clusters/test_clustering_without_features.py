@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdwise.data.pairs import Similarities
+from crowdwise.data.similarities import Similarities
 from crowdwise.data.simulate.similarities import simulate_pairs
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.methods.clusters.agreement import hungarian_accuracy, normalised_mutual_information

@@ -255,7 +255,7 @@ def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dataset", ["bluebird", "dog", "web"])
 def test_real_sets(dataset: str, shared_data: Path) -> None:
     folder = shared_data / dataset
-    votes = Annotations.read(next(folder.glob("annotations.csv*"))).deduplicate()
+    votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
     truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv"))
     with quiet():
         floor = {name: accuracy(make(name).fit(votes).posterior_, truth) for name in ("majority", "one-coin")}

@@ -10,6 +10,7 @@ import pytest
 from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 from tests.methods.online.helpers import nothing, replay
 
+import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.io import read_gold
@@ -31,7 +32,7 @@ def mixed_crowd(seed: int, n_items: int) -> tuple[Annotations, np.ndarray]:
 
 def real(folder: Path, name: str) -> tuple[Annotations, np.ndarray]:
     """Votes of a real set, and its truth."""
-    votes = Annotations.read(folder / name / "annotations.csv").deduplicate()
+    votes = crowdwise.read(folder / name / "annotations.csv").deduplicate()
     return votes, encode_gold(votes, read_gold(folder / name / "truth.csv"))
 
 

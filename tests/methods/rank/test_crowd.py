@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 import crowdwise
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.simulate.comparisons import Simulated, simulate_comparisons
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.methods.rank.annotators import Looking, People, Reliability

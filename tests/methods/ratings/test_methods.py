@@ -250,7 +250,7 @@ def test_rows_meet_items_by_id_and_sparse_rows_are_taken(name: str) -> None:
 def test_models_beat_the_mean_on_movie_reviews(shared_data: Any) -> None:
     import polars as pl
 
-    values = Ratings.read(shared_data / "movie_reviews" / "annotations.csv")
+    values = crowdwise.read(shared_data / "movie_reviews" / "annotations.csv", Ratings)
     truth = values.known(pl.read_csv(shared_data / "movie_reviews" / "truth.csv"))
     errors = {name: np.sqrt(((fit(name, values).estimate_ - truth) ** 2).mean()) for name in PLAIN}
     # The README of the set has 0.0755 for the mean.

@@ -15,7 +15,7 @@ from tests.engines.gradient.helpers import batch_of, random_logits, some_votes
 from crowdwise.data.annotations import Annotations
 from crowdwise.parts.heads.crowd_layer import CrowdLayerHead
 
-KINDS = ("mw", "vw", "vwb")
+KINDS = ("matrix", "vector", "vector-bias")
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -31,7 +31,7 @@ def scores_of(head: CrowdLayerHead, annotator: int, f: np.ndarray) -> list[float
     """The layer of one annotator as the paper writes it; the weight [k][l] maps class k to label l."""
     weight = head.weight.detach().numpy()[annotator]
     n_classes = len(f)
-    if head.kind == "mw":
+    if head.kind == "matrix":
         return [sum(weight[k][l] * f[k] for k in range(n_classes)) for l in range(n_classes)]
     bias = np.zeros(n_classes) if head.bias is None else head.bias.detach().numpy()[annotator]
     return [weight[l] * f[l] + bias[l] for l in range(n_classes)]
@@ -98,23 +98,23 @@ def test_rows_are_probabilities_whatever_the_parameters(kind: str, seed: int, sc
 
 def test_the_papers_start_is_identity_ones_and_zero_biases() -> None:
     """At f one-hot and W = I the best label gets e / (e + K - 1) only."""
-    np.testing.assert_array_equal(CrowdLayerHead("mw", 2, 3, torch.float64).weight[1].detach(), np.eye(3))
-    vwb = CrowdLayerHead("vwb", 2, 3, torch.float64)
+    np.testing.assert_array_equal(CrowdLayerHead("matrix", 2, 3, torch.float64).weight[1].detach(), np.eye(3))
+    vwb = CrowdLayerHead("vector-bias", 2, 3, torch.float64)
     np.testing.assert_array_equal(vwb.weight.detach(), np.ones((2, 3)))
     assert vwb.bias is not None
     np.testing.assert_array_equal(vwb.bias.detach(), np.zeros((2, 3)))
     for kind in KINDS:
         diagonal = CrowdLayerHead(kind, 2, 3, torch.float64).confusion().diagonal(dim1=1, dim2=2).detach()
         np.testing.assert_allclose(diagonal, math.e / (math.e + 2), rtol=1e-12)
-    assert CrowdLayerHead("vw", 2, 3, torch.float64).bias is None
+    assert CrowdLayerHead("vector", 2, 3, torch.float64).bias is None
 
 
 def test_a_given_start_is_what_the_matrix_implies() -> None:
     start = torch.tensor(np.random.default_rng(0).dirichlet(3 * np.ones(3), (2, 3)))
-    np.testing.assert_allclose(CrowdLayerHead("mw", 2, 3, torch.float64, start).confusion().detach(), start, atol=1e-9)
+    np.testing.assert_allclose(CrowdLayerHead("matrix", 2, 3, torch.float64, start).confusion().detach(), start, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["vw", "vwb"])
+@pytest.mark.parametrize("kind", ["vector", "vector-bias"])
 def test_a_given_start_fixes_how_often_a_vector_is_right(kind: str) -> None:
     start = torch.tensor([[[0.8, 0.2, 0.0], [0.5, 0.1, 0.4], [0.0, 0.0, 1.0]]], dtype=torch.float64)
     got = CrowdLayerHead(kind, 1, 3, torch.float64, start).confusion().detach().numpy()[0]
@@ -128,7 +128,7 @@ def test_an_annotator_who_calls_class_0_a_1_is_learned_untransposed() -> None:
     votes = Annotations.from_arrays(np.arange(120), ["a"] * 120, answers, classes=[0, 1, 2], items=range(120))
     logits = torch.full((120, 3), -20.0, dtype=torch.float64)
     logits[torch.arange(120), torch.tensor(truth)] = 20.0
-    head = CrowdLayerHead("mw", 1, 3, torch.float64)
+    head = CrowdLayerHead("matrix", 1, 3, torch.float64)
     optimiser = torch.optim.Adam(head.parameters(), lr=0.1)
     for _ in range(300):
         optimiser.zero_grad()

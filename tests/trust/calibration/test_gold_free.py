@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.trust.calibration.crowds import teams
 
+import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.simulate import simulate
@@ -16,7 +17,7 @@ from crowdwise.estimator.result import Result
 from crowdwise.io import read_gold
 from crowdwise.trust.calibration import EffectiveVotes, Temperature, calibrate, temperature_by_votes
 from crowdwise.trust.calibration.effective_votes import groups_in
-from crowdwise.trust.calibration.foretold_votes import deal_by_group
+from crowdwise.trust.calibration.predicted_votes import deal_by_group
 from crowdwise.trust.metrics import ece, log_loss
 
 make_any = make
@@ -203,7 +204,7 @@ def test_classifiers_are_calibrated_as_results_and_as_plain_probabilities():
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "ratio"), [("bluebird", 0.5), ("rte", 0.75), ("dog", 0.6)])
 def test_held_out_votes_make_dawid_skene_more_honest_on_real_data(shared_data: Path, name: str, ratio: float):
-    votes = Annotations.read(next((shared_data / name).glob("annotations.csv*"))).deduplicate()
+    votes = crowdwise.read(next((shared_data / name).glob("annotations.csv*"))).deduplicate()
     truth = encode_gold(votes, read_gold(shared_data / name / "truth.csv"))
     result = fit(votes)
     after = calibrate(result, "votes").result

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdwise.data.pairs import Similarities
+from crowdwise.data.similarities import Similarities
 
 __all__ = ["simulate_pairs"]
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from crowdwise.engines.gradient import checkpoint as files
 from crowdwise.engines.gradient.optimisers import make_optimiser, make_scheduler
+from crowdwise.engines.gradient.plan import History, Plan
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once
 from crowdwise.errors import DivergedError, InputError
 from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
@@ -26,61 +25,12 @@ from crowdwise.parts.heads.parallel import Group
 from crowdwise.parts.heads.seeding import mixed_seed, seeded
 from crowdwise.parts.heads.tap import FeatureTap
 
-__all__ = ["History", "Plan", "Trainer"]
+__all__ = ["Trainer"]
 
 Progress = Callable[[int, float, float], None]
 
 # Runs of neighbouring rows on disk that are shuffled together.
 _WINDOW = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """How to train.
-
-    Attributes
-    ----------
-    optimiser, scheduler
-        See `crowdwise.engines.gradient.optimisers`.
-    clip : float or None
-        Largest norm of the gradient.
-    patience : int
-        Epochs without a better held-out score after which training stops.
-    earliest : int
-        Epochs that are never judged: warm-ups.
-    mixed : bool
-        Run the network in bfloat16 where it is safe.
-    checkpoint : Path or None
-        File to resume from and to write after an epoch.
-    fingerprint : str
-        Says which data and settings a checkpoint belongs to.
-    """
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    head_learning_rate: float
-    weight_decay: float
-    optimiser: Any
-    scheduler: Any
-    clip: float | None
-    patience: int
-    earliest: int
-    seed: int
-    device: torch.device
-    mixed: bool = False
-    checkpoint: Path | None = None
-    fingerprint: str = ""
-
-
-@dataclass
-class History:
-    """What happened: loss per epoch, minus the log-likelihood per held-out vote, and the epoch kept."""
-
-    loss: list[float] = field(default_factory=list)
-    held_out: list[float] = field(default_factory=list)
-    best: int = 0
-    stopped_early: bool = False
 
 
 class Trainer:
@@ -284,7 +234,7 @@ class Trainer:
             self._load(saved)
         except (KeyError, ValueError, TypeError, RuntimeError) as problem:
             raise InputError(
-                f"{self.plan.checkpoint}: a checkpoint of another network or optimiser ({problem}); delete it to start anew"
+                f"{self.plan.checkpoint}: a checkpoint of another network or optimiser ({problem}); delete it to start again"
             ) from problem
 
     def _load(self, saved: files.Checkpoint) -> None:

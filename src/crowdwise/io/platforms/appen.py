@@ -7,24 +7,16 @@ import polars as pl
 from crowdwise.io.export import Export, Request, choose_question, tabular
 from crowdwise.io.source import Source
 
-NAME = "appen"
-DESCRIPTION = "Appen full CSV: _unit_id, _worker_id, <question>, <question>_gold; weight='_trust' weighs by trust"
-
-
-def matches(source: Source) -> bool:
-    """Recognise the two identifiers."""
-    return source.kind == "delimited" and {"_unit_id", "_worker_id"} <= set(source.columns)
-
 
 def read(source: Source, request: Request) -> Export:
-    """Return the votes of workers who were not tainted, and the gold of test questions."""
+    """Return the votes of annotators who were not tainted, and the gold of test questions."""
     table = source.table(source.columns)
     frame = table.frame
     wanted = request.question or request.label
     questions = [name.removesuffix("_gold") for name in frame.columns if name.endswith("_gold") and name != "_gold"]
     questions = [name for name in questions if name in frame.columns]
     if not questions or (wanted in frame.columns and wanted not in questions):
-        # Without test questions, answers and input data cannot be told apart by name.
+        # Without test questions, answers and input data cannot be distinguished by name.
         questions = [name for name in frame.columns if not name.startswith("_")]
     question = choose_question(questions, wanted, source.name)
     gold = None

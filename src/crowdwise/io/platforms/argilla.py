@@ -8,11 +8,6 @@ from typing import Any
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
 
-NAME = "argilla"
-DESCRIPTION = (
-    "Argilla 2.x records: responses by question and user; drafts and discarded ones are missing, suggestions vote if asked"
-)
-
 
 def matches(source: Source) -> bool:
     """Recognise nested responses, or columns <question>.responses and .responses.users."""

@@ -8,9 +8,6 @@ from crowdwise.errors import InputError
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
 
-NAME = "doccano"
-DESCRIPTION = "doccano: a folder with <user>.jsonl files, or several files; the annotator is the file name"
-
 
 def matches(source: Source) -> bool:
     """Recognise an id and a text with a list of labels or entities, in the first file."""

@@ -8,9 +8,6 @@ from typing import Any
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
 
-NAME = "judges"
-DESCRIPTION = 'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item'
-
 # In order of preference: a file may hold a verdict and the score that led to it.
 _ITEM = ("item", "item_id", "id", "example_id", "sample_id", "prompt_id", "question_id", "task_id", "uid", "key")
 _JUDGE = ("judge", "judge_id", "judge_name", "judge_model", "annotator", "rater", "model", "model_id", "model_name", "name")

@@ -7,11 +7,6 @@ from typing import Any
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
 
-NAME = "label-studio"
-DESCRIPTION = (
-    "Label Studio JSON: tasks with annotations; ground_truth becomes gold, predictions vote as model:<version> if asked"
-)
-
 # Result types with one answer per vote, by the key of their value.
 _VALUES = ("choices", "rating", "number", "selected", "text", "datetime", "taxonomy", "labels")
 

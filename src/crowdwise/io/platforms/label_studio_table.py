@@ -7,15 +7,7 @@ from typing import Any
 from crowdwise.io.export import Ballot, Export, Request, choose_question
 from crowdwise.io.source import Source, parse_json
 
-NAME = "label-studio-min"
-DESCRIPTION = "Label Studio CSV or JSON_MIN: id, annotator, annotation_id and a column per question"
-
 _OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
-
-
-def matches(source: Source) -> bool:
-    """Recognise the annotation's own columns."""
-    return source.kind in ("delimited", "json", "jsonl") and {"id", "annotator", "annotation_id"} <= set(source.columns)
 
 
 def read(source: Source, request: Request) -> Export:

@@ -8,9 +8,6 @@ from typing import Any
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
 
-NAME = "labelbox"
-DESCRIPTION = "Labelbox export v2 NDJSON: data_row.id, projects.*.labels with classifications by name"
-
 
 def matches(source: Source) -> bool:
     """Recognise a data row with projects."""

@@ -8,19 +8,7 @@ from crowdwise.io.export import Export, Request, choose_question, column, single
 from crowdwise.io.platforms.forms import form_answers
 from crowdwise.io.source import Source, Table
 
-NAME = "mturk"
-DESCRIPTION = "Mechanical Turk batch CSV: HITId, WorkerId, Answer.*; rejected assignments are left out"
-
 _ANSWER = "Answer."
-
-
-def matches(source: Source) -> bool:
-    """Recognise HITId and WorkerId beside an Answer.* column."""
-    return (
-        source.kind == "delimited"
-        and {"HITId", "WorkerId"} <= set(source.columns)
-        and any(name.startswith(_ANSWER) for name in source.columns)
-    )
 
 
 def read(source: Source, request: Request) -> Export:

@@ -9,9 +9,6 @@ from crowdwise.errors import DataWarning, InputError
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
 
-NAME = "mturk-api"
-DESCRIPTION = "Mechanical Turk API assignments as JSON: HITId, WorkerId, Answer as QuestionFormAnswers XML"
-
 
 def matches(source: Source) -> bool:
     """Recognise assignments, in a list, by line or below "Assignments"."""

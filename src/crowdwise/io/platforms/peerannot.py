@@ -6,9 +6,6 @@ from crowdwise.errors import InputError
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Source
 
-NAME = "peerannot"
-DESCRIPTION = "peerannot answers.json: {item: {annotator: label}}"
-
 
 def matches(source: Source) -> bool:
     """Recognise a mapping of mappings to plain values."""

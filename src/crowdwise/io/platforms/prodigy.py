@@ -8,18 +8,6 @@ from crowdwise.errors import InputError
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
 
-NAME = "prodigy"
-DESCRIPTION = "Prodigy JSONL: _input_hash, _annotator_id or _session_id, answer, accept; ignored answers are missing"
-
-
-def matches(source: Source) -> bool:
-    """Recognise a hash beside an answer."""
-    return (
-        source.kind in ("json", "jsonl")
-        and "answer" in source.first
-        and bool({"_input_hash", "_task_hash"} & source.first.keys())
-    )
-
 
 def read(source: Source, request: Request) -> Export:
     """Return the votes: the chosen option, or accept and reject where one label was shown."""

@@ -1,4 +1,4 @@
-"""Toloka: the assignments TSV, one row per task and worker."""
+"""Toloka: the assignments TSV, one row per task and annotator."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ import polars as pl
 from crowdwise.io.export import Export, Request, choose_question, tabular
 from crowdwise.io.source import Source
 
-NAME = "toloka"
-DESCRIPTION = "Toloka TSV: INPUT:*, OUTPUT:*, ASSIGNMENT:worker_id; GOLDEN:* becomes gold"
-
 _OUTPUT = "OUTPUT:"
-
-
-def matches(source: Source) -> bool:
-    """Recognise the prefixes of the column names."""
-    return source.kind == "delimited" and "ASSIGNMENT:worker_id" in source.columns and bool(_questions(source.columns))
 
 
 def read(source: Source, request: Request) -> Export:

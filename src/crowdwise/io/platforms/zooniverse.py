@@ -8,17 +8,9 @@ from crowdwise.errors import InputError
 from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Source, parse_json
 
-NAME = "zooniverse"
-DESCRIPTION = "Zooniverse classification CSV: subject_ids, user_name, annotations as JSON by task; gold_standard becomes gold"
-
-
-def matches(source: Source) -> bool:
-    """Recognise the subject, the user and the annotations."""
-    return source.kind == "delimited" and {"subject_ids", "user_name", "annotations"} <= set(source.columns)
-
 
 def read(source: Source, request: Request) -> Export:
-    """Return the votes; people who were not logged in keep the hashed name that tells them apart."""
+    """Return the votes; people who were not logged in keep the hashed name that distinguishes them."""
     has_gold = "gold_standard" in source.columns
     item, annotator = request.item or "subject_ids", request.annotator or "user_name"
     table = source.table([item, annotator, "annotations", *(["gold_standard"] if has_gold else [])])

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.outliers import OutlierHead
 from crowdwise.parts.heads.penalties import PredictionVolume

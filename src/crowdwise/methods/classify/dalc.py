@@ -42,7 +42,8 @@ from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel, materialised
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.annotators.expertise import Expertise, Factors, infer_labels
 from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, has_dropout
 from crowdwise.parts.priors.scaling import Scaling
@@ -99,6 +100,7 @@ class DALC(NeuralClassifier):
     alternations: int = setting(3, "Turns between embeddings and traits before every epoch.", low=1, whole=True)
 
     name: ClassVar[str] = "dalc"
+    _saved: ClassVar[tuple[str, ...]] = (*NeuralClassifier._saved, "embedding_", "projection_")
 
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         # As the base's, which would refuse a network without dropout: here it answers once.
@@ -106,12 +108,12 @@ class DALC(NeuralClassifier):
         return materialised(made, rows).to(start.dtype), spec
 
     def _head(self, votes: Annotations, start: Start) -> ExpertiseHead:
-        network = start.network
+        network, table = start.network, start.table
         assert network is not None
         seed = int(torch.randint(2**31, (1,)))
         factors = Factors.start(
             votes,
-            HiddenRows.width_of(network) if self._table is None else self._table.shape[1],
+            HiddenRows.width_of(network) if table is None else table.shape[1],
             np.random.default_rng(seed),
             rank=self.rank,
             full=self.embedding == "full",
@@ -120,33 +122,23 @@ class DALC(NeuralClassifier):
         )
         passes, alternations = self.dropout_passes, self.alternations
         return ExpertiseHead(
-            votes, factors, start.posterior, network, self._table, passes=passes, alternations=alternations, seed=seed
+            votes, factors, start.posterior, network, table, passes=passes, alternations=alternations, seed=seed
         )
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
-        scaling: Scaling | None = None
-        # Told to `_head` in this way; it is not told of the features.
-        self._table: Any = None
-        if self.reads == "features":
-            scaling, self._table = self._scaled(features)
-        try:
-            done = super()._learn(features, votes, progress)
-            model, head = done.model, self.head_
-            assert isinstance(model, NetworkModel)
-            assert isinstance(head, ExpertiseHead)
-            log_prior = done.log_prior
-            assert log_prior is not None
-            if not has_dropout(model.network):
-                model = replace(model, passes=0)
-            table = self._table
-            if table is None:
-                scaling, table = HiddenRows(model.network).read(lambda: _plain(model).log_prob(features))
-            factors, annotators = _settled(head, table, votes, log_prior)
-        finally:
-            del self._table
+        scaling, table = self._scaled(features) if self.reads == "features" else (None, None)
+        done = self._train(features, votes, progress, table)
+        model, head, log_prior = done.model, self.head_, done.log_prior
+        assert isinstance(model, NetworkModel)
+        assert isinstance(head, ExpertiseHead)
+        assert log_prior is not None
+        if not has_dropout(model.network):
+            model = replace(model, passes=0)
+        if scaling is None:
+            scaling, table = HiddenRows(model.network).read(lambda: _plain(model).log_prob(features))
+        factors, annotators = _settled(head, table, votes, log_prior)
         # The features belong to the caller; a fitted model keeps what it made of them.
         head.table = None
-        assert scaling is not None
         self.embedding_ = factors.embedding
         self.projection_ = scaling.raw_weights(factors.projection.T)
         return replace(done, model=model, annotators=annotators)
@@ -175,7 +167,7 @@ class DALC(NeuralClassifier):
     def traits(self, X: Any) -> Floats:
         """F (x, 1) of rows, [n, d]: eta is the sigmoid of their products with rows of `embedding_`."""
         self._fitted()
-        return self._traits_of(checked_features(self, X, fitting=False, images=self._accepts_images))
+        return self._traits_of(checked_features(self, X, fitting=False, images=self.takes_images))
 
     def _traits_of(self, features: Any) -> Floats:
         model = self.model_
@@ -189,10 +181,6 @@ class DALC(NeuralClassifier):
         """The annotators' part for new rows: reliability follows the rows' own traits."""
         model: Expertise = self._fitted().annotators
         return replace(model.aligned(who, np.empty(0, np.int64)), traits=self._traits_of(features))
-
-    def _extra_arrays(self) -> dict[str, Floats]:
-        """What `save` keeps beside the network."""
-        return {"embedding_": self.embedding_, "projection_": self.projection_}
 
     def _scaled(self, features: Any) -> tuple[Scaling, Any]:
         """The features as a table of scaled columns, [N, D]."""

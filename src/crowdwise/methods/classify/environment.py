@@ -1,8 +1,11 @@
-"""Where and from which seed a run starts, and whether its checkpoint can be written: known before it starts."""
+"""Where and from which seed a run starts, and which checkpoint belongs to it: known before it starts."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import InputError, SettingError
 
-__all__ = ["check_checkpoint", "device_of", "seed_of"]
+__all__ = ["check_checkpoint", "device_of", "fingerprint", "seed_of"]
+
+# Rows that tell the data of a checkpoint from others.
+_COMPARED = 1024
 
 
 def check_checkpoint(path: Any, random_state: Any) -> None:
@@ -20,7 +28,7 @@ def check_checkpoint(path: Any, random_state: Any) -> None:
     if path is None:
         return
     if random_state is None:
-        raise SettingError("a run with a checkpoint needs a random_state: another seed could not go on from it")
+        raise SettingError("a run with a checkpoint needs a random_state: another seed could not resume it")
     if not isinstance(path, str | os.PathLike):
         raise SettingError(f"checkpoint must name a file; got {path!r}")
     if Path(path).is_dir():
@@ -49,3 +57,20 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
         raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
     return int(random_state)
+
+
+def fingerprint(method: str, settings: Mapping[str, Any], rows: Rows, votes: Annotations) -> str:
+    """Hash of what a run depends on; of many rows a sample counts."""
+    plain = {name: _as_text(value) for name, value in settings.items()}
+    sizes = [len(rows), list(rows.shape), votes.n_annotators, [str(c) for c in votes.classes]]
+    digest = hashlib.sha256(json.dumps([method, plain, sizes], sort_keys=True).encode())
+    for array in (votes.item_ptr, votes.annotator, votes.label, votes.weight, votes.gold):
+        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    for part in torch.split(torch.arange(0, len(rows), max(1, len(rows) // _COMPARED)), 64):
+        digest.update(rows.take(part).cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _as_text(value: Any) -> str:
+    """A setting as text; all numbers of an array, of which `repr` shows some."""
+    return repr(value.tolist()) if hasattr(value, "tolist") else repr(value)

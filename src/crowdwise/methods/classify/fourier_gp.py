@@ -1,13 +1,13 @@
 """RFF and VFF: a Gaussian process for two classes by Fourier features (Morales-Alvarez et al. 2019).
 
 Model      as `vgpcr`, with f(x) = phi(x) . rho, F cosines and F sines, rho ~ N(0, variance I)
-RFF        frequencies are drawn once from the kernel's spectrum; variance and length are learned
-VFF        frequencies are learned as well
+rff        frequencies are drawn once from the kernel's spectrum; variance and length are learned
+vff        ``learned=True``: frequencies are learned as well
 
 Notes
 -----
 The bound and its steps are those of `vgpcr`, in the space of the weights rho: the cost of a round is linear in the items,
-O(N F (D + F)). The kernel, and for VFF the frequencies, are learned after the first rounds, each time by a few L-BFGS
+O(N F (D + F)). The kernel, and for vff the frequencies, are learned after the first rounds, each time by a few L-BFGS
 steps on the bound, and then held. Features are standardised.
 
 References
@@ -19,14 +19,15 @@ Gaussian processes, Information Fusion 52, 110-127.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.estimator.base import generator
+from crowdwise.data.storable import storable
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier
 from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
 from crowdwise.parts.priors.logistic_gp import log_mean_sigmoid
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from crowdwise.engines.alternate import Fit
     from crowdwise.parts.priors.scaling import Scaling
 
-__all__ = ["RFF", "VFF", "FourierModel"]
+__all__ = ["FourierGP", "FourierModel"]
 
 Floats = NDArray[np.float64]
 
@@ -43,15 +44,17 @@ _CHUNK = 10_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RFF(BinaryClassifier):
-    """Morales-Alvarez et al. (2019): Bayesian logistic regression on random Fourier features x Dirichlet confusion rows."""
+class FourierGP(BinaryClassifier):
+    """Morales-Alvarez et al. (2019): Bayesian logistic regression on Fourier features x Dirichlet confusion rows."""
 
     frequencies: int = setting(100, "Frequencies; each gives a cosine and a sine.", low=1, whole=True)
+    learned: bool = setting(False, "Learn the frequencies, which are otherwise drawn once.")
     random_state: int | None = setting(0, "Seed of the frequencies.", free=True)
 
-    name: ClassVar[str] = "rff"
-
-    _learns_frequencies: ClassVar[bool] = False
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name in the registry: rff, or with learned frequencies vff."""
+        return "vff" if self.learned else "rff"
 
     def _process(self, table: Any) -> FourierPrior:
         evaluations = ROUNDS + 10 * self.kernel_rounds
@@ -65,7 +68,7 @@ class RFF(BinaryClassifier):
             table,
             self.frequencies,
             generator(self.random_state),
-            learn_frequencies=self._learns_frequencies,
+            learn_frequencies=self.learned,
         )
 
     def _model(self, fit: Fit, table: Any, scaling: Scaling) -> FourierModel:
@@ -74,15 +77,7 @@ class RFF(BinaryClassifier):
         return FourierModel(scaling.raw_weights(angular), prior.weights, prior.factor)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class VFF(RFF):
-    """The same with frequencies that are learned."""
-
-    name: ClassVar[str] = "vff"
-
-    _learns_frequencies: ClassVar[bool] = True
-
-
+@storable
 @dataclass(frozen=True, eq=False)
 class FourierModel:
     """Logistic regression on Fourier features with Gaussian weights.
@@ -113,12 +108,3 @@ class FourierModel:
             phi = fourier_features(np.asarray(features[here] @ self.angular[:-1] + self.angular[-1]))
             mean[here], variance[here] = moments_of(phi, self.weights, self.factor)
         return mean, variance
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arrays."""
-        return {"angular": self.angular, "weights": self.weights, "factor": self.factor}, {"kind": "fourier"}
-
-    @classmethod
-    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> FourierModel:
-        """Rebuild from what `state` gave."""
-        return cls(*(np.asarray(arrays[name], float) for name in ("angular", "weights", "factor")))

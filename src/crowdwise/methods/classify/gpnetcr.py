@@ -23,7 +23,7 @@ Gaussian-process models, ICML.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -31,20 +31,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.networks import Standardise
+from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
-from crowdwise.methods.classify.trained import Start
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.inference_network import InferenceNetworkHead
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.covariance import covariance
 from crowdwise.parts.priors.inference_network import InferenceNetwork, RandomFeatures
 from crowdwise.parts.priors.logistic_gp import median_distance
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["GPNETCR", "build_inference_network"]
 
@@ -127,6 +124,7 @@ class GPNETCR(ProcessClassifier):
             network.learn(network.pool[torch.from_numpy(chosen)], target, float(taught.sum() / len(chosen)))
 
 
+@builds("gpnet")
 def build_inference_network(spec: dict[str, Any], lengthscale: float = 1.0, pool: torch.Tensor | None = None) -> nn.Sequential:
     """Make the network of a spec, untrained, behind its standardisation; `pool` is for training alone."""
     n_columns, n_classes = spec["n_columns"], spec["n_classes"]

@@ -27,7 +27,8 @@ from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.base import Learned, Model
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel, suited_rows
-from crowdwise.methods.classify.neural import NeuralClassifier, Start, point_confusion
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start, point_confusion
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.instance import InstanceHead, log_item_gate
 from crowdwise.parts.heads.penalties import PredictionVolume, Trace
@@ -54,11 +55,11 @@ class InstanceConfusion(NeuralClassifier):
     volume: float = setting(1e-2, "Weight of the volume of the predictions, which keeps classes from merging.", low=0)
 
     name: ClassVar[str] = "instance-confusion"
+    _saved: ClassVar[tuple[str, ...]] = (*NeuralClassifier._saved, "components_", "gate_direction_", "gate_offset_")
 
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         network, spec = super()._network(rows, start)
-        # The gate is as wide as what the last linear layer reads; `_head` is made next.
-        self._width = _width_read(network, rows, start.n_classes, start.dtype)
+        _check_gate(network, rows, start.n_classes, start.dtype)
         return network, spec
 
     def _head(self, votes: Annotations, start: Start) -> InstanceHead:
@@ -67,7 +68,10 @@ class InstanceConfusion(NeuralClassifier):
         # matrix of fewer than two rows per class would be noise.
         enough = min(self.batch_size, votes.n_items) >= 2 * votes.n_classes
         penalties = [PredictionVolume(self.volume, balanced=False)] if enough else []
-        return InstanceHead(start.confusion, self._width, self.components, trace, penalties)
+        assert start.network is not None
+        # The gate is as wide as what the last linear layer reads.
+        width = _last_linear(start.network).in_features
+        return InstanceHead(start.confusion, width, self.components, trace, penalties)
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         done = super()._learn(features, votes, progress)
@@ -101,7 +105,7 @@ class InstanceConfusion(NeuralClassifier):
             who = positions(ids, result.votes.annotators)
             if (who < 0).any():
                 raise InputError(f"no annotator {ids.tolist()[int(np.flatnonzero(who < 0)[0])]!r} in the fit")
-        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        features = checked_features(self, X, fitting=False, images=self.takes_images)
         _, log_u = self._log_prob_and_gate(self.model_, features)
         gate = (log_u[:, None, :] + torch.as_tensor(self.gate_offset_[who])).softmax(2).numpy()
         return np.asarray(np.einsum("nam,amkl->nakl", gate, self.components_[who], optimize=True))
@@ -127,10 +131,6 @@ class InstanceConfusion(NeuralClassifier):
         # The model first tries a few rows.
         return log_prob, torch.cat(parts)[-len(log_prob) :]
 
-    def _extra_arrays(self) -> dict[str, Floats]:
-        """What `save` keeps beside the network, for `confusion_of`."""
-        return {name: getattr(self, name) for name in ("components_", "gate_direction_", "gate_offset_")}
-
 
 def _last_linear(network: nn.Module) -> nn.Linear:
     """The layer whose input the gate reads."""
@@ -143,11 +143,10 @@ def _last_linear(network: nn.Module) -> nn.Linear:
     return linear[-1]
 
 
-def _width_read(network: nn.Module, rows: Rows, n_classes: int, dtype: torch.dtype) -> int:
-    """Number of features per row that the last linear layer reads, found by trying two rows."""
+def _check_gate(network: nn.Module, rows: Rows, n_classes: int, dtype: torch.dtype) -> None:
+    """Refuse a network whose last linear layer does not read one row of features per item, found by trying two rows."""
     shapes: list[torch.Size] = []
-    last = _last_linear(network)
-    handle = last.register_forward_pre_hook(lambda layer, inputs: shapes.append(inputs[0].shape))
+    handle = _last_linear(network).register_forward_pre_hook(lambda layer, inputs: shapes.append(inputs[0].shape))
     try:
         suited_rows(network, rows, n_classes, dtype, torch.device("cpu"))
     finally:
@@ -158,7 +157,6 @@ def _width_read(network: nn.Module, rows: Rows, n_classes: int, dtype: torch.dty
             f"instance-confusion needs one row of features per item at the network's last nn.Linear layer, which reads {got}; "
             "pool before it, or use ccem"
         )
-    return last.in_features
 
 
 @torch.no_grad()

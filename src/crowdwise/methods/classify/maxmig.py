@@ -15,7 +15,8 @@ import torch
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.start import start_confusion
 from crowdwise.parts.heads.mutual_information import MutualInformationHead
 

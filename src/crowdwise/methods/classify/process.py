@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,7 +17,8 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel
-from crowdwise.methods.classify.trained import Start, TrainedClassifier
+from crowdwise.methods.classify.runs import Start
+from crowdwise.methods.classify.trained import TrainedClassifier
 from crowdwise.methods.classify.variational import settled
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
@@ -67,7 +68,14 @@ class ProcessClassifier(TrainedClassifier):
     )
     validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
 
-    _accepts_images: ClassVar[bool] = False
+    @property
+    def takes_images(self) -> bool:
+        """Whether rows may be images: a process reads a table of numbers."""
+        return False
+
+    def _name_network(self, network: Any) -> None:
+        if network is not None:
+            self.kernel = network
 
     @torch.no_grad()
     def latent(self, X: Any) -> tuple[Floats, Floats]:

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.estimator.base import generator
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.start import crowd_confusion, start_posterior

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.targets import SoftTargets
 
 __all__ = ["SoftNetwork"]

@@ -15,7 +15,8 @@ from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.errors import CostWarning, SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import below_ceiling
-from crowdwise.methods.classify.neural import NeuralClassifier, Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.priors.abilities import FAMILIES
 from crowdwise.parts.priors.rows import RowPrior
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.pairs import Similarities
+from crowdwise.data.similarities import Similarities
 from crowdwise.engines.loop import warn_unless_converged
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.estimator import Estimator

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crowdwise.kernels.numerics import segment_sum
 
 if TYPE_CHECKING:
-    from crowdwise.data.pairs import Similarities
+    from crowdwise.data.similarities import Similarities
 
 __all__ = ["Pairs", "Rates"]
 

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
-from crowdwise.data.pairs import Similarities
+from crowdwise.data.similarities import Similarities
 from crowdwise.data.storable import storable
 from crowdwise.estimator.outcome import Outcome
 

@@ -40,7 +40,7 @@ class SimilarityNMF(Clustering):
 
     Examples
     --------
-    >>> from crowdwise.data.pairs import Similarities
+    >>> from crowdwise.data.similarities import Similarities
     >>> first, second, same = "aaabbc", "bcdcdd", [1, 0, 0, 0, 0, 1]
     >>> votes = Similarities.from_arrays([*first, *first], [*second, *second], ["x"] * 6 + ["y"] * 6, same + same)
     >>> SimilarityNMF(clusters=2).fit(votes).clusters_.tolist()

@@ -53,7 +53,7 @@ class BayesGC(IterativeAggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         crowd = problem.crowd
-        prior_alk = self._row_prior(crowd.n_classes)[None]
+        prior_alk = self.row_prior(crowd.n_classes)[None]
         if problem.history is not None:
             prior_alk = prior_alk + problem.history
         marginals: LabelPrior = problem.marginals()
@@ -62,7 +62,7 @@ class BayesGC(IterativeAggregator):
             marginals = DirichletMarginals(alpha0, alpha0)
         return self.alternate(problem, marginals, DirichletConfusion.start(prior_alk, crowd.n_annotators))
 
-    def _row_prior(self, n_classes: int) -> Floats:
+    def row_prior(self, n_classes: int) -> Floats:
         """Dirichlet parameters of a confusion matrix before any vote, [L, K]."""
         wrong = 2 / max(n_classes - 1, 1) if self.off_diagonal is None else self.off_diagonal
         return np.where(np.eye(n_classes, dtype=bool), self.diagonal, wrong)

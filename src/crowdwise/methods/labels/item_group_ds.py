@@ -114,7 +114,7 @@ class ItemGroupDS(ResultViews):
         found = groups_of(votes, groups)
         names = ("alpha0", "diagonal", "off_diagonal", "max_iter", "tol")
         pooled = BayesGC(**{name: getattr(self, name) for name in names})
-        base_lk = pooled._row_prior(votes.n_classes)
+        base_lk = pooled.row_prior(votes.n_classes)
         posterior = pooled.fit(votes).posterior_
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         alpha0 = np.full(votes.n_classes, self.alpha0)

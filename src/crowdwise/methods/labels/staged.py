@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit, alternate, best_of
 from crowdwise.estimator.problem import Problem
@@ -12,10 +15,16 @@ from crowdwise.methods.labels.starts import start_posteriors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from crowdwise.engines.loop import Progress
     from crowdwise.methods.labels.iterative import IterativeAggregator
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["fit_in_stages", "most_groups"]
+
+Floats = NDArray[np.float64]
+
+# How annotators are grouped hangs on small differences of the fit of one group, so that goes further than others.
+_START_TOL = 1e-10
 
 
 def most_groups(problem: Problem, wanted: int) -> int:
@@ -35,12 +44,13 @@ def fit_in_stages(method: IterativeAggregator, problem: Problem, build: Callable
     annotators at once, to reach other optima.
     """
     prior = problem.marginals()
-    common = {"known": problem.known, "max_iter": method.max_iter, "tol": method.tol}
+
+    def run(model: AnnotatorModel, start: Floats, tol: float, progress: Progress | None) -> Fit:
+        options: dict[str, Any] = {"known": problem.known, "max_iter": method.max_iter, "tol": tol, "progress": progress}
+        return alternate(problem.votes, prior, model, start=start, **options)
+
     starts = start_posteriors(problem, method.init, method.restarts)
     if groups > 1:
-        starts[0] = alternate(problem.votes, prior, build(1), start=starts[0], **common).posterior  # type: ignore[arg-type]
+        starts[0] = run(build(1), starts[0], min(method.tol, _START_TOL), None).posterior
     model = build(groups)
-    return best_of(
-        lambda start: alternate(problem.votes, prior, model, start=start, progress=problem.progress, **common),  # type: ignore[arg-type]
-        starts,
-    )
+    return best_of(lambda start: run(model, start, method.tol, problem.progress), starts)

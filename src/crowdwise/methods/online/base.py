@@ -26,7 +26,6 @@ from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.switched import warn_if_switched
-from crowdwise.kernels.numerics import log_floored
 from crowdwise.methods.online.arriving import arriving_votes, known_classes, without_votes
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Progress
     from crowdwise.estimator.problem import Problem
     from crowdwise.methods.online.records import Memory, Rules
+    from crowdwise.methods.online.scheme import Scheme
     from crowdwise.methods.online.state import State
 
 __all__ = ["OnlineAggregator"]
@@ -50,28 +50,31 @@ _AT_ONCE = 100_000
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineAggregator(Aggregator):
-    """Base of the methods whose verb is `update(votes)`; a method supplies `_rules`, `_memory` and `_parts`.
+    """Base of the methods whose verb is `update(votes)`; a method supplies `rules_for`, `memory_for` and `parts_of`.
 
     After an update `work_` is the number of votes it read, the measure of its cost.
     """
 
     batch: int = setting(1, "Items whose posteriors are found together before the counts take them in.", low=1, whole=True)
     sweeps: int = setting(1, "Most visits to every item that an update touches.", low=1, whole=True)
-    tol: float = setting(1e-3, "An update ends its sweeps when no probability changes by more.", above=0)
+    tol: float = setting(
+        1e-4, "An update ends its sweeps when its items' probabilities change by no more than this in the mean.", above=0
+    )
     revisit: float = setting(3.0, "Older items visited again, per item that an update touches.", low=0)
 
-    #: Settings of `_memory`: with others, what was counted could not be taken out again.
+    #: Settings of `memory_for`: with others, what was counted could not be taken out again.
     lasting: ClassVar[tuple[str, ...]]
 
-    def _rules(self, n_classes: int, history: Floats, history_total: Floats, fixed: Floats) -> Rules:
+    def rules_for(self, n_classes: int, history: Floats, history_total: Floats, fixed: Floats) -> Rules:
+        """How counts become evidence."""
         raise NotImplementedError
 
-    def _memory(self, size: int) -> Memory:
-        """Tables of weights for turns up to `size`."""
+    def memory_for(self, size: int) -> Memory:
+        """Tables of weights for turns up to `size`; refuses settings under which there are none."""
         raise NotImplementedError
 
-    def _parts(self, state: State, rules: Rules, who: Integers) -> tuple[LabelPrior, Any]:
-        """Label prior and annotator model of the present state, annotators in the order of `who`."""
+    def parts_of(self, state: State, scheme: Scheme, who: Integers) -> tuple[LabelPrior, Any]:
+        """Label prior and annotator model of a state, annotators in the order of `who`."""
         raise NotImplementedError
 
     # -- fitting -------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ class OnlineAggregator(Aggregator):
     def fit(
         self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
-        """Forget everything and take in these votes; see `update`, which goes on from there.
+        """Forget everything and take in these votes; see `update`, which continues from there.
 
         Parameters
         ----------
@@ -107,17 +110,18 @@ class OnlineAggregator(Aggregator):
         self._check(votes.classes, votes.n_annotators, votes.n_votes)
         from crowdwise.methods.online.state import State
 
-        self._forget_all()
-        self._state, self._history = State(votes.classes), counts
+        self._start_over(State(votes.classes), counts)
         self._take_in(votes, None, progress)
         if votes.n_votes <= _AT_ONCE:
             self._fitted()
         return self
 
     def _fit(self, problem: Problem) -> Fit:
+        from crowdwise.methods.online.scheme import Scheme
         from crowdwise.methods.online.sharded import fit_shards
 
-        return fit_shards(self, problem)
+        # Settings alone: a fit that this estimator holds must not travel to the shards.
+        return fit_shards(Scheme(type(self)(**self.get_params()), problem.history), problem)
 
     def update(self, data: Any, *, gold: Any = None, progress: Progress | None = None) -> Self:
         """Fold in new votes at a cost that grows with them and with the votes on their items, not with the state.
@@ -146,7 +150,7 @@ class OnlineAggregator(Aggregator):
         return self
 
     def start_from(self, result: Any) -> Self:
-        """Go on from a fit of any method, given as its result or estimator: its posteriors become the counts."""
+        """Continue from a fit of any method, given as its result or estimator: its posteriors become the counts."""
         check_settings(self)
         result = getattr(result, "result_", result)
         if not isinstance(result, Result):
@@ -164,35 +168,25 @@ class OnlineAggregator(Aggregator):
         codes = state.items.find(vocabulary_array(tidy(series_of(items))))
         if (codes < 0).any():
             raise InputError(f"no item {series_of(items)[int(np.flatnonzero(codes < 0)[0])]!r} in these votes")
-        return opinions(codes, state.arrays, self._present_rules(state))
+        return opinions(codes, state.arrays, self._scheme.rules(state))
 
     def _take_in(self, votes: Annotations, known: tuple[NDArray[Any], Integers] | None, progress: Progress | None) -> None:
-        from crowdwise.methods.online.loops import visit
-
-        state = self._state
+        state, scheme = self._state, self._scheme
         touched = state.add(votes)
         if known is not None:
-            told = state.tell(state.items.find(known[0]), known[1])
-            touched = np.union1d(touched, told)
+            news = state.set_known(state.items.find(known[0]), known[1])
+            touched = np.union1d(touched, news)
         n_revisits = min(math.ceil(self.revisit * len(touched)), len(state.items) - len(touched))
         new = state.arrays.annotator[state.n_votes - votes.n_votes : state.n_votes]
         longest = int(state.arrays.turns[new].max(initial=0)) + votes.n_votes
-        memory = self._present_memory(max(longest, int(state.arrays.clock[0]) + len(touched) + n_revisits))
-        rules = self._present_rules(state)
-        self.work_, self._settled = 0, self.sweeps == 1
-        for sweep in range(self.sweeps):
-            n_read, change = visit(touched, self.batch, state.arrays, memory, rules)
-            self.work_ += n_read
-            if progress is not None:
-                progress(sweep + 1, math.nan, change)
-            if sweep and change <= self.tol:
-                self._settled = True
-                break
+        memory = scheme.memory(max(longest, int(state.arrays.clock[0]) + len(touched) + n_revisits))
+        run, self.work_ = scheme.sweep(state, touched, memory, max_iter=self.sweeps, progress=progress)
+        self._settled = run.converged or self.sweeps == 1
         if n_revisits > 0:
             waiting = (state.cursor + np.arange(n_revisits)) % len(state.items)
             state.cursor = int(waiting[-1] + 1) % len(state.items)
             counted = waiting[(state.arrays.arrival[waiting] > 0) & ~np.isin(waiting, touched)]
-            self.work_ += visit(counted, self.batch, state.arrays, memory, rules)[0]
+            self.work_ += scheme.sweep(state, counted, memory, max_iter=1)[1]
         state.n_updates += 1
 
     # -- using a fit ---------------------------------------------------------------------------
@@ -206,14 +200,14 @@ class OnlineAggregator(Aggregator):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _fitted(self) -> Result:
-        """The result, made anew after an update: labels of all items under the present counts."""
+        """The result, made again after an update: labels of all items under the present counts."""
         if "result_" in vars(self):
             return super()._fitted()
         if "_state" not in vars(self):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(votes) or update(votes) first")
         state = self._state
         votes, _, who = state.votes()
-        prior, annotators = self._parts(state, self._present_rules(state), who)
+        prior, annotators = self._scheme.parts(state, who)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         evidence, _ = annotators.infer(votes, prior.log_prob(), known, posterior)
@@ -226,7 +220,7 @@ class OnlineAggregator(Aggregator):
             posterior=posterior,
             prior=prior,
             annotators=annotators,
-            history=None if self._history is None else self._grown_history(state)[0][who],
+            history=None if self._scheme.history is None else self._scheme.grown_history(state)[0][who],
             trace={name: np.array([value]) for name, value in terms.items()},
             n_iter=state.n_updates,
             converged=self._settled,
@@ -250,8 +244,9 @@ class OnlineAggregator(Aggregator):
         state = State.from_members(result, members)
         if state is not None:
             order = state.annotators.order()
-            self._state, self._settled = state, result.converged
-            self._history = None if result.history is None else result.history[np.argsort(order)]
+            self._start_over(state, None if result.history is None else result.history[np.argsort(order)])
+            vars(self)["result_"] = result
+            self._settled = result.converged
 
     # -- parts ---------------------------------------------------------------------------------
 
@@ -265,47 +260,26 @@ class OnlineAggregator(Aggregator):
         return self._state
 
     def _begin_with(self, result: Result) -> None:
+        from crowdwise.methods.online.scheme import Scheme
         from crowdwise.methods.online.state import State
 
+        self._scheme = Scheme(self, result.history)
         longest = int(result.votes.votes_per_annotator.max(initial=0))
-        memory = self._present_memory(max(longest, result.votes.n_items))
-        self._state, self._history, self._settled = State.from_result(result, memory), result.history, result.converged
+        memory = self._scheme.memory(max(longest, result.votes.n_items))
+        self._state, self._settled = State.from_result(result, memory), result.converged
+
+    def _start_over(self, state: State, history: Floats | None) -> None:
+        from crowdwise.methods.online.scheme import Scheme
+
+        self._forget_all()
+        self._state, self._scheme = state, Scheme(self, history)
 
     def _forget_all(self) -> None:
-        for name in ("result_", "_state", "_tables", "_histories"):
+        for name in ("result_", "_state", "_scheme"):
             vars(self).pop(name, None)
         self._begun_with = {name: getattr(self, name) for name in self.lasting}
 
     def _check(self, classes: NDArray[Any], n_annotators: int, n_votes: int) -> None:
         check_tables(n_annotators, len(classes), n_votes)
         given_class_prior(self.class_prior, without_votes(classes))
-        self._memory(0)
-
-    def _present_memory(self, size: int) -> Memory:
-        """Tables long enough, kept from update to update."""
-        kept: tuple[int, Memory] | None = vars(self).get("_tables")
-        if kept is None or kept[0] < size:
-            size = max(size, 2 * kept[0] if kept else 0)
-            kept = size, self._memory(size)
-            self._tables = kept
-        return kept[1]
-
-    def _present_rules(self, state: State) -> Rules:
-        fixed = given_class_prior(self.class_prior, without_votes(state.classes))
-        n_classes = len(state.classes)
-        history = np.empty((0, n_classes, n_classes)), np.empty((0, n_classes))
-        if self._history is not None:
-            history = self._grown_history(state)
-        return self._rules(n_classes, *history, np.empty(0) if fixed is None else log_floored(fixed))
-
-    def _grown_history(self, state: State) -> tuple[Floats, Floats]:
-        """History of all annotators of the state and its sums over the observed label, zero for those who came later."""
-        kept: tuple[Floats, Floats] | None = vars(self).get("_histories")
-        n_classes = len(state.classes)
-        assert self._history is not None
-        if kept is None or len(kept[0]) < len(state.annotators) or kept[0].shape[2] < n_classes:
-            grown = np.zeros((2 * len(state.annotators), n_classes, n_classes))
-            grown[: len(self._history), : self._history.shape[1], : self._history.shape[2]] = self._history
-            kept = grown, grown.sum(axis=1)
-            self._histories = kept
-        return kept
+        self.memory_for(0)

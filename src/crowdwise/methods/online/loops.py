@@ -127,12 +127,12 @@ def _infer(n: int, arrays: Arrays, rules: Rules, held: bool, scores: Floats) -> 
 
 @compiled
 def _count(n: int, arrays: Arrays, memory: Memory, q: Floats) -> float:
-    """Take the old posterior of item n out of all counts and put `q` in; return the largest change of an entry."""
+    """Take the old posterior of item n out of all counts and put `q` in; return the share of probability that moved."""
     n_classes = len(q)
     old = arrays.posterior[n]
     change = 0.0
     for k in range(n_classes):
-        change = max(change, abs(q[k] - old[k]))
+        change += 0.5 * abs(q[k] - old[k])
     if arrays.arrival[n] == 0:
         arrays.clock[0] += 1
         t = arrays.clock[0]
@@ -186,7 +186,7 @@ def visit(items: Integers, batch: int, arrays: Arrays, memory: Memory, rules: Ru
     n_read : int
         Votes read, the measure of the work done.
     change : float
-        Largest change of a posterior.
+        Sum over items of the share of their probability that moved.
     """
     n_classes = arrays.posterior.shape[1]
     held_back = np.empty((batch, n_classes))
@@ -197,13 +197,13 @@ def visit(items: Integers, batch: int, arrays: Arrays, memory: Memory, rules: Ru
         for i in range(start, stop):
             n_read += _infer(items[i], arrays, rules, held, held_back[i - start])
         for i in range(start, stop):
-            change = max(change, _count(items[i], arrays, memory, held_back[i - start]))
+            change += _count(items[i], arrays, memory, held_back[i - start])
     return n_read, change
 
 
 @compiled
 def recount(n_votes: int, n_items: int, arrays: Arrays, memory: Memory) -> None:
-    """Give votes and items their turns in the order of their codes, and add up all counts anew from the posteriors."""
+    """Give votes and items their turns in the order of their codes, and add up all counts again from the posteriors."""
     n_classes = arrays.posterior.shape[1]
     arrays.counts[:] = 0.0
     arrays.totals[:] = 0.0

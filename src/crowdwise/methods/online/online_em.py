@@ -40,6 +40,7 @@ from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import LabelPrior
+    from crowdwise.methods.online.scheme import Scheme
     from crowdwise.methods.online.state import State
 
 __all__ = ["OnlineEM"]
@@ -72,7 +73,8 @@ class OnlineEM(OnlineAggregator):
     name: ClassVar[str] = "online-em"
     lasting: ClassVar[tuple[str, ...]] = ("power", "step")
 
-    def _rules(self, n_classes: int, history: Floats, history_total: Floats, fixed: Floats) -> Rules:
+    def rules_for(self, n_classes: int, history: Floats, history_total: Floats, fixed: Floats) -> Rules:
+        """How counts become evidence."""
         wrong = (1 - self.start) / max(n_classes - 1, 1)
         prior = self.strength * np.where(np.eye(n_classes, dtype=bool), float(self.start), wrong)
         class_prior = np.full(n_classes, 1 / n_classes)
@@ -80,7 +82,8 @@ class OnlineEM(OnlineAggregator):
             False, int(self.hold), float(self.own_labels), prior, prior.sum(axis=0), history, history_total, class_prior, fixed
         )
 
-    def _memory(self, size: int) -> Memory:
+    def memory_for(self, size: int) -> Memory:
+        """Tables of weights for turns up to `size`."""
         for name, top in (("power", 1.0), ("start", 1.0), ("step", 1.0)):
             value = getattr(self, name)
             if value is not None and (value > top or (value == top and name != "power")):
@@ -89,12 +92,14 @@ class OnlineEM(OnlineAggregator):
         fade = np.concatenate([[0.0, 0.0], np.cumsum(np.log1p(-gain[2:]))])
         return Memory(gain, fade, gain, fade)
 
-    def _parts(self, state: State, rules: Rules, who: NDArray[Any]) -> tuple[LabelPrior, Any]:
+    def parts_of(self, state: State, scheme: Scheme, who: NDArray[Any]) -> tuple[LabelPrior, Any]:
+        """Label prior and annotator model of a state, annotators in the order of `who`."""
+        rules = scheme.rules(state)
         arrays, held = state.arrays, state.arrays.clock[0] < rules.hold
         turns = np.maximum(arrays.turns[who], 1)[:, None, None]
         seen = np.zeros((len(who), *rules.prior.shape))
         if not held:
-            seen = np.maximum(self._averages(state) if self.average else arrays.counts, 0)[who]
+            seen = np.maximum(self._averages(state, scheme) if self.average else arrays.counts, 0)[who]
         use = seen.sum(axis=2, keepdims=True) + 1 / turns
         prior_alk = (rules.prior + rules.own * use / use.sum(axis=1, keepdims=True)) / turns
         if len(rules.history):
@@ -107,14 +112,14 @@ class OnlineEM(OnlineAggregator):
         annotators = Confusion(np.zeros((1, *rules.prior.shape)), pi_alk, pooled / pooled.sum(axis=0))
         return Marginals(shares / shares.sum(), learn=not len(rules.fixed)), annotators
 
-    def _averages(self, state: State) -> Floats:
+    def _averages(self, state: State, scheme: Scheme) -> Floats:
         """The mean of every annotator's averages over their past, from all votes and their posteriors, [A, L, K]."""
         from crowdwise.methods.online.loops import averaged_weights
 
         arrays, annotator, turns = state.arrays, state.used("annotator"), state.used("turns")
         if state.past is not None:
             return np.asarray(state.past / np.maximum(turns, 1)[:, None, None])
-        memory = self._present_memory(int(arrays.turns.max(initial=0)))
+        memory = scheme.memory(int(arrays.turns.max(initial=0)))
         weight, _ = averaged_weights(state.used("turn"), annotator, turns, np.zeros_like(turns), memory.gain, memory.fade)
         weight /= np.maximum(turns, 1)[annotator]
         if len(arrays.weight):

@@ -8,7 +8,6 @@ with ``revisit=0``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit, infer_and_count
+from crowdwise.engines.loop import Round, Run, loop
 from crowdwise.engines.shards import ShardLost
-from crowdwise.methods.online.loops import averaged_weights, visit
+from crowdwise.methods.online.loops import averaged_weights
+from crowdwise.methods.online.scheme import Scheme
 from crowdwise.methods.online.state import State
 
 if TYPE_CHECKING:
     from crowdwise.engines.shards import Shard
     from crowdwise.estimator.problem import Problem
-    from crowdwise.methods.online.base import OnlineAggregator
 
 __all__ = ["Counted", "fit_shards", "take_in"]
 
@@ -35,8 +35,8 @@ _ATTEMPTS = 10
 class Counted(NamedTuple):
     """What a state has counted by annotators and classes, without any vote or item (see `crowdwise.methods.online.records`).
 
-    `past` sums each annotator's averages over all of their turns, [A, L, K]; `change` is the largest of a probability in the
-    last sweep over each shard.
+    `past` sums each annotator's averages over all of their turns, [A, L, K]; `change` is the sum over the items visited in the
+    last sweep over each shard of the share of their probability that moved, and `visited` their number.
     """
 
     counts: Floats
@@ -47,13 +47,20 @@ class Counted(NamedTuple):
     clock: NDArray[np.int64]
     past: Floats
     change: float
+    visited: int
 
     @classmethod
     def nothing(cls, n_annotators: int, n_classes: int) -> Counted:
         """Before the first vote."""
         table, rows = np.zeros((n_annotators, n_classes, n_classes)), np.zeros((n_annotators, n_classes))
         turns, clock = np.zeros(n_annotators, np.int32), np.zeros(1, np.int64)
-        return cls(table, rows, rows, turns, np.zeros(n_classes), clock, table, 0.0)
+        return cls(table, rows, rows, turns, np.zeros(n_classes), clock, table, 0.0, 0)
+
+    @classmethod
+    def of(cls, state: State, past: Floats, change: float, visited: int) -> Counted:
+        """What a state has counted."""
+        own = {name: state.used(name) for name in ("counts", "totals", "used", "turns")}
+        return cls(**own, shares=state.arrays.shares, clock=state.arrays.clock, past=past, change=change, visited=visited)
 
     def put_into(self, state: State) -> None:
         """Make it what a fresh state has counted."""
@@ -63,7 +70,7 @@ class Counted(NamedTuple):
         state.arrays = arrays._replace(shares=self.shares.copy(), clock=self.clock.copy())
 
 
-def take_in(shard: Shard, before: Counted, estimator: OnlineAggregator, classes: NDArray[Any], first: bool) -> Counted:
+def take_in(shard: Shard, before: Counted, scheme: Scheme, classes: NDArray[Any], first: bool) -> Counted:
     """Visit the items of a shard, for the `first` time or again; return what has been counted in all."""
     votes, n_annotators = shard.votes, len(before.turns)
     # Ids do not matter here, only that there are as many of them.
@@ -77,64 +84,54 @@ def take_in(shard: Shard, before: Counted, estimator: OnlineAggregator, classes:
         arrays.posterior[: votes.n_items] = shard.posterior
         arrays.arrival[touched] = arrays.turn[: votes.n_votes] = 1
     longest = int(before.turns.max(initial=0)) + votes.n_votes
-    memory = estimator._present_memory(max(longest, int(before.clock[0]) + len(touched)))
-    rules = estimator._present_rules(state)
-    change = 0.0
-    for sweep in range(estimator.sweeps if _forgets(estimator) else 1):
-        change = visit(touched, estimator.batch, arrays, memory, rules)[1]
-        if sweep and change <= estimator.tol:
-            break
+    memory = scheme.memory(max(longest, int(before.clock[0]) + len(touched)))
+    run, _ = scheme.sweep(state, touched, memory, max_iter=scheme.method.sweeps if scheme.forgets else 1)
     shard.posterior[:] = arrays.posterior[: votes.n_items]
     past = before.past
-    if _forgets(estimator):
+    if scheme.forgets:
         past = past + _averages_since(state, before, memory.gain, memory.fade)
-    own = {name: state.used(name) for name in ("counts", "totals", "used", "turns")}
-    change = max(change, before.change)
-    return Counted(**own, shares=arrays.shares, clock=arrays.clock, past=past, change=change)
+    change = run.rounds[-1].change * len(touched)
+    return Counted.of(state, past, before.change + change, before.visited + len(touched))
 
 
-def fit_shards(estimator: OnlineAggregator, problem: Problem) -> Fit:
+def fit_shards(scheme: Scheme, problem: Problem) -> Fit:
     """Fit an online method to votes in shards."""
-    votes = problem.crowd
-    apprentice = type(estimator)(**estimator.get_params())
-    apprentice._forget_all()
-    apprentice._history = problem.history
+    crowd = problem.crowd
     for attempt in range(_ATTEMPTS):
         try:
-            counted, settled = _sweep(apprentice, problem)
+            run = _sweep(scheme, problem)
             break
         except ShardLost:
             if attempt == _ATTEMPTS - 1:
                 raise
-    state = State(votes.classes)
-    state.annotators.add(votes.annotators)
-    state._make_room(weighted=False)
-    counted.put_into(state)
-    state.past = counted.past
+    state = State.without_votes(crowd.classes, crowd.annotators)
+    run.state.put_into(state)
+    state.past = run.state.past
     prior: Any
-    prior, annotators = apprentice._parts(state, apprentice._present_rules(state), np.arange(votes.n_annotators))
+    prior, annotators = scheme.parts(state, np.arange(crowd.n_annotators))
     evidence = problem.shards.renew(infer_and_count, prior, annotators, False).evidence
     terms = {"votes": evidence, "class prior": -prior.penalty(), "annotators": -annotators.penalty()}
     trace = {name: np.array([value]) for name, value in terms.items()}
-    return Fit(problem.shards.posterior, prior, annotators, trace, 1, settled)
+    return Fit(problem.shards.posterior, prior, annotators, trace, 1, run.converged)
 
 
-def _sweep(estimator: OnlineAggregator, problem: Problem) -> tuple[Counted, bool]:
-    """Go through the shards until little changes; return what was counted, and whether it came to that."""
-    votes = problem.crowd
-    counted = Counted.nothing(votes.n_annotators, votes.n_classes)
-    for sweep in range(1 if _forgets(estimator) else estimator.sweeps):
-        counted = problem.shards.fold(take_in, counted._replace(change=0.0), estimator, votes.classes, sweep == 0)
-        if problem.progress is not None:
-            problem.progress(sweep + 1, math.nan, counted.change)
-        if sweep and counted.change <= estimator.tol:
-            return counted, True
-    return counted, estimator.sweeps == 1 or (_forgets(estimator) and counted.change <= estimator.tol)
+def _sweep(scheme: Scheme, problem: Problem) -> Run[Counted]:
+    """Go through the shards until little changes; a method that visits items once has always come to its end."""
+    crowd, method = problem.crowd, scheme.method
+    first = True
 
+    def step(counted: Counted) -> tuple[Counted, Round]:
+        nonlocal first
+        fresh = counted._replace(change=0.0, visited=0)
+        counted = problem.shards.fold(take_in, fresh, scheme, crowd.classes, first)
+        first = False
+        return counted, Round(counted.change / max(counted.visited, 1))
 
-def _forgets(estimator: OnlineAggregator) -> bool:
-    """Whether a vote weighs by its turn."""
-    return len(estimator._memory(0).gain) > 0
+    start = Counted.nothing(crowd.n_annotators, crowd.n_classes)
+    sweeps = 1 if scheme.forgets else method.sweeps
+    run = loop(step, start, max_iter=sweeps, tol=method.tol, progress=problem.progress)
+    swept_inside = scheme.forgets and run.rounds[-1].change <= method.tol
+    return replace(run, converged=run.converged or method.sweeps == 1 or swept_inside)
 
 
 def _averages_since(state: State, before: Counted, gain: Floats, fade: Floats) -> Floats:

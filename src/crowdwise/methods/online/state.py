@@ -77,6 +77,14 @@ class State:
         made: dict[str, Any] = {name: np.empty((0, *tails.get(name, ())), kind) for name, (_, kind, _) in _GROWING.items()}
         self.arrays = Arrays(**made, shares=np.zeros(n_classes), clock=np.zeros(1, np.int64))
 
+    @classmethod
+    def without_votes(cls, classes: NDArray[Any], annotators: NDArray[Any]) -> State:
+        """A state that knows annotators and has seen no vote."""
+        state = cls(classes)
+        state.annotators.add(annotators)
+        state._make_room(weighted=False)
+        return state
+
     # -- sizes and views -----------------------------------------------------------------------
 
     def _size(self, along: str) -> int:
@@ -109,15 +117,15 @@ class State:
         if len(arrays.weight):
             arrays.weight[new] = 1.0 if votes.weight is None else votes.weight
         append(start, self.n_votes, arrays)
-        told = np.empty(0, np.int64)
+        news = np.empty(0, np.int64)
         if votes.gold is not None:
             given = np.flatnonzero(votes.gold >= 0)
-            told = self.tell(item[given], label[votes.gold[given]])
+            news = self.set_known(item[given], label[votes.gold[given]])
         # A vote that weighs nothing says nothing, and does not make an item one that was voted on.
         voted = arrays.item[new] if votes.weight is None else arrays.item[new][votes.weight > 0]
-        return np.unique(np.concatenate([voted.astype(np.int64), told]))
+        return np.unique(np.concatenate([voted.astype(np.int64), news]))
 
-    def tell(self, items: Integers, classes: Integers) -> Integers:
+    def set_known(self, items: Integers, classes: Integers) -> Integers:
         """Set the known classes of items; return those for which that is news."""
         news = self.arrays.known[items] != classes
         self.arrays.known[items] = classes

@@ -47,6 +47,7 @@ from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 
 if TYPE_CHECKING:
     from crowdwise.engines.alternate import LabelPrior
+    from crowdwise.methods.online.scheme import Scheme
     from crowdwise.methods.online.state import State
 
 __all__ = ["StreamingDawidSkene"]
@@ -80,13 +81,15 @@ class StreamingDawidSkene(OnlineAggregator):
     name: ClassVar[str] = "streaming-ds"
     lasting: ClassVar[tuple[str, ...]] = ("forget",)
 
-    def _rules(self, n_classes: int, history: Floats, history_total: Floats, fixed: Floats) -> Rules:
+    def rules_for(self, n_classes: int, history: Floats, history_total: Floats, fixed: Floats) -> Rules:
+        """How counts become evidence."""
         wrong = 2 / max(n_classes - 1, 1) if self.off_diagonal is None else float(self.off_diagonal)
         prior = np.where(np.eye(n_classes, dtype=bool), float(self.diagonal), wrong)
         class_prior = np.full(n_classes, float(self.alpha0))
         return Rules(True, 0, float(self.own_labels), prior, prior.sum(axis=0), history, history_total, class_prior, fixed)
 
-    def _memory(self, size: int) -> Memory:
+    def memory_for(self, size: int) -> Memory:
+        """Tables of weights for turns up to `size`."""
         none = np.empty(0)
         if self.forget >= 1:
             raise SettingError(f"StreamingDawidSkene: forget must be below 1; got {self.forget!r}")
@@ -94,7 +97,9 @@ class StreamingDawidSkene(OnlineAggregator):
             return Memory(none, none, none, none)
         return Memory(np.ones(size + 1), np.arange(size + 1) * np.log1p(-self.forget), none, none)
 
-    def _parts(self, state: State, rules: Rules, who: NDArray[Any]) -> tuple[LabelPrior, Any]:
+    def parts_of(self, state: State, scheme: Scheme, who: NDArray[Any]) -> tuple[LabelPrior, Any]:
+        """Label prior and annotator model of a state, annotators in the order of `who`."""
+        rules = scheme.rules(state)
         prior_alk = rules.prior[None]
         if rules.own > 0:
             use = state.arrays.used[who][:, :, None] + 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from crowdwise.data.pairs import Comparisons
+    from crowdwise.data.comparisons import Comparisons
     from crowdwise.engines.loop import Progress
 
 __all__ = ["Ranker", "ScoreRanker", "centred"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.ties import TIES

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.rank.annotators import Ballots, Looking, People, Reliability
 from crowdwise.methods.rank.base import ScoreRanker, centred

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.methods.rank.annotators import Ballots, Expectation, People
 from crowdwise.methods.rank.games import Floats, Games, sums
 from crowdwise.methods.rank.solvers import Problem, by_newton

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.errors import DataWarning, InputError
 
 __all__ = ["Floats", "Games", "as_comparisons", "check_connected", "sums"]

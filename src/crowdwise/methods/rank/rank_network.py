@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from crowdwise.data.pairs import Comparisons
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.storable import storable
 from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of

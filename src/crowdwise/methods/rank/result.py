@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.encode import codes_of, series_of, tidy
-from crowdwise.data.pairs import Comparisons
 from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
 from crowdwise.estimator.outcome import Outcome

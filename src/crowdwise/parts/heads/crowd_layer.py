@@ -1,7 +1,7 @@
 """The crowd layer of Rodrigues and Pereira (2018): a linear map per annotator on the class probabilities.
 
     p(vote of a | x) = softmax(layer_a(f(x)))
-    "mw"  : W_a f        "vw" : w_a * f        "vwb" : w_a * f + b_a
+    "matrix" : W_a f        "vector" : w_a * f        "vector-bias" : w_a * f + b_a
 
 The layer's outputs are logits: W_a is no stochastic matrix and its scale is free. The confusion matrix
 that it implies is its answer to a certain label, R_a[k, :] = softmax(layer_a(e_k)). Only the votes that
@@ -27,8 +27,8 @@ class CrowdLayerHead(Head):
 
     Parameters
     ----------
-    kind : "mw", "vw" or "vwb"
-        Matrix, vector, or vector with bias.
+    kind : "matrix", "vector" or "vector-bias"
+        Form of the layer.
     start : [A, K, L] or None
         Confusion matrices that the layer shall imply at the start; None starts as the paper does, with identity or ones.
     """
@@ -36,18 +36,18 @@ class CrowdLayerHead(Head):
     def __init__(self, kind: str, n_annotators: int, n_classes: int, dtype: torch.dtype, start: Tensor | None = None) -> None:
         super().__init__()
         self.kind = kind
-        if kind == "mw":
+        if kind == "matrix":
             eye = torch.eye(n_classes, dtype=dtype).expand(n_annotators, n_classes, n_classes)
             # [A, K, L], the paper's W transposed: the answer to a certain label k is softmax(weight[a, k]).
             self.weight = nn.Parameter(eye.clone() if start is None else start.clamp(min=_FLOOR).log().clone())
         else:
             self.weight = nn.Parameter(_vector_start(n_annotators, n_classes, dtype, start))
-        self.bias = nn.Parameter(torch.zeros(n_annotators, n_classes, dtype=dtype)) if kind == "vwb" else None
+        self.bias = nn.Parameter(torch.zeros(n_annotators, n_classes, dtype=dtype)) if kind == "vector-bias" else None
 
     def vote_log_prob(self, logits: Tensor, batch: Batch) -> Tensor:
         """Log-softmax of the annotator's layer at the vote, [E_b]."""
         f = logits.softmax(1)
-        if self.kind == "mw":
+        if self.kind == "matrix":
             return own_log_softmax(f, self.weight, batch.position, batch.entry)
         annotator = batch.annotator
         scores = self.weight.index_select(0, annotator) * f.index_select(0, batch.position)
@@ -57,7 +57,7 @@ class CrowdLayerHead(Head):
 
     def confusion(self) -> Tensor:
         """What a certain label is answered with, [A, K, L]."""
-        if self.kind == "mw":
+        if self.kind == "matrix":
             return self.weight.softmax(2)
         scores = torch.diag_embed(self.weight)
         if self.bias is not None:

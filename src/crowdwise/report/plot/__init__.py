@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
+from crowdwise.report.plot.annotators import annotator_map, annotator_positions
 from crowdwise.report.plot.confusion import confusions
 from crowdwise.report.plot.curves import accuracy_by_votes, learning_curve
 from crowdwise.report.plot.numbers import annotator_errors, estimates
-from crowdwise.report.plot.people import annotator_map, annotator_positions
 from crowdwise.report.plot.trust import confidence_histogram, reliability
 
 __all__ = [

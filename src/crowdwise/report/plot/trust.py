@@ -21,7 +21,7 @@ __all__ = ["confidence_histogram", "reliability"]
 def reliability(result: Result, truth: Any, *, n_bins: int = 10, ax: Any = None) -> Any:
     """Draw the share of right labels against confidence; points on the diagonal mean what they say.
 
-    Items given to the fit as gold are left out: their confidence is one because it was told so.
+    Items given to the fit as gold are left out: their confidence is one because it was given.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def reliability(result: Result, truth: Any, *, n_bins: int = 10, ax: Any = None)
     if result.votes.gold is not None:
         truth_n = np.where(result.votes.gold >= 0, -1, truth_n)
     if not (truth_n >= 0).any():
-        raise InputError("the truth names no item of these votes that the fit was not told; check the item ids")
+        raise InputError("the truth names no item of these votes that was not given to the fit; check the item ids")
     curve = curves.reliability(result.posterior, truth_n, n_bins, n_resamples=200)
     return draw_reliability(axes_of(ax, (4.4, 4.2)), {result.method: curve})
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdwise.errors import InputError
-from crowdwise.trust.metrics import _known
+from crowdwise.trust.known_items import known_items
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -53,7 +53,7 @@ def with_posterior(result: Result, posterior: Floats) -> Result:
 
 def known_of(probability: ArrayLike, truth: Any, least: int = 2) -> tuple[Floats, Integers]:
     """Probabilities and classes of the items whose class is known, checked: [M, K] and [M]."""
-    q_mk, z_m = _known(probability, truth)
+    q_mk, z_m = known_items(probability, truth)
     if len(z_m) < least:
         raise InputError(
             f"the class of {len(z_m)} item{'s' * (len(z_m) != 1)} is known; calibration needs at least {least}: add true labels"

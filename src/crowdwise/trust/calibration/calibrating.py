@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.estimator.registry import label_methods, make
+from crowdwise.estimator.registry import METHODS, label_methods, make
 from crowdwise.trust.calibration.base import known_of, with_posterior
 from crowdwise.trust.calibration.crossfit import cross_fitted
 from crowdwise.trust.calibration.curves import Reliability, reliability
 from crowdwise.trust.calibration.dirichlet import Dirichlet
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes, groups_in
-from crowdwise.trust.calibration.foretold_votes import temperature_by_votes
 from crowdwise.trust.calibration.isotonic import Isotonic
+from crowdwise.trust.calibration.predicted_votes import temperature_by_votes
 from crowdwise.trust.calibration.temperature import Temperature
+from crowdwise.trust.fitted_method import method_of, settings_of
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -32,8 +33,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NEED_TRUTH = ("temperature", "dirichlet", "isotonic")
-# Methods whose posterior already knows of groups: a second discount would be one too many.
-_KNOW_GROUPS = ("group-dawid-skene", "group-vote")
 HOWS = ("votes", "groups", *NEED_TRUTH, "none")
 
 
@@ -127,7 +126,7 @@ def truth_of(result: Result, truth: Any) -> Integers:
         known = np.where(given >= 0, -1, known)
     if not (known >= 0).any():
         raise InputError(
-            "no true label is of an item of these votes whose label the fit was not given; "
+            "no true label belongs to an item of these votes that the fit had no gold label for; "
             "check that both use the same item ids, and fit without these labels as gold"
         )
     return known
@@ -152,7 +151,9 @@ def _by_crowd(
     if how == "none":
         return result, "not calibrated", {}
     if how == "groups":
-        if _method_of(result) in _KNOW_GROUPS:
+        method = METHODS.get(method_of(result))
+        if method is not None and method.shared_errors:
+            # The posterior already knows of groups: a second discount would be one too many.
             return result, "the method itself counts votes of a group for less", {}
         found = EffectiveVotes.fit(result)
         n_members = int((found.group >= 0).sum())
@@ -183,25 +184,15 @@ def _by_crowd(
 
 def _again(result: Result) -> Callable[[Annotations], Result]:
     """The same method with the same settings, fitted to other votes of the same annotators."""
-    name, settings = _method_of(result), result.settings
+    name = method_of(result)
     if name not in label_methods():
         raise InputError(
             f"{result.method} was trained with features, which a result does not hold; give fit=, or calibrate by groups "
             "or by true labels"
         )
-    if name != result.method:
-        # What was chosen is fitted again, not chosen anew; of the choice's settings it has these two.
-        own = make(name).get_params()
-        settings = {key: settings[key] for key in ("class_prior", "random_state") if key in own and key in settings}
-        if isinstance(settings.get("class_prior"), str) and settings["class_prior"] == "learn":
-            del settings["class_prior"]
+    # What was chosen is fitted again, not chosen again.
+    settings = settings_of(result)
     history = None
     if result.history is not None:
         history = {who: counts.T for who, counts in zip(result.votes.annotators.tolist(), result.history, strict=True)}
     return lambda votes: make(name, **settings).fit(votes, history=history).result_
-
-
-def _method_of(result: Result) -> str:
-    """Name of the method that was run; a choice says what it chose ("auto: dawid-skene"), if it chose one."""
-    choice, _, chosen = result.method.partition(": ")
-    return chosen if chosen in label_methods() else choice

@@ -1,1 +1,1 @@
-"""The choice of a method without true labels: by how well each foretells votes that it has not seen."""
+"""The choice of a method without true labels: by how well each predicts votes that it has not seen."""

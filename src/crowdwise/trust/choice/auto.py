@@ -1,4 +1,4 @@
-"""Automatic choice: the simplest method that foretells held-out votes about as well as the best.
+"""Automatic choice: the simplest method that predicts held-out votes about as well as the best.
 
 score      mean over held-out votes of log p(y_e | the other votes) = log sum_k q_nk T_a[k, y_e]
 q          posterior of a candidate fitted without the votes of the fold
@@ -9,9 +9,9 @@ choice     of the candidates within one standard error of the best (paired diffe
 
 Notes
 -----
-Checks come first (`crowdwise.trust.choice.guards`): on votes that cannot carry a comparison, or a matrix per annotator, simpler
-candidates are all there is, down to majority vote. Gold labels are held out in turn, too; see `crowdwise.trust.choice.scoring`.
-Cost: `folds` fits of every candidate, and one of the chosen one.
+Checks come first (`crowdwise.trust.choice.data_check`): on votes that are too few for a comparison, or for a matrix per
+annotator, only simpler candidates are tried, down to majority vote. Gold labels are held out in turn, too; see
+`crowdwise.trust.choice.scoring`. Cost: `folds` fits of every candidate, and one of the chosen one.
 
 References
 ----------
@@ -30,14 +30,15 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
-from crowdwise.estimator.base import Aggregator, generator
+from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import METHODS, make_aggregator
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
 from crowdwise.trust.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
+from crowdwise.trust.choice.data_check import DataCheck, check_data
 from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
-from crowdwise.trust.choice.guards import Standing, standing
 from crowdwise.trust.choice.scoring import HeldOut
 from crowdwise.trust.choice.selection import Row
 from crowdwise.trust.choice.trial import Budget, try_all
@@ -61,7 +62,7 @@ _DOCUMENT = "choice.json"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Auto(Chooses, Aggregator):
-    """The method that foretells held-out votes best, or a simpler one that is about as good.
+    """The method that predicts held-out votes best, or a simpler one that is about as good.
 
     The fit of the chosen method is what the estimator then shows; `result_.method` names it. `reason_` says in one line
     why, `choice_` holds the comparison.
@@ -78,9 +79,9 @@ class Auto(Chooses, Aggregator):
         "learn", 'Class shares: "learn" (as each method does by itself), "uniform", or K probabilities.', free=True
     )
     methods: Any = setting(
-        None, "Candidates by name, simplest first, as a list or between commas; by default a fast and diverse few.", free=True
+        None, "Candidates by name, simplest first, as a list or comma-separated; by default a fast and diverse few.", free=True
     )
-    folds: int = setting(5, "Parts into which votes are dealt; each is foretold by fits to the others.", low=2, whole=True)
+    folds: int = setting(5, "Parts into which votes are dealt; each is predicted by fits to the others.", low=2, whole=True)
     seconds: float = setting(
         60.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
     )
@@ -105,7 +106,7 @@ class Auto(Chooses, Aggregator):
         return next(iter(fits.values())) if len(fits) == 1 else _stacked(fits, decision.weights, problem)
 
     def _decided(self, problem: Problem, methods: tuple[str, ...]) -> Decision:
-        found = standing(problem.votes, problem.history is not None)
+        found = check_data(problem.votes, problem.history is not None)
         rows = [_row(name, problem.votes, found) for name in methods]
         tried = [row.method for row in rows if row.eligible]
         if not found.comparable or len(tried) < 2:
@@ -116,10 +117,10 @@ class Auto(Chooses, Aggregator):
         def posterior(name: str, part: Annotations) -> Floats:
             return self._fitted_by(name, problem.with_votes(part, warm=None, progress=None)).posterior
 
-        def told(name: str, number: int) -> Floats:
-            return held.told(partial(posterior, name), number)
+        def shares(name: str, number: int) -> Floats:
+            return held.shares(partial(posterior, name), number)
 
-        try_all(rows, told, held.terms, Budget(self.seconds))
+        try_all(rows, shares, held.terms, Budget(self.seconds))
         if not any(row.eligible for row in rows):
             return fall_back(tried[0], rows, ("no candidate could be fitted",))
         return decide(rows, held.terms, found.reasons, standard_errors=self.standard_errors, stack=self.stack)
@@ -162,7 +163,7 @@ class Auto(Chooses, Aggregator):
             self._decision = fall_back(chosen, [Row(chosen)], ("the saved result does not hold the comparison",))
 
 
-def _row(name: str, votes: Annotations, found: Standing) -> Row:
+def _row(name: str, votes: Annotations, found: DataCheck) -> Row:
     """A candidate that is still to be tried, or why it is not."""
     if not METHODS[name].suits(votes.n_classes):
         return Row(name, note="left out: for two classes only", eligible=False)

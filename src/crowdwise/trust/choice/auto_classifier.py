@@ -1,4 +1,4 @@
-"""Automatic choice of a classifier: by how well the labels that it infers foretell votes that were hidden from it.
+"""Automatic choice of a classifier: by how well the labels that it infers predict votes that were hidden from it.
 
 score      mean over hidden votes of log sum_k q_nk T_a[k, y_e]
 q          the candidate's posterior of the item, from its row and the votes that were not hidden
@@ -8,8 +8,8 @@ choice     the simplest candidate within one standard error of the best (paired 
 Notes
 -----
 What classifiers say of rows whose votes are all hidden was the worse guide where this rule was chosen, on the sets of the
-benchmarks: with a table per annotator a class may drift to whatever features tell of the votes, and with an accuracy vague
-classifiers come out ahead.
+benchmarks: with a table per annotator a class may drift to whatever features say about the votes, and with an accuracy vague
+classifiers win.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.base import generator
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.trust.choice.classifiers import Candidate, check_methods
+from crowdwise.trust.choice.data_check import check_data
 from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
-from crowdwise.trust.choice.guards import standing
 from crowdwise.trust.choice.scoring import HeldOut, by_accuracy
 from crowdwise.trust.choice.selection import Row
 from crowdwise.trust.choice.trial import Budget, try_all
@@ -53,7 +53,7 @@ _FEWEST_ITEMS = 200
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoClassifier(Chooses, CrowdClassifier):
-    """The classifier that foretells held-out votes best, or a simpler one that is about as good.
+    """The classifier that predicts held-out votes best, or a simpler one that is about as good.
 
     `estimator_` is the chosen classifier, trained on everything; this one answers as it does. `reason_` says in one line
     why it was chosen, `choice_` holds the comparison.
@@ -68,9 +68,9 @@ class AutoClassifier(Chooses, CrowdClassifier):
     """
 
     methods: Any = setting(
-        None, "Candidates by name, simplest first, as a list or between commas; by default a fast and diverse few.", free=True
+        None, "Candidates by name, simplest first, as a list or comma-separated; by default a fast and diverse few.", free=True
     )
-    folds: int = setting(3, "Parts into which votes are dealt; each is foretold by fits to the others.", low=2, whole=True)
+    folds: int = setting(3, "Parts into which votes are dealt; each is predicted by fits to the others.", low=2, whole=True)
     seconds: float = setting(
         120.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
     )
@@ -80,7 +80,11 @@ class AutoClassifier(Chooses, CrowdClassifier):
     random_state: int | None = setting(0, "Seed of the folds and of the candidates.", free=True)
 
     name: ClassVar[str] = "auto-classifier"
-    _accepts_images: ClassVar[bool] = True
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether rows may be images: candidates that take none are skipped."""
+        return True
 
     # -- fitting -------------------------------------------------------------------------------
 
@@ -104,7 +108,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
     def _decided(self, features: Any, votes: Annotations, candidates: tuple[Candidate, ...], seed: int) -> Decision:
         rows = [_row(candidate, features) for candidate in candidates]
         tried = [row.method for row in rows if row.eligible]
-        found = standing(votes)
+        found = check_data(votes)
         voted = np.flatnonzero(votes.votes_per_item > 0)
         reasons = found.reasons if not found.comparable else ()
         if len(voted) < _FEWEST_ITEMS:
@@ -124,10 +128,10 @@ class AutoClassifier(Chooses, CrowdClassifier):
     ) -> Decision:
         held = HeldOut(votes, self.folds, seed)
 
-        def told(label: str, number: int) -> Floats:
-            return held.told(lambda part: self._made(candidates[label]).fit(features, part).result_.posterior, number)
+        def shares(label: str, number: int) -> Floats:
+            return held.shares(lambda part: self._made(candidates[label]).fit(features, part).result_.posterior, number)
 
-        try_all(rows, told, held.terms, Budget(self.seconds), by_accuracy)
+        try_all(rows, shares, held.terms, Budget(self.seconds), by_accuracy)
         if not any(row.eligible for row in rows):
             return fall_back(tried[0], rows, ("no candidate could be measured",))
         return decide(rows, held.terms, standard_errors=self.standard_errors)

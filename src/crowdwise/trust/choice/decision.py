@@ -128,14 +128,14 @@ def decide(
     elif chosen != best:
         mean, error = paired(_terms(rows[best]), _terms(rows[chosen]), cluster)
         reason = (
-            f"{name}, the simplest method that foretells held-out votes about as well as the best, {rows[best].method} "
+            f"{name}, the simplest method that predicts held-out votes about as well as the best, {rows[best].method} "
             f"({mean:.4f} behind per vote, standard error {error:.4f})"
         )
     else:
         next_best = max((k for k in measured if k != best), key=lambda k: float(_terms(rows[k]).mean()))
         mean, error = paired(_terms(rows[best]), _terms(rows[next_best]), cluster)
         reason = (
-            f"{name}, which foretells held-out votes best ({mean:.4f} better per vote than {rows[next_best].method}, "
+            f"{name}, which predicts held-out votes best ({mean:.4f} better per vote than {rows[next_best].method}, "
             f"standard error {error:.4f})"
         )
     return Decision(name, reason + limits, {name: 1.0}, table)

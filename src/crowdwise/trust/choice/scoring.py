@@ -1,4 +1,4 @@
-"""How much the class probabilities of a candidate tell of votes that it has not seen.
+"""How much the class probabilities of a candidate say about votes that it has not seen.
 
     p(y_e | the other votes) = sum_k q_nk T_a[k, y_e]   q_n: the candidate's posterior of item n, fitted without vote e
     T_a[k, l] = (C_akl + K T[k, l]) / (C_ak. + K)       C: held-out votes of the other folds, counted under their q
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _FLOOR = 1e-12
-# Votes that the crowd's accuracy is worth beside an annotator's own.
+# Weight of the crowd's accuracy beside an annotator's own votes, in votes.
 _PSEUDO_VOTES = 5.0
 
 
@@ -85,8 +85,8 @@ def cross_fitted(terms: Terms, shares: NDArray[Any]) -> Floats:
 def by_accuracy(terms: Terms, shares: NDArray[Any]) -> Floats:
     """As `cross_fitted`, with an accuracy per annotator in place of a table.
 
-    Free tables foretell a vote just as well if a class stands for something else than its name says, and what features tell
-    of the votes may be something else: on such data the best forecaster is not the best labeller.
+    Free tables predict a vote just as well if a class stands for something else than its name says, and what features say
+    about the votes may be something else: on such data the best forecaster is not the best labeller.
     """
     weight = np.ones(len(terms.item)) if terms.weight is None else terms.weight
     named = shares[np.arange(len(terms.item)), terms.label]
@@ -141,6 +141,6 @@ class HeldOut:
         gold[self._known[self._gold_fold == number]] = -1
         return replace(part, gold=gold)
 
-    def told(self, fit: Callable[[Annotations], Floats], number: int) -> Floats:
+    def shares(self, fit: Callable[[Annotations], Floats], number: int) -> Floats:
         """Class probabilities of the items of fold `number`'s terms, [n, K], by a function from votes to a posterior."""
         return np.asarray(fit(self.part(number))[self.terms.item[self.terms.fold == number]])

@@ -91,8 +91,8 @@ def simplest(rows: Sequence[Row], cluster: NDArray[np.int64], standard_errors: f
 def drop_renamed(rows: Sequence[Row], n_classes: int) -> None:
     """Leave out candidates whose classes are majority vote's under other names, or that overrule it for nothing.
 
-    Votes are foretold no worse by labels whose names are swapped, so that only majority vote says which class is which.
-    Where a candidate overrules it often, held-out votes must be foretold better there.
+    Votes are predicted no worse by labels whose names are swapped, so that only majority vote says which class is which.
+    Where a candidate overrules it often, held-out votes must be predicted better there.
     """
     reference = next((row for row in rows if row.method == _REFERENCE and row.labels is not None), None)
     if reference is None or reference.labels is None or reference.log_prob is None:
@@ -105,7 +105,7 @@ def drop_renamed(rows: Sequence[Row], n_classes: int) -> None:
         if renamed(reference.labels, row.labels, n_classes):
             row.give_up("left out: its classes look renamed beside majority vote")
         elif share > _OFTEN and (row.log_prob - reference.log_prob)[overruled].mean() <= 0:
-            row.give_up(f"left out: overrules majority vote on {share:.0%} of the votes and does not foretell those better")
+            row.give_up(f"left out: overrules majority vote on {share:.0%} of the votes and does not predict those better")
 
 
 def renamed(reference: NDArray[np.int16], labels: NDArray[np.int16], n_classes: int) -> bool:
@@ -139,7 +139,7 @@ def frame_of(rows: Sequence[Row], cluster: NDArray[np.int64] | None = None) -> p
 
 
 def stacking_weights(log_prob: Floats) -> Floats:
-    """Weights of the convex combination that foretells held-out votes best, [M], by EM.
+    """Weights of the convex combination that predicts held-out votes best, [M], by EM.
 
     Parameters
     ----------

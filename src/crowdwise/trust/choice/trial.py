@@ -17,7 +17,7 @@ from crowdwise.trust.choice.selection import Row
 __all__ = ["Budget", "try_all"]
 
 Floats = NDArray[np.float64]
-Told = Callable[[str, int], Floats]
+SharesOf = Callable[[str, int], Floats]
 Judge = Callable[[Terms, Floats], Floats]
 
 
@@ -34,14 +34,14 @@ class Budget:
         return self.seconds - (perf_counter() - self._started)
 
 
-def try_all(rows: Sequence[Row], told: Told, terms: Terms, budget: Budget, judge: Judge = cross_fitted) -> None:
-    """Fill in how well every eligible row foretells the terms, as far as the budget allows.
+def try_all(rows: Sequence[Row], shares_of: SharesOf, terms: Terms, budget: Budget, judge: Judge = cross_fitted) -> None:
+    """Fill in how well every eligible row predicts the terms, as far as the budget allows.
 
     Parameters
     ----------
     rows
         Candidates; one that fails or is skipped says so in its note, and is eligible no more.
-    told : callable
+    shares_of : callable
         From a method's name and a fold to the class probabilities of the items of that fold's terms, [n, K].
     budget
         The first candidate is measured whatever it takes. Of another, the folds so far show what all would take.
@@ -51,11 +51,11 @@ def try_all(rows: Sequence[Row], told: Told, terms: Terms, budget: Budget, judge
     first = True
     for row in rows:
         if row.eligible:
-            _try(row, told, terms, None if first else budget, judge)
+            _try(row, shares_of, terms, None if first else budget, judge)
             first = first and not row.eligible
 
 
-def _try(row: Row, told: Told, terms: Terms, budget: Budget | None, judge: Judge) -> None:
+def _try(row: Row, shares_of: SharesOf, terms: Terms, budget: Budget | None, judge: Judge) -> None:
     if budget is not None and budget.left <= 0:
         row.give_up(f"skipped: the {budget.seconds:g} s were used up")
         return
@@ -65,9 +65,9 @@ def _try(row: Row, told: Told, terms: Terms, budget: Budget | None, judge: Judge
         own = terms.fold == number
         try:
             with warnings.catch_warnings():
-                # Fits that only foretell votes need not have converged; the chosen fit says what deserves a look.
+                # Fits that only predict votes need not have converged; the chosen fit says what deserves a look.
                 warnings.simplefilter("ignore", CrowdwiseWarning)
-                found = told(row.method, number)
+                found = shares_of(row.method, number)
         except (CrowdwiseError, ArithmeticError, np.linalg.LinAlgError) as problem:
             row.give_up(f"failed: {problem}")
         else:

@@ -34,7 +34,7 @@ def chosen(methods: Sequence[str] | str | None, settings: Mapping[str, Any], n_c
     # Whether classes have an order, votes do not show: ordinal methods take part where they are named.
     every = [name for name in suited if not known[name].ordered]
     if methods is None:
-        # A network that is not installed is no part of what people get without asking.
+        # A network that is not installed is not run unless it is named.
         extra = [name for name in DEFAULT_CLASSIFIERS if not known[name].extra or find_spec(known[name].extra)]
         asked = [name for name in suited if name in (*DEFAULT_METHODS, *extra)]
     elif isinstance(methods, str):

@@ -1,4 +1,4 @@
-"""One method on one set of votes: a fit that is timed, and fits to all folds but one that foretell the votes left out."""
+"""One method on one set of votes: a fit that is timed, and fits to all folds but one that predict the votes left out."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Outcome:
 def run_method(
     estimator: Any, task: Task, memory: Callable[[], float | None], fitted: Callable[[Outcome], None] | None = None
 ) -> Outcome:
-    """Fit, time and cross-validate; whatever goes wrong is told in the outcome.
+    """Fit, time and cross-validate; whatever goes wrong stands in the outcome.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ def run_method(
             outcome.posterior, outcome.codes = result.posterior, result.codes
             outcome.n_iter, outcome.converged = int(result.n_iter), bool(result.converged)
         except Exception as problem:
-            outcome = Outcome(estimator.name, error=_told(problem))
+            outcome = Outcome(estimator.name, error=_described(problem))
     # That it did not converge is a column of its own.
-    told = [w for w in caught if not issubclass(w.category, ConvergenceWarning)]
-    outcome.warnings = list(dict.fromkeys((w.category.__name__, str(w.message)) for w in told))
+    reported = [w for w in caught if not issubclass(w.category, ConvergenceWarning)]
+    outcome.warnings = list(dict.fromkeys((w.category.__name__, str(w.message)) for w in reported))
     if fitted is not None:
         fitted(outcome)
     if outcome.error is None and task.fold is not None:
@@ -117,11 +117,11 @@ def run_method(
                 warnings.simplefilter("ignore")
                 outcome.log_prob = held_out(lambda votes: _fit(estimator, task, votes), task.votes, task.fold)
         except Exception as problem:
-            outcome.error = f"held-out votes: {_told(problem)}"
+            outcome.error = f"held-out votes: {_described(problem)}"
     return outcome
 
 
-def _told(problem: Exception) -> str:
+def _described(problem: Exception) -> str:
     if isinstance(problem, MemoryError):
         return f"out of memory ({problem})" if str(problem) else "out of memory"
     # A table holds no lone surrogates, which names of files may have.
@@ -131,7 +131,7 @@ def _told(problem: Exception) -> str:
 def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     """A fit to these votes, which are some of the task's, with a posterior in their order of items."""
     fresh = _again(estimator)
-    if not METHODS[estimator.name].features:
+    if not _reads_features(estimator):
         result: Result = fresh.fit(votes).result_
         return result
     assert task.row is not None
@@ -143,9 +143,15 @@ def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     return replace(result, votes=votes, posterior=result.posterior[task.row])
 
 
+def _reads_features(estimator: Any) -> bool:
+    """Whether it is a classifier; an estimator of your own that is not registered gets the votes alone."""
+    method = METHODS.get(estimator.name)
+    return method is not None and bool(method.features)
+
+
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as the classifier reads them: only networks read fractions from disk as they go."""
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
+    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator.takes_images):
         return np.array(X)
     return X
 
@@ -166,7 +172,7 @@ def _warm_up(estimator: Any, task: Task) -> None:
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         rehearsal = _again(estimator, **{name: value for name, value in shorter.items() if name in known})
-        if task.row is None or not METHODS[estimator.name].features:
+        if task.row is None or not _reads_features(estimator):
             rehearsal.fit(task.votes[:n])
         else:
             rehearsal.fit(task.features[task.row[:n]], task.votes[:n])

@@ -1,4 +1,4 @@
-"""What is settled before methods run, and how their warnings are told after."""
+"""What is settled before methods run, and how their warnings are reported."""
 
 from __future__ import annotations
 

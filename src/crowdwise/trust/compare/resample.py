@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.trust.metrics import FLOOR, TIE
+from crowdwise.trust.known_items import TIE
+from crowdwise.trust.metrics import FLOOR
 
 __all__ = ["ItemScores", "bootstrap", "item_scores", "n_resamples_for"]
 

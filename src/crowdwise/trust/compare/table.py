@@ -114,7 +114,7 @@ def matrix_of(rows: Sequence[Scored], agreement: dict[tuple[str, str], float]) -
 
 
 def best_of(table: pl.DataFrame, against: Sequence[str]) -> str | None:
-    """The most accurate, by log loss where several are; without truth, the one that foretells votes best."""
+    """The most accurate, by log loss where several are; without truth, the one that predicts held-out votes best."""
     keys = ["accuracy", "log_loss"] if against else [HELD_OUT]
     able = table.drop_nulls(keys).filter(~pl.any_horizontal(pl.col(keys).is_nan()))
     order = able.sort(keys, descending=[name != "log_loss" for name in keys], maintain_order=True)

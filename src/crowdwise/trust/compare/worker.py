@@ -43,7 +43,7 @@ def _end_with_parent() -> None:
 
 
 def peak_memory() -> float | None:
-    """Most memory that this process has held so far, in megabytes; None where the system does not tell."""
+    """Most memory that this process has held so far, in megabytes; None where the system does not say."""
     try:
         # Not `getrusage`, which in Linux counts what the parent held at the start of this process.
         for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():

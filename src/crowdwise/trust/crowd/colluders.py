@@ -148,7 +148,7 @@ def _honest_set(edges: _Edges, model_ar: Floats, given: NDArray[np.bool_]) -> tu
         starts = [nearest(np.asarray(rates @ given.astype(float)))]
     else:
         starts = [nearest(-edges.distance(_residuals(edges, model_ar)))]
-        # Seeds spread over those with much and with little agreement; colluders may be either.
+        # Seeds range over those with much and with little agreement; colluders may be either.
         mean = edges.per_annotator(edges.rate) / np.maximum(edges.per_annotator(np.ones(len(edges.n))), 1)
         order = np.flatnonzero(met)[np.argsort(mean[met], kind="stable")]
         seeds = order[np.linspace(0, len(order) - 1, min(_STARTS, len(order))).astype(int)]
@@ -157,17 +157,17 @@ def _honest_set(edges: _Edges, model_ar: Floats, given: NDArray[np.bool_]) -> tu
     for start in starts:
         honest, u_ar = start, model_ar
         for _ in range(_ROUNDS):
-            u_ar, spread = _fit(weight, product, u_ar, honest)
-            distance = edges.distance(_residuals(edges, u_ar, spread))
+            u_ar, cov_ars = _fit(weight, product, u_ar, honest)
+            distance = edges.distance(_residuals(edges, u_ar, cov_ars))
             chosen = nearest(-distance)
             if (chosen == honest).all():
                 break
             honest = chosen
         trimmed = float(np.sort(distance[met])[:half].mean())
         for _ in range(_ROUNDS):
-            distance = edges.distance(_residuals(edges, u_ar, spread))
+            distance = edges.distance(_residuals(edges, u_ar, cov_ars))
             wider = met & (given | (distance <= _FAR * max(float(np.median(distance[honest])), 1.0)))
-            u_ar, spread = _fit(weight, product, u_ar, wider)
+            u_ar, cov_ars = _fit(weight, product, u_ar, wider)
             if (wider == honest).all():
                 break
             honest = wider
@@ -176,19 +176,19 @@ def _honest_set(edges: _Edges, model_ar: Floats, given: NDArray[np.bool_]) -> tu
         # that leaves out half contradicts the honest majority.
         rank = (outside if 2 * outside < met.sum() else -1, -trimmed)
         if best is None or rank > best:
-            best, kept = rank, (honest, _residuals(edges, u_ar, spread))
+            best, kept = rank, (honest, _residuals(edges, u_ar, cov_ars))
     return kept
 
 
-def _residuals(edges: _Edges, u_ar: Floats, spread_ars: Floats | None = None) -> Floats:
+def _residuals(edges: _Edges, u_ar: Floats, cov_ars: Floats | None = None) -> Floats:
     """Agreement beyond u_a . u_b over its standard error: that of the rate, and those of the fitted u."""
     first, second = u_ar[edges.first], u_ar[edges.second]
     variance = 1 / edges.weight
-    if spread_ars is not None:
+    if cov_ars is not None:
         # Without this, rows outside H, which were not fitted to all their pairs, would look far off.
         for a, u_b in ((edges.first, second), (edges.second, first)):
-            for part in np.array_split(np.arange(len(a)), max(len(a) * spread_ars[0].size // 2**22, 1)):
-                variance[part] += np.einsum("pr,prs,ps->p", u_b[part], spread_ars[a[part]], u_b[part])
+            for part in np.array_split(np.arange(len(a)), max(len(a) * cov_ars[0].size // 2**22, 1)):
+                variance[part] += np.einsum("pr,prs,ps->p", u_b[part], cov_ars[a[part]], u_b[part])
     return np.asarray((edges.rate - np.einsum("pr,pr->p", first, second)) / np.sqrt(variance))
 
 
@@ -198,7 +198,7 @@ def _fit(weight: Any, product: Any, u_ar: Floats, honest: NDArray[np.bool_]) -> 
     Half steps, because all rows move at once.
     """
     rank = u_ar.shape[1]
-    # A ridge around the present value, worth one item: directions that the columns do not span stay.
+    # A ridge around the present value, weighing as much as one item: directions that the columns do not span stay.
     ridge = 4.0
     for _ in range(_SWEEPS):
         columns = np.where(honest[:, None], u_ar, 0.0)

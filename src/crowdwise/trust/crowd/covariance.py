@@ -116,7 +116,7 @@ def _loadings(answers: Answers, centred: Floats, loading: Floats, n_items: int, 
         right = _sum_by(who, np.einsum("cl,cr->clr", centred, t_cr), n_annotators)
         own = np.einsum("alr,als->ars", loading, loading)
         gram = _sum_by(who, _others(answers, own[who], n_items), n_annotators)
-        # One typical answer's worth of ridge: annotators with a handful of answers stay bounded.
+        # A ridge as large as one typical answer: annotators with a handful of answers stay bounded.
         ridge = np.trace(gram.sum(axis=0)) / max(len(who), 1) / loading.shape[2] + 1e-12
         fitted = right @ np.linalg.inv(gram + ridge * np.eye(loading.shape[2]))
         change = np.abs(fitted - loading).max()

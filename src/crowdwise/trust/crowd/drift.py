@@ -64,7 +64,7 @@ def score(result: Result, time: Any, votes: Annotations | None = None, *, fdr: f
     residual = agreement - _expected(result, votes, order)
     n, n_annotators = segment_sum(who, None, votes.n_annotators), votes.n_annotators
     centred = residual - (segment_sum(who, residual, n_annotators) / np.maximum(n, 1))[who]
-    spread = np.sqrt(segment_sum(who, centred**2, n_annotators))
+    sd = np.sqrt(segment_sum(who, centred**2, n_annotators))
     start = np.concatenate([[0], np.cumsum(n)]).astype(int)[:-1]
     total = np.cumsum(centred)
     # Sums restart with every annotator; centring makes each end at zero, but only up to rounding.
@@ -74,7 +74,7 @@ def score(result: Result, time: Any, votes: Annotations | None = None, *, fdr: f
     last[:-1] = (who[1:] != who[:-1]) | (when[1:] != when[:-1])
     walk[~last] = 0.0
     largest, place = _largest_by(who, walk, n_annotators)
-    statistic = np.where(spread > 1e-9, largest / np.where(spread > 1e-9, spread, 1.0), 0.0)
+    statistic = np.where(sd > 1e-9, largest / np.where(sd > 1e-9, sd, 1.0), 0.0)
     p_value = np.where(n >= _FEWEST, kolmogorov(statistic), np.nan)
     q_value = benjamini_hochberg(p_value)
     flag = np.nan_to_num(q_value, nan=1.0) <= fdr

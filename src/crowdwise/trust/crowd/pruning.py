@@ -23,7 +23,7 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
     gone = list(annotators)
     if not gone:
         return result
-    # "auto: dawid-skene" chooses anew.
+    # "auto: dawid-skene" chooses again.
     name = result.method.partition(":")[0]
     if name not in label_methods():
         raise InputError(

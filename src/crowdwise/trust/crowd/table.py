@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
-from crowdwise.trust.crowd.standing import ONE_LABEL, STANDINGS, Crowd, crowd_of
+from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, crowd_of
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -76,9 +76,9 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
             reasons[a].append(str(found.frame["reason"][a]))
     crowd = crowd_of(result)
     for a in crowd.unreliable.tolist():
-        standing = STANDINGS[crowd.standing[a]]
-        if standing.paint == "bad" and "spammer" not in flags[a]:
-            flags[a].append(standing.name)
+        grade = GRADES[crowd.grade[a]]
+        if grade.paint == "bad" and "spammer" not in flags[a]:
+            flags[a].append(grade.name)
             reasons[a].append(_standing_reason(result, crowd, a))
     for a, state in enumerate(verdict.to_list()):
         if state == "unknown" and not flags[a]:
@@ -97,7 +97,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
 
 
 def _standing_reason(result: Result, crowd: Crowd, a: int) -> str:
-    if crowd.standing[a] == ONE_LABEL:
+    if crowd.grade[a] == ONE_LABEL:
         return f"{crowd.top_share[a]:.0%} of the votes are {result.votes.classes[crowd.top_label[a]]}"
     return f"right {crowd.accuracy[a]:.0%} of the time, where the same labels given blindly would be {crowd.chance[a]:.0%}"
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.data.groups import Groups, groups_of, read_groups
+from crowdwise.data.groups import Groups, groups_of
+from crowdwise.io import read_groups
 from crowdwise.methods.labels.item_group_ds import ItemGroupDS
 from crowdwise.trust.fairness.assignment import FairAssignment, fair_assignment
 from crowdwise.trust.fairness.audit import Audit, audit

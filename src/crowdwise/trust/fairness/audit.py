@@ -89,7 +89,7 @@ def audit(
     groups : Groups, mapping, frame, Series or sequence
         The group of every item: see `groups_of`.
     truth : mapping, frame, Series or sequence, optional
-        True labels of all or some items. The consensus is not measured on those that the fit was told.
+        True labels of all or some items. The consensus is not measured on those that were given to the fit.
     positive : optional
         The class whose rates are compared; by default the second of two, and each of several against the rest.
     predictions : mapping, frame, Series, sequence or [N, K], optional
@@ -116,11 +116,13 @@ def audit(
     measured = {"consensus": result.posterior if soft else one_hot(result.codes, votes.n_classes)}
     if predictions is not None:
         measured["predictions"] = _predicted(votes, predictions, soft)
-    # What the fit was told is as good as the truth for judging annotators, not for judging the fit.
-    told = true if votes.gold is None else np.where(true.any(axis=1, keepdims=True), true, one_hot(votes.gold, votes.n_classes))
-    circular = not told.any()
+    # Labels given to the fit are as good as the truth for judging annotators, not for judging the fit.
+    known = (
+        true if votes.gold is None else np.where(true.any(axis=1, keepdims=True), true, one_hot(votes.gold, votes.n_classes))
+    )
+    circular = not known.any()
     parts = []
-    judged = result.posterior if circular else told
+    judged = result.posterior if circular else known
     by_votes = Decisions(
         one_hot(votes.label, votes.n_classes),
         judged[votes.item],

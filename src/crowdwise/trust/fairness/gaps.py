@@ -5,9 +5,9 @@
     accuracy              shares of right decisions
 
 A gap is the largest difference between two groups, and its interval is that of the signed difference of these two: it may
-reach below zero, and then the votes do not show who is ahead. With two groups it is the percentile interval of the bootstrap.
-With more, the pair was chosen for its gap, so the interval is that of all pairs at once (Bonferroni, by the bootstrap's
-standard errors).
+reach below zero, and then the votes do not show which group is better off. With two groups it is the percentile interval
+of the bootstrap. With more, the pair was chosen for its gap, so the interval is that of all pairs at once (Bonferroni, by the
+bootstrap's standard errors).
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def parity_labels(
         True labels of some items: accuracy, and the rates of the last two constraints, are then those on these items.
         Without it both are what the probabilities expect, which is circular.
     scores : [N, K], optional
-        Class probabilities in the place of the fit's own, such as a classifier's.
+        Class probabilities instead of the fit's own, such as a classifier's.
     split_ties : bool
         Allow items of one group and equal margin to get different labels, in an order drawn by `random_state`. Vote shares
         take few values, and a threshold alone may not meet a narrow constraint.

@@ -18,8 +18,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.groups import groups_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.classify.ccem import CCEM
-from crowdwise.methods.classify.neural import Start
+from crowdwise.methods.classify.neural import NeuralClassifier
+from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.trust.fairness.gaps import classes_of
 from crowdwise.trust.fairness.penalty import ParityPenalty
@@ -34,9 +34,12 @@ __all__ = ["ParityClassifier"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ParityClassifier(CCEM):
+class ParityClassifier(NeuralClassifier):
     """Network x confusion matrices, with a penalty on the difference of class probabilities between groups."""
 
+    likelihood: str = setting(
+        "votes", "votes: every vote on its own; items: the votes of an item share its label.", choices=("votes", "items")
+    )
     strength: float = setting(10.0, "Weight of the squared difference between groups; 0 is ccem.", low=0)
     reweigh: bool = setting(False, "Weigh items by P(group) P(class) / P(group, class), the class from the start's posterior.")
     # Held-out votes would pick the epoch in which the penalty had done least.

@@ -36,7 +36,7 @@ _AT_ONCE = 200_000
 
 def matrices_given(votes: Annotations, groups: Groups, truth: Floats, kappa: float = 10.0) -> ItemGroupConfusion:
     """Dirichlet rows per annotator and group given the classes of the items, [N, K]; rows of zeros teach nothing."""
-    base_lk = BayesGC()._row_prior(votes.n_classes)
+    base_lk = BayesGC().row_prior(votes.n_classes)
     own = base_lk + counts_of(votes, truth)
     parent = kappa * own / own.sum(axis=1, keepdims=True) + base_lk
     return ItemGroupConfusion.start(votes, groups.codes, groups.n_groups, parent, base_lk).update(votes, truth)

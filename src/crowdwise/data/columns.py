@@ -1,0 +1,85 @@
+"""The columns that a kind of answers needs, found in a frame or in whatever else has named columns.
+
+A kind finds out which columns it needs before any is fetched, so that a file (`crowdwise.io`) reads these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from crowdwise.data.encode import ALIASES, Where, find_column, to_polars
+from crowdwise.errors import InputError
+
+__all__ = ["ColumnSource", "column_source", "columns_by_role", "plays_role"]
+
+
+class ColumnSource:
+    """Named columns that are fetched on demand: here those of a frame; files are a subclass of their own."""
+
+    def __init__(self, frame: pl.DataFrame, name: str = "the frame") -> None:
+        self.frame = frame
+        self.name = name
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        return self.frame.columns
+
+    def expect(self, roles: Sequence[str]) -> None:
+        """Refuse what is no table with such columns; a frame always is one."""
+
+    def fetch(self, names: Sequence[str], lists: Sequence[str] = ()) -> tuple[pl.DataFrame, Where]:
+        """Return these columns and where their rows are; cells of columns in `lists` may be lists."""
+        return self.frame.select(names), Where(self.name)
+
+
+def column_source(frame: Any, name: str = "the frame") -> ColumnSource:
+    """Accept a frame of any library, a dict of columns, or a source already."""
+    return frame if isinstance(frame, ColumnSource) else ColumnSource(to_polars(frame), name)
+
+
+def columns_by_role(
+    frame: Any,
+    roles: Mapping[str, str | None],
+    named: Mapping[str, str | None] | None = None,
+    *,
+    lists: Sequence[str] = (),
+) -> tuple[pl.DataFrame, Where]:
+    """Return the columns that play these roles, renamed to their roles, and where their rows are.
+
+    Parameters
+    ----------
+    frame : frame, dict of columns or ColumnSource
+    roles : mapping
+        Role -> the user's name of its column, or None to find it among `crowdwise.data.encode.ALIASES`.
+    named : mapping, optional
+        The same, of columns that are fetched only where the user names them.
+    lists : sequence of str
+        Roles whose cells may be lists.
+
+    Examples
+    --------
+    >>> table, where = columns_by_role({"task": [7], "worker": ["ann"]}, {"item": None, "annotator": None})
+    >>> table.columns
+    ['item', 'annotator']
+    """
+    source = column_source(frame)
+    source.expect(list(roles))
+    # `find_column` looks at names alone.
+    known = pl.DataFrame(schema=dict.fromkeys(source.names, pl.String))
+    asked = {**roles, **{role: name for role, name in (named or {}).items() if name is not None}}
+    found = {role: find_column(known, role, given, Where(source.name)) for role, given in asked.items()}
+    for role, name in found.items():
+        other = next(other for other, taken in found.items() if taken == name)
+        if other != role:
+            raise InputError(f"{source.name}: the column {name!r} cannot be both {other} and {role}; name one with --{role}")
+    table, where = source.fetch(list(found.values()), [found[role] for role in lists if role in found])
+    return table.rename({name: role for role, name in found.items()}), where
+
+
+def plays_role(names: Sequence[str], role: str) -> bool:
+    """Say whether one of these columns has a usual name of the role."""
+    return any("".join(c for c in name.lower() if c.isalnum()) in ALIASES[role] for name in names)

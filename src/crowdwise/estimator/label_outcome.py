@@ -1,0 +1,155 @@
+"""What a fit says of annotators, whether labels lie in memory or in shards."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from crowdwise.data.encode import series_of
+from crowdwise.errors import SettingError
+from crowdwise.estimator.outcome import Outcome
+
+__all__ = ["LabelOutcome"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LabelOutcome(Outcome, ABC):
+    """A fitted crowd model: class shares, confusion matrices and frames of annotators. A subclass supplies two counts.
+
+    Attributes
+    ----------
+    votes : Crowd
+        Sizes and vocabularies are enough.
+    seed : int or None
+        Seed of the random numbers.
+    prior, annotators
+        The fitted parts (see `crowdwise.parts.priors` and `crowdwise.parts.annotators`).
+    history : [A, L, K] or None
+        Counts from before these votes, given by the user.
+    """
+
+    seed: int | None
+    prior: Any
+    annotators: Any
+    history: Floats | None
+
+    @abstractmethod
+    def expected_counts(self) -> Floats:
+        """Expected confusion counts under the posterior, [A, L, K]."""
+
+    @abstractmethod
+    def agreements(self) -> Floats:
+        """Votes of each annotator that equal the label, [A]."""
+
+    @property
+    def class_prior(self) -> Floats:
+        """Share of each class, [K]."""
+        return np.asarray(self.prior.probability)
+
+    @cached_property
+    def concentration(self) -> Floats:
+        """Dirichlet parameters of every confusion row, [A, K, L].
+
+        The model's own where it is Bayesian; elsewhere expected counts under the posterior plus
+        the user's history plus one pseudo-vote per row, divided evenly.
+        """
+        own = self.annotators.concentration()
+        if own is not None:
+            return np.asarray(own)
+        counts = self.expected_counts() + 1 / self.votes.n_classes
+        if self.history is not None:
+            counts = counts + self.history
+        return np.asarray(counts.transpose(0, 2, 1))
+
+    @cached_property
+    def confusion(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, L]: the model's, or the smoothed plug-in."""
+        own = self.annotators.confusion()
+        return np.asarray(own) if own is not None else self.concentration / self.concentration.sum(axis=2, keepdims=True)
+
+    @cached_property
+    def confusion_sd(self) -> Floats:
+        """Posterior standard deviation of every confusion entry, [A, K, L]."""
+        total = self.concentration.sum(axis=2, keepdims=True)
+        mean = self.concentration / total
+        return np.asarray(np.sqrt(mean * (1 - mean) / (total + 1)))
+
+    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L].
+
+        An entry of a Dirichlet row has a Beta distribution: ``concentration[k, l]`` against the rest of the row.
+        """
+        from scipy.special import betaincinv
+
+        if not 0 < level < 1:
+            raise SettingError(f"level must be between 0 and 1; got {level!r}")
+        own = self.concentration
+        rest = np.maximum(own.sum(axis=2, keepdims=True) - own, 1e-12)
+        low, high = (np.asarray(betaincinv(own, rest, (1 + sign * level) / 2)) for sign in (-1, 1))
+        return low, high
+
+    @property
+    def accuracy(self) -> Floats:
+        """Probability that an annotator is right on an item drawn from the class prior, [A]."""
+        return np.asarray(np.einsum("akk,k->a", self.confusion, self.class_prior))
+
+    def annotators_frame(self) -> pl.DataFrame:
+        """One row per annotator: votes, accuracy with its standard deviation, agreement, most common error.
+
+        `agreement` is the share of an annotator's votes that equal the consensus label.
+        """
+        votes, prior, agree = self.votes, self.class_prior, self.agreements()
+        n_votes = votes.votes_per_annotator
+        sd = np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, prior**2))
+        return pl.DataFrame(
+            {
+                "annotator": series_of(votes.annotators),
+                "n_votes": n_votes,
+                "accuracy": self.accuracy,
+                "accuracy_sd": sd,
+                "agreement": pl.Series(np.where(n_votes > 0, agree / np.maximum(n_votes, 1), np.nan)).fill_nan(None),
+                "common_error": self._common_errors(),
+            }
+        )
+
+    def confusion_frame(self) -> pl.DataFrame:
+        """Every confusion entry as a row: annotator, true, observed, probability, its sd and its 95 % interval."""
+        n_annotators, n_classes, _ = self.confusion.shape
+        a, k, observed = (index.ravel() for index in np.indices((n_annotators, n_classes, n_classes)))
+        classes = series_of(self.votes.classes)
+        low, high = self.confusion_interval()
+        return pl.DataFrame(
+            {
+                "annotator": series_of(self.votes.annotators)[a],
+                "true": classes[k],
+                "observed": classes[observed],
+                "probability": self.confusion.ravel(),
+                "sd": self.confusion_sd.ravel(),
+                "low": low.ravel(),
+                "high": high.ravel(),
+            }
+        )
+
+    def _common_errors(self) -> list[str | None]:
+        """The likeliest confusion of each annotator, such as "cat -> dog"; None without votes."""
+        n_classes = self.votes.n_classes
+        if n_classes < 2:
+            return [None] * self.votes.n_annotators
+        # From the counts: a model with one accuracy for all errors cannot say which one is common.
+        observed = self.concentration / self.concentration.sum(axis=2, keepdims=True)
+        joint = observed * self.class_prior[None, :, None]
+        off = joint * (1 - np.eye(n_classes))
+        worst = off.reshape(len(off), -1).argmax(axis=1)
+        names = self.votes.classes
+        return [
+            f"{names[w // n_classes]} -> {names[w % n_classes]}" if n else None
+            for w, n in zip(worst.tolist(), self.votes.votes_per_annotator.tolist(), strict=True)
+        ]

@@ -1,0 +1,79 @@
+"""Read known true labels of some items."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import ALIASES, codes_of, missing_mask, series_of, tidy
+from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.io.delimited import integers
+from crowdwise.io.export import Request
+from crowdwise.io.formats import TABLES, find_format
+from crowdwise.io.reader import read_export
+from crowdwise.io.source import AnyPath, Places, Source, open_source
+from crowdwise.io.tables import read_columns
+
+__all__ = ["read_gold"]
+
+_GOLD = ("gold", "goldlabel", "truelabel", "truth", "groundtruth", "true", "trueclass", "class", "correct")
+
+
+def read_gold(path: AnyPath, votes: Annotations | None = None) -> pl.DataFrame:
+    """Read known true labels as a frame with columns item and label, for ``gold=``.
+
+    Parameters
+    ----------
+    path : path
+        A table with an item column and one called gold, true_label, truth or label; a platform's
+        export that holds gold; or, with `votes`, a text file with one label per item in order.
+    votes : Annotations, optional
+        Checks the labels against the classes, and gives the items of a file that names none.
+    """
+    source = open_source(path)
+    if votes is not None and source.path.suffix.lower() == ".txt" and not any(c in source.data for c in b",;\t|{"):
+        return _gold_by_position(source.data.split(), votes, source)
+    found = find_format(source, None)
+    if found not in TABLES:
+        gold = read_export(source, found, Request()).gold
+        if gold is None or not len(gold):
+            raise InputError(f"{source.name}: this {found} export holds no gold; give a table with columns item and label")
+        return gold
+    names = source.columns
+    plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in names}
+    items = [name for name in names if plain[name] in (*ALIASES["item"], "id", "")]
+    labels = [name for name in names if plain[name] in _GOLD] or [name for name in names if plain[name] in ALIASES["label"]]
+    if len(items) != 1 or len(labels) != 1:
+        raise InputError(
+            f"{source.name}: expected an item column and one called gold, truth or label; found {', '.join(map(repr, names))}"
+        )
+    table = read_columns(source, [items[0], labels[0]])
+    item, label = (integers(table.frame[name]) for name in (items[0], labels[0]))
+    known = ~missing_mask(tidy(label), ())
+    if votes is not None:
+        # Gold of items that nobody voted on is ignored later, so its classes do not matter.
+        voted = pl.Series(codes_of(tidy(item), tidy(series_of(votes.items)).unique()) >= 0)
+        _check_classes(label, known & voted, votes, table.where)
+    return pl.DataFrame({"item": item, "label": label}).filter(known).unique(maintain_order=True)
+
+
+def _gold_by_position(lines: list[bytes], votes: Annotations, source: Source) -> pl.DataFrame:
+    if len(lines) != votes.n_items:
+        raise InputError(
+            f"{source.name}: {len(lines)} labels for {votes.n_items} items; give one per item, in the order of the votes"
+        )
+    label = integers(pl.Series([line.decode() for line in lines]))
+    _check_classes(label, ~missing_mask(label, ()), votes, Places(source.name, 1))
+    return pl.DataFrame({"item": series_of(votes.items), "label": label})
+
+
+def _check_classes(label: pl.Series, known: pl.Series, votes: Annotations, where: Places) -> None:
+    codes = codes_of(tidy(label), tidy(series_of(votes.classes)))
+    outside = np.flatnonzero(known.to_numpy() & (codes < 0))
+    if len(outside):
+        text, classes = str(label[int(outside[0])]), [str(c) for c in votes.classes]
+        raise InputError(
+            f"{where.row(int(outside[0]))}: gold label {text!r} is not among the classes {listed(classes)}"
+            f"{did_you_mean(text, classes)} (name every class with classes=... or --classes)"
+        )

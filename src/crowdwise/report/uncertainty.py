@@ -1,0 +1,144 @@
+"""Which labels are uncertain, how many, and why: the numbers behind the page's advice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdwise.report.markup import counted, percent, table, text, whole
+
+if TYPE_CHECKING:
+    from crowdwise.estimator.result import Result
+
+__all__ = ["Uncertainty", "least_certain_table", "reason", "runner_up", "uncertainty_of", "votes_in_short"]
+
+# Under LOW a label is a guess to check; from SURE on it is as good as most gold labels.
+LOW, SURE = 0.8, 0.95
+N_BINS = 20
+# Shares such as 4/5 may come out a rounding error below 0.8.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Uncertainty of the items whose class was not given as gold.
+
+    Attributes
+    ----------
+    counts : [20]
+        Items by confidence, in bins of 0.05.
+    n_low, n_unsure
+        Items under 0.8 and under 0.95.
+    n_empty, n_single, n_overruled
+        Items without votes, with one vote, and whose label is not among their most voted ones.
+    least_certain : [<= most]
+        Item codes, least certain first.
+    confidence : [N]
+        Of all items; a result computes it again each time it is asked.
+    tally_nk : [N, K]
+        Weight of the votes for each class on each item.
+    """
+
+    counts: NDArray[np.int64]
+    n_low: int
+    n_unsure: int
+    n_empty: int
+    n_single: int
+    n_overruled: int
+    least_certain: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    tally_nk: NDArray[np.float64]
+
+
+def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
+    """Count the uncertain items of a result and list the `most` uncertain ones."""
+    votes = result.votes
+    open_items = np.arange(votes.n_items) if votes.gold is None else np.flatnonzero(votes.gold < 0)
+    sure = result.confidence
+    confidence = sure[open_items]
+    edges = np.arange(N_BINS) / N_BINS - ROUNDING
+    key = votes.item.astype(np.int64) * votes.n_classes + votes.label
+    tally = np.bincount(key, votes.weight, minlength=votes.n_items * votes.n_classes).astype(float)
+    tally_nk = tally.reshape(votes.n_items, votes.n_classes)
+    behind = tally_nk[open_items, result.codes[open_items]] < tally_nk.max(axis=1, initial=0)[open_items] - ROUNDING
+    per_item = votes.votes_per_item[open_items]
+    return Uncertainty(
+        counts=np.bincount(np.searchsorted(edges, confidence, side="right") - 1, minlength=N_BINS),
+        n_low=int((confidence < LOW - ROUNDING).sum()),
+        n_unsure=int((confidence < SURE - ROUNDING).sum()),
+        n_empty=int((per_item == 0).sum()),
+        n_single=int((per_item == 1).sum()),
+        n_overruled=int(behind.sum()),
+        # Rounded, or equal votes summed in another order would change places.
+        least_certain=open_items[np.argsort(np.round(confidence, 9), kind="stable")[:most]],
+        confidence=sure,
+        tally_nk=tally_nk,
+    )
+
+
+def runner_up(result: Result, n: int) -> tuple[int, float]:
+    """Return the class code and the probability of item `n`'s second best class."""
+    posterior = result.posterior[n].copy()
+    posterior[result.codes[n]] = -1
+    second = int(posterior.argmax())
+    return second, float(posterior[second])
+
+
+def least_certain_table(result: Result, uncertainty: Uncertainty, most: int = 25) -> str:
+    """Return the least certain items with their votes and what makes them uncertain."""
+    votes, rows = result.votes, []
+    for n in uncertainty.least_certain[:most].tolist():
+        second, share = runner_up(result, n)
+        other = f"{text(votes.classes[second], 30)} ({percent(share)})" if votes.n_classes > 1 else "&ndash;"
+        label = text(votes.classes[result.codes[n]], 30)
+        rows.append(
+            (
+                text(votes.items[n]),
+                label,
+                percent(float(uncertainty.confidence[n])),
+                other,
+                votes_in_short(result, n),
+                reason(result, uncertainty, n),
+            )
+        )
+    caption = f"The {whole(len(rows))} least certain of {counted(votes.n_items, 'item')}"
+    return table(caption, ("Item", "Label", "Confidence", "Runner-up", "Votes", "Why"), rows, numeric=(2,))
+
+
+def votes_in_short(result: Result, n: int, most: int = 5) -> str:
+    """Return the votes on item `n` as markup: "cat × 3, dog × 1", most frequent first."""
+    votes = result.votes
+    counts = np.bincount(votes.label[votes.item_ptr[n] : votes.item_ptr[n + 1]], minlength=votes.n_classes)
+    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+    words = [f"{text(votes.classes[k], 24)}&nbsp;&times;&nbsp;{counts[k]}" for k in order[:most].tolist()]
+    if len(order) > most:
+        words.append(f"{len(order) - most} other labels")
+    return ", ".join(words) or "none"
+
+
+def reason(result: Result, uncertainty: Uncertainty, n: int, show: Callable[[Any, int], str] = text) -> str:
+    """Say in a few words why item `n` is uncertain; `show` makes classes safe, by default as markup."""
+    votes, tally_k = result.votes, uncertainty.tally_nk[n]
+    leaders = np.flatnonzero(tally_k >= tally_k.max(initial=0) - ROUNDING)
+    label, n_votes = int(result.codes[n]), int(votes.votes_per_item[n])
+    if n_votes == 0:
+        return "no votes: the label is the most common class"
+    if uncertainty.confidence[n] >= SURE - ROUNDING:
+        return "certain enough"
+    if label not in leaders:
+        return f"most votes say {_names(votes.classes[leaders], show)}, from less reliable annotators"
+    if n_votes == 1:
+        return "one vote only"
+    if len(leaders) > 1:
+        return "votes are tied"
+    if (tally_k > 0).sum() == 1:
+        return "votes agree, but their annotators are often wrong"
+    return "votes are split"
+
+
+def _names(classes: NDArray[Any], show: Callable[[Any, int], str]) -> str:
+    return " or ".join(show(name, 24) for name in classes[:2]) + (" or others" if len(classes) > 2 else "")

@@ -1,0 +1,115 @@
+"""A grade for each annotator, from accuracy and its uncertainty: whom to look at first.
+
+Three numbers of an annotator are compared with the interval of accuracy +- 2 sd, cut to [0, 1]:
+
+    chance   = sum_k prior_k usage_k     what the same labels would score if given blindly
+    usage_l  = sum_k prior_k confusion_kl
+    halfway  = (chance + median accuracy of the crowd) / 2
+
+Chance is the annotator's own: where nine items of ten are of one class, always naming it is right
+nine times of ten and says nothing. An annotator is called unreliable only when the whole interval
+says so; one with few votes is not judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from crowdwise.estimator.result import Result
+
+__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
+
+Floats = NDArray[np.float64]
+
+# A rare slip among votes for one class does not make it a judgement; ten votes for one class may be luck of the draw.
+ONE_LABEL_SHARE, ONE_LABEL_VOTES, ONE_LABEL_DESERVED = 0.95, 10, 0.8
+
+
+class Grade(NamedTuple):
+    """What is said of an annotator, and the colour it is said in."""
+
+    name: str
+    paint: str
+
+
+GRADES = (
+    Grade("worse than chance", "bad"),
+    Grade("no better than chance", "bad"),
+    Grade("always the same label", "bad"),
+    Grade("nearer to chance than to the crowd", "weak"),
+    Grade("too few votes to tell", "unsure"),
+    Grade("clearly above chance", "good"),
+)
+WORSE, CHANCE, ONE_LABEL, WEAK, UNJUDGED, ABOVE = range(6)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Annotators as a page shows them; arrays are [A], by annotator code.
+
+    Attributes
+    ----------
+    order
+        Annotators with votes, worst first: the unreliable, then all others; each by accuracy.
+    accuracy, low, high, chance
+        Estimate, the ends of its interval, and the level of blind answers.
+    grade
+        Index into `GRADES`; meaningless without votes.
+    top_label, top_share
+        The label given most often, as a class code, and its share of the annotator's votes.
+    """
+
+    order: NDArray[np.int64]
+    accuracy: Floats
+    low: Floats
+    high: Floats
+    chance: Floats
+    grade: NDArray[np.int64]
+    top_label: NDArray[np.int64]
+    top_share: Floats
+
+    @property
+    def unreliable(self) -> NDArray[np.int64]:
+        """Annotators to look at first, worst first."""
+        return np.asarray(self.order[self.grade[self.order] < UNJUDGED])
+
+
+def crowd_of(result: Result) -> Crowd:
+    """Judge every annotator of a result."""
+    votes, prior_k = result.votes, result.class_prior
+    n_votes = votes.votes_per_annotator
+    voted = n_votes > 0
+    accuracy = result.accuracy
+    sd = result.annotators_frame()["accuracy_sd"].to_numpy()
+    low, high = np.clip(accuracy - 2 * sd, 0, 1), np.clip(accuracy + 2 * sd, 0, 1)
+    chance = np.einsum("akl,k,l->a", result.confusion, prior_k, prior_k)
+    halfway = (chance + (np.median(accuracy[voted]) if voted.any() else 1)) / 2
+    top_label, top_share, deserved = _favourites(result)
+    if votes.n_classes < 2:
+        # With one class there is nothing to be right or wrong about.
+        grade = np.full(votes.n_annotators, ABOVE)
+    else:
+        one_label = (top_share >= ONE_LABEL_SHARE) & (n_votes >= ONE_LABEL_VOTES) & (deserved < ONE_LABEL_DESERVED)
+        grade = np.select(
+            [one_label, high < chance, (low <= chance) & (high >= halfway), low <= chance, high < halfway],
+            [ONE_LABEL, WORSE, UNJUDGED, CHANCE, WEAK],
+            default=ABOVE,
+        )
+    order = np.lexsort((accuracy, grade >= UNJUDGED))
+    return Crowd(order[voted[order]], accuracy, low, high, chance, grade, top_label, top_share)
+
+
+def _favourites(result: Result) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Most used label of each annotator, its share, and the share of their votes where it is the consensus."""
+    votes = result.votes
+    used: NDArray[Any] = np.bincount(votes.row, minlength=votes.n_annotators * votes.n_classes)
+    used = used.reshape(votes.n_annotators, votes.n_classes)
+    top = used.argmax(axis=1)
+    n_votes = np.maximum(votes.votes_per_annotator, 1)
+    right = np.bincount(votes.annotator, result.codes[votes.item] == top[votes.annotator], minlength=votes.n_annotators)
+    return top, used.max(axis=1) / n_votes, right / n_votes

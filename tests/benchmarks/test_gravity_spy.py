@@ -1,0 +1,85 @@
+"""The generator of Gravity-Spy-like data, at a tiny size."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FILE = Path(__file__).parents[2] / "benchmarks" / "gravity_spy.py"
+
+
+@pytest.fixture(scope="module")
+def gravity_spy():
+    spec = importlib.util.spec_from_file_location("gravity_spy", FILE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["gravity_spy"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["gravity_spy"]
+
+
+@pytest.fixture(scope="module")
+def data(gravity_spy):
+    return gravity_spy.made(seed=0, scale=0.02, n_test=500)
+
+
+def test_sizes_are_those_asked_for(gravity_spy, data):
+    votes = data.votes
+    assert (votes.n_items, votes.n_annotators, votes.n_votes, votes.n_classes) == (3471, 69, 36_580, 15)
+    assert data.X.shape == (3471, gravity_spy.N_FEATURES)
+    assert data.X.dtype == data.X_test.dtype == np.float32
+    assert data.truth.shape == (3471,)
+    assert data.X_test.shape == (500, gravity_spy.N_FEATURES)
+    assert np.isfinite(data.X).all()
+
+
+def test_everybody_votes_and_nobody_twice_on_an_item(data):
+    votes = data.votes
+    assert votes.votes_per_item.min() >= 1
+    assert votes.votes_per_annotator.min() >= 1
+    pairs = votes.item.astype(np.int64) * votes.n_annotators + votes.annotator
+    assert (np.diff(pairs) > 0).all()  # sorted, too, as the constructor of Annotations wants them
+
+
+def test_activity_is_heavy_tailed_at_full_size(gravity_spy):
+    activity = gravity_spy._activity(
+        gravity_spy.N_ANNOTATORS, gravity_spy.N_VOTES, gravity_spy.N_ITEMS // 4, np.random.default_rng(0)
+    )
+    assert activity.sum() == gravity_spy.N_VOTES
+    assert activity.min() == 1
+    assert np.median(activity) < 100
+    assert activity.max() > 20_000
+
+
+def test_rows_of_confusion_matrices_are_distributions(data):
+    assert (data.confusion >= 0).all()
+    np.testing.assert_allclose(data.confusion.sum(2), 1)
+
+
+def test_shares_are_near_the_ones_set(gravity_spy, data):
+    share = np.array([look[0] for look in gravity_spy.LOOKS.values()]) / 100
+    np.testing.assert_allclose(share.sum(), 1)
+    np.testing.assert_allclose(np.bincount(data.truth, minlength=15) / len(data.truth), share, atol=0.03)
+
+
+def test_votes_follow_the_matrices_and_experience_helps(data):
+    votes = data.votes
+    right = votes.label == data.truth[votes.item]
+    assert 0.7 < right.mean() < 0.95
+    busy = votes.votes_per_annotator[votes.annotator] > 500
+    assert right[busy].mean() > right[~busy].mean()
+
+
+def test_a_seed_gives_the_same_data_and_another_seed_others(gravity_spy, data):
+    again, other = (gravity_spy.made(seed=seed, scale=0.02, n_test=500) for seed in (0, 1))
+    np.testing.assert_array_equal(again.X, data.X)
+    np.testing.assert_array_equal(again.votes.label, data.votes.label)
+    np.testing.assert_array_equal(again.truth_test, data.truth_test)
+    assert not np.array_equal(other.truth_test, data.truth_test)
+    # The clusters are the same: what one seed teaches holds for the other.
+    centres = [np.stack([one.X[one.truth == k].mean(0) for k in (0, 2, 13)]) for one in (data, other)]
+    assert np.abs(centres[0] - centres[1]).mean() < 0.1

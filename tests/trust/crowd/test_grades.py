@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+
+from crowdwise.data import datasets
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.registry import make
+from crowdwise.trust.crowd.grades import GRADES, crowd_of
+
+
+def names(votes: Annotations, method: str = "dawid-skene") -> dict[str, str]:
+    crowd = crowd_of(make(method).fit(votes).result_)
+    return {str(votes.annotators[a]): GRADES[crowd.grade[a]].name for a in crowd.order.tolist()}
+
+
+def test_demo_spammers_and_adversary_are_found_and_nobody_else() -> None:
+    found = names(datasets.demo().votes)
+    assert list(found)[:3] == ["annotator-12", "annotator-10", "annotator-11"]
+    assert list(found.values())[:3] == ["worse than chance", "no better than chance", "always the same label"]
+    assert set(list(found.values())[3:]) == {"clearly above chance"}
+
+
+def test_one_vote_is_not_judged() -> None:
+    item = [n for n in range(40) for _ in range(3)] + [0]
+    annotator = ["x", "y", "z"] * 40 + ["new"]
+    label = [("cat", "dog")[n % 2] for n in range(40) for _ in range(3)] + ["dog"]
+    assert names(Annotations.from_arrays(item, annotator, label), "majority")["new"] == "too few votes to tell"
+
+
+def test_chance_is_that_of_blind_answers() -> None:
+    # Class shares 3/4 and 1/4; whoever always says "a" is right 3/4 of the time, and chance knows it.
+    truth = np.tile(["a", "a", "a", "b"], 25)
+    item = np.repeat(np.arange(100), 4)
+    label = np.stack([truth, truth, truth, np.full(100, "a")], axis=1).ravel()
+    votes = Annotations.from_arrays(item, ["w", "x", "y", "constant"] * 100, label.tolist())
+    result = make("dawid-skene").fit(votes).result_
+    crowd = crowd_of(result)
+    constant = votes.annotators.tolist().index("constant")
+    assert abs(crowd.accuracy[constant] - 0.75) < 0.02
+    assert abs(crowd.chance[constant] - 0.75) < 0.02
+    assert names(votes)["constant"] == "always the same label"
+    # By hand, for a perfect annotator: 0.75^2 + 0.25^2.
+    assert abs(crowd.chance[votes.annotators.tolist().index("x")] - 0.625) < 0.02
+
+
+def test_annotators_without_votes_are_left_out() -> None:
+    votes = Annotations.from_arrays(["i", "i", "j"], ["x", "y", "x"], ["cat", "cat", "dog"], annotators=["x", "y", "idle"])
+    assert set(names(votes, "majority")) == {"x", "y"}
