@@ -47,10 +47,10 @@ def test_several_labels_per_item(run: Run, files: Path) -> None:
     assert "label-wise: 3 items, 3 annotators; converged" in done.stderr
     labels = pl.read_csv(files / "labels.csv")
     assert labels["labels"].to_list() == ["cat|dog", "none", "dog"]
-    assert labels.columns == ["item", "labels", "confidence", "n_answers", "note", "p(cat)", "p(dog)"]
+    assert labels.columns == ["item", "labels", "confidence", "n_votes", "note", "p(cat)", "p(dog)"]
     people = pl.read_csv(files / "people.csv")
-    assert people.columns == ["annotator", "n_answers", "sensitivity", "specificity"]
-    assert people["n_answers"].to_list() == [3, 3, 2]
+    assert people.columns == ["annotator", "n_votes", "sensitivity", "specificity"]
+    assert people["n_votes"].to_list() == [3, 3, 2]
 
 
 def test_separator_threshold_and_settings(run: Run, files: Path) -> None:

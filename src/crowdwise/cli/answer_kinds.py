@@ -97,8 +97,8 @@ def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: J
         estimator.set_params(threshold=options.threshold)
     separator = "|" if options.separator is None else options.separator
     result = estimator.fit(_answers(kind, options.votes[0], read, separator)).result_
-    items = result.frame(separator=separator) if kind == MULTILABEL else result.frame()
-    people = result.annotators_frame()
+    items = result.items_frame(separator=separator) if kind == MULTILABEL else result.items_frame()
+    people = result.annotators_frame().sort("n_votes", descending=True, maintain_order=True)
     job.table("--annotators", lambda: people, "annotator")
     job.page(estimator, lambda: set_page(title, items, people))
     facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}

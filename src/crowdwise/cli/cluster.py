@@ -48,7 +48,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     """
     from crowdwise.data.similarities import Similarities
     from crowdwise.report.answer_pages import cluster_page
-    from crowdwise.report.answer_text import cluster_lines
+    from crowdwise.report.answer_text import by_skill, cluster_lines
 
     reads = options.pairs, features.features
     job = Job(options, reads, tables={"--annotators": options.annotators}, page=options.page)
@@ -56,7 +56,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     estimator = build_task(method, "similarity", "similarity-nmf" if features.features is None else "crowd-clustering")
     if options.clusters is not None:
         estimator.set_params(clusters=options.clusters)
-    if estimator.needs_features != (features.features is not None):
+    if hasattr(estimator, "predict_proba") != (features.features is not None):
         given = features.features is not None
         fix = "leave --features out, or use crowd-clustering" if given else "name their file with --features"
         raise SettingError(f"{estimator.name} {'takes no' if given else 'needs'} features; {fix}")
@@ -70,9 +70,9 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
 
         X, line = rows_of(rows, votes)
         job.say([line] if line else [])
-        result = estimator.fit(votes, X).result_
-    job.table("--annotators", result.annotator_frame, "annotator")
-    table = result.item_frame()
+        result = estimator.fit(X, votes).result_
+    job.table("--annotators", lambda: by_skill(result), "annotator")
+    table = result.items_frame()
     job.page(estimator, lambda: cluster_page(result))
     job.main(table, "item")
     job.say(cluster_lines(result))

@@ -76,7 +76,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     if rows is None:
         estimator.fit(votes)
     else:
-        estimator.fit(votes, rows.X, items=rows.items)
+        estimator.fit(rows.X, votes, items=rows.items)
     ranking: Ranking = estimator.result_
     job.table("--annotators", ranking.annotators_frame, "annotator")
     job.table("--preferences", lambda: preferences(ranking, options.evidence), "pair")
@@ -84,8 +84,8 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
         from crowdwise.report.plot.ranking import save_plot
 
         job.file("--plot", partial(save_plot, ranking))
-    items = ranking.frame()
+    items = ranking.by_rank()
     job.page(estimator, lambda: ranking_page(ranking))
-    shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_comparisons"]
+    shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_votes"]
     job.main(items, "item", document=lambda: ranking_document(ranking), screen=lambda frame: frame.select(shown))
     job.say(ranking_lines(ranking))

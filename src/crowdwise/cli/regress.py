@@ -51,7 +51,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     from crowdwise.data.ratings import Ratings
     from crowdwise.io import read_known
     from crowdwise.report.answer_pages import number_page
-    from crowdwise.report.answer_text import number_document, number_lines
+    from crowdwise.report.answer_text import by_weight, number_document, number_lines
 
     job = Job(
         options,
@@ -69,15 +69,15 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     known = None if options.gold is None else read_known(options.gold, data)
     rows = read_features(features)
     if rows is None:
-        estimator.fit(data, known)
+        estimator.fit(data, gold=known)
     else:
-        estimator.fit(rows.X, data, known, items=rows.items)
+        estimator.fit(rows.X, data, gold=known, items=rows.items)
     result = estimator.result_
     if options.plot is not None:
         from crowdwise.report.plot.numbers import save_estimates
 
         job.file("--plot", lambda path: save_estimates(result, path, level=options.level))
-    job.table("--annotators", result.annotators_frame, "annotator")
+    job.table("--annotators", lambda: by_weight(result), "annotator")
     items = result.items_frame(options.level)
     job.page(estimator, lambda: number_page(result, options.level))
     job.main(items, "item", document=lambda: number_document(estimator, options.level), key="estimates", limit=10)

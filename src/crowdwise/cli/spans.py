@@ -53,7 +53,7 @@ def run(options: Options, method: TaskOptions) -> None:
     """
     from crowdwise.data.token_votes import TokenVotes
     from crowdwise.report.answer_pages import span_page
-    from crowdwise.report.answer_text import span_lines
+    from crowdwise.report.answer_text import by_f1, span_lines
 
     among("--format", options.format, ("conll", "table"))
     conll = options.tokens is not None and options.tokens.suffix.lower() in _CONLL
@@ -64,12 +64,12 @@ def run(options: Options, method: TaskOptions) -> None:
     named = {role: getattr(options, role) for role in ("format", "sequence", "position", "token", "annotator", "label")}
     tags = read_answers(options.votes, TokenVotes, **named)
     result = estimator.fit(tags).result_
-    spans = result.span_frame()
+    spans = result.spans_frame()
     if conll:
         job.file("--tokens", partial(_write_conll, result))
     else:
-        job.table("--tokens", result.token_frame, "token")
-    job.table("--annotators", result.annotator_frame, "annotator")
+        job.table("--tokens", result.items_frame, "token")
+    job.table("--annotators", lambda: by_f1(result), "annotator")
     job.page(estimator, lambda: span_page(result, spans))
     job.main(spans, "span")
     job.say(span_lines(result, spans))
@@ -79,7 +79,7 @@ def _write_conll(result: SequenceResult, path: Path) -> None:
     """A token and its tag per line, an empty line after every sequence."""
     from crowdwise.io.writer import open_replacing
 
-    tags = result.tags
+    tags = result.votes
     words = [str(n) for n in tags.position.tolist()] if tags.tokens is None else _words(tags.tokens.tolist())
     lines = [f"{word}\t{tag}\n" for word, tag in zip(words, result.labels.tolist(), strict=True)]
     bounds = tags.sequence_ptr.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.report.answer_text import by_f1, by_skill, by_weight
 from crowdwise.report.answers import Intervals
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ __all__ = ["cluster_page", "number_page", "ranking_page", "set_page", "span_page
 
 def ranking_page(ranking: Ranking) -> dict[str, Any]:
     """Scores with their intervals, best first."""
-    votes, items = ranking.comparisons, ranking.frame()
+    votes, items = ranking.votes, ranking.by_rank()
     facts = {"Comparisons": votes.n_votes, "Items": votes.n_items, "Annotators": votes.n_annotators}
     facts["Separate parts"] = int(ranking.component.max(initial=-1)) + 1
     return {
@@ -35,7 +36,7 @@ def ranking_page(ranking: Ranking) -> dict[str, Any]:
 
 def number_page(result: Any, level: float) -> dict[str, Any]:
     """Estimates, of one number those with the widest intervals first."""
-    values, items = result.values, result.items_frame(level)
+    values, items = result.votes, result.items_frame(level)
     heading, drawn = "Items", None
     if values.n_dimensions == 1:
         items = items.sort(items["high"] - items["low"], descending=True, nulls_last=True)
@@ -44,7 +45,7 @@ def number_page(result: Any, level: float) -> dict[str, Any]:
     return {
         "title": "Numbers from many annotators",
         "facts": {"Values": values.n_votes, "Items": values.n_items, "Annotators": values.n_annotators},
-        "tables": {heading: items, "Annotators": result.annotators_frame()},
+        "tables": {heading: items, "Annotators": by_weight(result)},
         "notes": ["Without known values nothing can tell a crowd that is too high or too low as a whole."],
         "intervals": drawn,
     }
@@ -57,19 +58,19 @@ def cluster_page(result: ClusterResult) -> dict[str, Any]:
     return {
         "title": "Clusters from same-or-different answers",
         "facts": facts | {"Clusters": result.membership.shape[1]},
-        "tables": {"Items": result.item_frame(), "Annotators": result.annotator_frame()},
+        "tables": {"Items": result.items_frame(), "Annotators": by_skill(result)},
     }
 
 
 def span_page(result: SequenceResult, spans: pl.DataFrame) -> dict[str, Any]:
     """Spans, the least certain first."""
-    tags = result.tags
+    tags = result.votes
     unsure = spans.filter(spans["confidence"] < 0.5).height
     facts: Mapping[str, int] = {"Spans": spans.height, "Below one half": unsure, "Tokens": tags.n_tokens}
     return {
         "title": "Spans from tagged tokens",
         "facts": {**facts, "Sequences": tags.n_sequences, "Annotators": tags.votes.n_annotators},
-        "tables": {"Spans, the least certain first": spans.sort("confidence"), "Annotators": result.annotator_frame()},
+        "tables": {"Spans, the least certain first": spans.sort("confidence"), "Annotators": by_f1(result)},
         "notes": ["Confidence is the probability that exactly these tokens are a span of this type."],
     }
 

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from crowdwise.methods.rank.result import Ranking
     from crowdwise.methods.tags.result import SequenceResult
 
-__all__ = ["cluster_lines", "number_document", "number_lines", "ranking_document", "ranking_lines", "span_lines"]
+__all__ = ["by_f1", "by_skill", "by_weight"]
+__all__ += ["cluster_lines", "number_document", "number_lines", "ranking_document", "ranking_lines", "span_lines"]
 
 
 def ranking_lines(ranking: Ranking) -> Iterator[str]:
     """What was fitted, and whose votes deserve a look."""
-    votes, people = ranking.comparisons, ranking.annotators_frame()
+    votes, people = ranking.votes, ranking.annotators_frame()
     dropped = f" ({count(votes.n_missing, 'row')} without an answer dropped)" if votes.n_missing else ""
     sizes = f"{count(votes.n_items, 'item')}, {count(votes.n_annotators, 'annotator')}"
     yield f"{ranking.method}: {count(votes.n_votes, 'comparison')}{dropped}, {sizes}"
@@ -34,10 +35,10 @@ def ranking_lines(ranking: Ranking) -> Iterator[str]:
 
 def ranking_document(ranking: Ranking) -> dict[str, Any]:
     """The run and its annotators."""
-    votes = ranking.comparisons
+    votes = ranking.votes
     return {
         "method": ranking.method,
-        "n_comparisons": votes.n_votes,
+        "n_votes": votes.n_votes,
         "n_items": votes.n_items,
         "n_annotators": votes.n_annotators,
         "n_missing": votes.n_missing,
@@ -52,7 +53,7 @@ def ranking_document(ranking: Ranking) -> dict[str, Any]:
 def number_lines(estimator: Any, level: float, gold: bool) -> Iterator[str]:
     """What was fitted, how wide the intervals are and whom to look at."""
     result = estimator.result_
-    values = result.values
+    values = result.votes
     dropped = f"; {count(values.n_missing, 'missing answer')} left out" if values.n_missing else ""
     sizes = ((values.n_votes, "value"), (values.n_items, "item"), (values.n_annotators, "annotator"))
     kept = f"; {count(int((result.scale == 0).all(axis=1).sum()), 'known value')} kept" if gold else ""
@@ -64,17 +65,17 @@ def number_lines(estimator: Any, level: float, gold: bool) -> Iterator[str]:
     yield f"median {100 * level:g}% interval: {widths}"
     table = result.annotators_frame()
     if table.height > 1:
-        worst = table.filter(table["n_values"] > 0).sort("reliability").head(1)
+        worst = table.filter(table["n_votes"] > 0).sort("reliability").head(1)
         name, reliability = worst["annotator"][0], worst["reliability"][0]
         yield f"least reliable annotator: {one_line(name)}, reliability {number(reliability)}"
 
 
 def number_document(estimator: Any, level: float) -> dict[str, Any]:
     """The run and its annotators."""
-    values = estimator.result_.values
+    values = estimator.result_.votes
     sizes = {name: getattr(values, name) for name in ("n_votes", "n_items", "n_annotators", "n_missing")}
     run = {"level": level, "n_iter": estimator.n_iter_, "converged": estimator.converged_}
-    return {"method": estimator.name, **sizes, **run, "annotators": estimator.result_.annotators_frame().to_dicts()}
+    return {"method": estimator.name, **sizes, **run, "annotators": by_weight(estimator.result_).to_dicts()}
 
 
 def cluster_lines(result: ClusterResult) -> Iterator[str]:
@@ -93,7 +94,7 @@ def cluster_lines(result: ClusterResult) -> Iterator[str]:
 
 def span_lines(result: SequenceResult, spans: pl.DataFrame) -> Iterator[str]:
     """How many spans of which types, and how sure they are."""
-    tags = result.tags
+    tags = result.votes
     size = f"{count(tags.n_tokens, 'token')} of {count(tags.n_sequences, 'sequence')}"
     yield f"{result.method}: {count(spans.height, 'span')} in {size}, by {count(tags.votes.n_annotators, 'annotator')}"
     if spans.height:
@@ -101,3 +102,19 @@ def span_lines(result: SequenceResult, spans: pl.DataFrame) -> Iterator[str]:
         kinds = ", ".join(f"{one_line(kind)} {size:,}" for kind, size in sizes.rows()[:10])
         unsure = spans.filter(spans["confidence"] < 0.5).height
         yield f"{kinds}; mean confidence {number(float(result.confidence.mean()))}, {unsure:,} below one half"
+
+
+def by_skill(result: ClusterResult) -> pl.DataFrame:
+    """Annotators of pairs, the most skilled first."""
+    return result.annotators_frame().sort("skill", descending=True, maintain_order=True)
+
+
+def by_weight(result: Any) -> pl.DataFrame:
+    """Annotators of numbers, those who weigh most first."""
+    frame: pl.DataFrame = result.annotators_frame().sort("weight", descending=True, maintain_order=True)
+    return frame
+
+
+def by_f1(result: SequenceResult) -> pl.DataFrame:
+    """Annotators of tags, the best first."""
+    return result.annotators_frame().sort("f1", "accuracy", descending=True, nulls_last=True, maintain_order=True)
