@@ -106,7 +106,7 @@ def main() -> None:
     print(f"{'set':18s} {'method':18s}", *(f"{head:>{width}s}" for head, width in heads))
     worst = (0.0, "", "")
     for where in [] if asked.simulated else asked.sets or SETS:
-        votes = Annotations.read(next((SHARED / where).glob("annotations.csv*"))).deduplicate()
+        votes = crowdwise.read(next((SHARED / where).glob("annotations.csv*"))).deduplicate()
         for name in methods:
             if label_methods()[name].suits(votes.n_classes):
                 worst = max(worst, (compare(where, name, votes, **settings), where, name))

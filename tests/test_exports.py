@@ -18,6 +18,7 @@ from crowdwise.estimator.registry import METHODS
 PUBLIC = [
     "AggNet",
     "Annotations",
+    "Answers",
     "Auto",
     "AutoClassifier",
     "BSC",
@@ -80,6 +81,7 @@ PUBLIC = [
     "PartialDawidSkene",
     "RFF",
     "RankNetwork",
+    "Ratings",
     "Raykar",
     "Result",
     "Rodr14",
@@ -100,7 +102,6 @@ PUBLIC = [
     "TwoStage",
     "VFF",
     "VGPCR",
-    "Values",
     "Wawa",
     "WeightedMeanValue",
     "WorkerCluster",
