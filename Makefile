@@ -11,11 +11,13 @@ HOUSE_SRC ?= src
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
 SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.csv' -o -name '*.js' 2>/dev/null)
+# pyenv hides the versions that are not switched on.
+ALL_PYTHONS = $(if $(shell command -v pyenv 2>/dev/null),PYENV_VERSION=$(shell pyenv versions --bare | grep -E '^3\.[0-9]+\.[0-9]+$$' | paste -sd:))
 # Removed on failure, so that a half-built environment is never taken for a finished one.
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast lint format types layers house doctest docs bench bench-learn bench-gp bench-active clean check-python
+.PHONY: help demo venv test test-fast lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-learn bench-gp bench-active clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -53,11 +55,27 @@ house: venv ## Show lines, imports, cycles, private accesses and touched modules
 	@.venv/bin/python tools/house.py --src $(HOUSE_SRC)
 
 doctest: venv ## Run the examples in docstrings
-	@.venv/bin/python -m pytest --doctest-modules src/crowdwise
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal --doctest-modules src/crowdwise
 
 docs: venv ## Build the documentation into site/; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 	@echo "==> the pages are in $(CURDIR)/site"
+
+hooks: venv ## Let git check style, format and types before every commit
+	@.venv/bin/pre-commit install
+
+pre-commit: venv ## Run the checks of a commit on every file
+	@.venv/bin/pre-commit run --all-files
+
+changelog: venv ## Show the changelog that the files of changelog.d give; a file without its kind or text is an error
+	@.venv/bin/towncrier build --draft --version Unreleased
+	@empty=$$(find changelog.d -name '*.md' -size -2c); test -z "$$empty" || { echo "no text in $$empty" >&2; exit 1; }
+
+versions: .venv-nox/.installed ## Run the fast tests, without torch and Ray, on every Python found here (VERSION=3.12: on one)
+	@$(ALL_PYTHONS) .venv-nox/bin/nox --session tests $(if $(VERSION),--python $(VERSION)) -- -n $(JOBS) --dist worksteal
+
+lowest: .venv-nox/.installed ## Run the fast tests, without torch and Ray, with the lowest declared versions of the dependencies
+	@$(ALL_PYTHONS) .venv-nox/bin/nox --session lowest $(if $(VERSION),--force-python $(VERSION)) -- -n $(JOBS) --dist worksteal
 
 bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## Compare with crowd-kit, cleanlab and choix, in an environment of their own
 	@$(BENCH_PYTHON) benchmarks/versus.py
@@ -73,7 +91,7 @@ bench-gp: .venv-bench-gp/.installed ## Compare an epoch of the Gaussian processe
 	@.venv-bench-gp/bin/python benchmarks/versus_gp.py
 
 clean: ## Delete everything these targets made
-	rm -rf .venv .venv-demo .venv-bench .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:
@@ -99,6 +117,11 @@ check-python:
 	@test -x .venv-demo/bin/python || { echo "==> creating .venv-demo"; $(PYTHON) -m venv .venv-demo; }
 	@echo "==> installing crowdwise into .venv-demo (the small core, without torch; about a minute)"
 	@.venv-demo/bin/python $(PIP_INSTALL) .
+	@touch $@
+
+.venv-nox/.installed: constraints.txt | check-python
+	@test -x .venv-nox/bin/python || { echo "==> creating .venv-nox"; $(PYTHON) -m venv .venv-nox; }
+	@.venv-nox/bin/python $(PIP_INSTALL) nox
 	@touch $@
 
 .venv-bench/.installed: pyproject.toml constraints.txt | check-python

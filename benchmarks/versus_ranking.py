@@ -54,7 +54,7 @@ def in_order(scores: pd.Series, n_items: int) -> Any:
 def main() -> None:
     rows = []
     for n_items, n_votes, n_annotators in SIZES:
-        sim = simulate_comparisons(n_items, n_votes, n_annotators, spammers=0.2, adversaries=0.1, spread=1.0, random_state=1)
+        sim = simulate_comparisons(n_items, n_votes, n_annotators, spammers=0.2, adversaries=0.1, score_sd=1.0, random_state=1)
         pairs, frame, n = winners_of(sim), frame_of(sim), n_items
         runs: dict[str, tuple[Callable[[], Any], str | None]] = {
             "crowdwise bradley-terry, newton, prior 0": (lambda sim=sim: ours("bradley-terry", prior=0.0, draws=2)(sim), None),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,11 +18,23 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadline: the first call of a numba kernel compiles it.
-settings.register_profile("local", deadline=None, max_examples=100)
 # Derandomised, so that a red CI is about the change under test; fresh examples are drawn on people's machines.
-settings.register_profile("ci", deadline=None, max_examples=1000, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
+IN_CI = os.environ.get("CI") == "true"
+IN_BOTH = {"deadline": None, "derandomize": IN_CI, "print_blob": IN_CI}  # the first call of a numba kernel compiles it
+# A thousand examples of what everything else is made of: arrays, parts, answers, files. What is put together from them is
+# tried on fewer.
+settings.register_profile("parts", max_examples=1000 if IN_CI else 100, **IN_BOTH)
+settings.register_profile("whole", max_examples=100 if IN_CI else 20, **IN_BOTH)
+PARTS = {"kernels", "parts", "data", "io"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
+    """Load the Hypothesis profile of a test file's folder before the file is imported, which is when `given` looks for it."""
+    if isinstance(collector, pytest.Module):
+        folder = Path(collector.path).relative_to(Path(__file__).parent).parts[0]
+        settings.load_profile("parts" if folder in PARTS else "whole")
+    return (yield)
 
 
 @pytest.fixture(scope="session")

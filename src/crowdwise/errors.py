@@ -62,7 +62,7 @@ class ConvergenceWarning(CrowdwiseWarning):
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:
-    """Return the names between commas; of many the first, and how many more there are."""
+    """Return the names, comma-separated; of many the first, and how many more there are."""
     every = [str(name) for name in names]
     return ", ".join(every[:most]) + (f", ... ({len(every) - most:,} more)" if len(every) > most else "")
 

@@ -6,10 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 
 from crowdwise.campaign.policies import State
 from crowdwise.campaign.pool import Pool
 from crowdwise.data.annotations import Annotations
+
+# Of properties whose examples cost milliseconds each; what they compose has properties of its own, with all examples.
+few_examples = settings(max_examples=min(settings().max_examples, 200))
 
 
 def names(prefix: str, size: int) -> list[str]:

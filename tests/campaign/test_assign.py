@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.campaign.conftest import fake_result, no_votes, rows, state_of
+from tests.campaign.conftest import fake_result, few_examples, no_votes, rows, state_of
 from tests.strategies import small_votes
 
 from crowdwise.campaign.assign import suggest
@@ -29,6 +29,7 @@ def pair_scores(state: State, policy: str = "information") -> Any:
 # -- against brute force --------------------------------------------------------------------------
 
 
+@few_examples
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_one_question_per_item_makes_greedy_the_best_there_is(seed: int, budget: int) -> None:
     state = state_of(no_votes(4, 3, 3), seed, per_item=1)
@@ -43,6 +44,7 @@ def test_one_question_per_item_makes_greedy_the_best_there_is(seed: int, budget:
     assert suggest(state, "information", budget, explore=0).score.sum() == pytest.approx(best)
 
 
+@few_examples
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_with_both_kinds_greedy_is_the_naive_greedy_and_has_half_the_best(seed: int, budget: int) -> None:
     state = state_of(no_votes(4, 3, 3), seed, per_item=1, capacity=2)
@@ -123,6 +125,7 @@ def campaigns(draw: st.DrawFn) -> tuple[State, str, float]:
     return state, draw(st.sampled_from(POLICIES)), draw(st.floats(0.5, 12))
 
 
+@few_examples
 @given(campaigns(), st.sampled_from([0.0, 0.3, 1.0]))
 def test_no_limit_is_ever_broken_and_none_is_left_unused(campaign: tuple[State, str, float], explore: float) -> None:
     state, policy, budget = campaign
@@ -160,6 +163,7 @@ def test_no_limit_is_ever_broken_and_none_is_left_unused(campaign: tuple[State, 
             assert pool.cost[a] > rest + 1e-9
 
 
+@few_examples
 @given(campaigns())
 def test_items_that_lack_votes_come_before_all_others(campaign: tuple[State, str, float]) -> None:
     state, policy, budget = campaign
@@ -234,7 +238,7 @@ def test_memory_and_time_do_not_grow_with_items_times_annotators() -> None:
     assert sum(seen) <= 50 * 4 * 3
 
 
-# -- spread out -----------------------------------------------------------------------------------
+# -- diversity ------------------------------------------------------------------------------------
 
 
 def test_near_duplicates_are_asked_last() -> None:

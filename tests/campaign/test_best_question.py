@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.campaign.conftest import fake_result, no_votes, state_of
+from tests.campaign.conftest import fake_result, few_examples, no_votes, state_of
 from tests.campaign.test_assign import campaigns
 
 from crowdwise.campaign import remaining
@@ -18,12 +18,13 @@ from crowdwise.campaign.pool import Pool
 from crowdwise.data.annotations import Annotations
 
 
+@few_examples
 @given(campaigns(), st.sampled_from(["information", "error-reduction"]))
 def test_the_best_gain_is_that_of_all_questions(campaign: tuple[State, str, float], policy: str) -> None:
     state = campaign[0]
     votes, pool = state.votes, state.pool
     if len(pool.open_item) and pool.per_item > 1:
-        return  # their items are discounted: see test_ahead
+        return  # their items are discounted: see test_lookahead
     scores = policy_of(policy).pairs(state, np.arange(votes.n_items))
     answered = set(zip(votes.item.tolist(), votes.annotator.tolist(), strict=True))
     waiting = np.bincount(pool.open_item, minlength=votes.n_items)

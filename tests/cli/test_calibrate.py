@@ -149,7 +149,7 @@ def test_wrong_usage_of_review_is_named(run: Run, crowd: Path, arguments: list[s
     assert message in run("review", "crowd.csv", *arguments, code=2).stderr
 
 
-def test_ids_that_a_spreadsheet_would_run_are_disarmed(run: Run, folder: Path) -> None:
+def test_ids_that_a_spreadsheet_would_run_are_escaped(run: Run, folder: Path) -> None:
     rows = "\n".join(f"=cmd{n},{who},{'a' if (n + who // 3) % 2 else 'b'}" for n in range(8) for who in range(4))
     (folder / "odd.csv").write_text("item,annotator,label\n" + rows + "\n")
     for verb in ("calibrate", "review"):

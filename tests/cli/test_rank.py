@@ -101,7 +101,7 @@ def test_faults_of_the_data_end_with_one(run: Run, games: Path) -> None:
     assert "scores are infinite" in run("rank", "games.csv", "-m", "bradley-terry", "--set", "prior=0", code=1).stderr
 
 
-def test_formulas_are_disarmed(run: Run, games: Path) -> None:
+def test_formulas_are_escaped(run: Run, games: Path) -> None:
     (games / "risky.csv").write_text("item_a,item_b,annotator,winner\n=1+1,y,ann,y\n")
     run("rank", "risky.csv", "-o", "s.csv", "--spreadsheet-safe")
     assert "'=1+1" in (games / "s.csv").read_text()

@@ -44,7 +44,7 @@ def test_a_page_that_cannot_be_written_is_named_and_the_old_one_stays(
     assert not list(folder.glob(".*tmp*"))
 
 
-def test_formulas_in_the_labels_file_are_disarmed(run: Run, folder: Path) -> None:
+def test_formulas_in_the_labels_file_are_escaped(run: Run, folder: Path) -> None:
     (folder / "evil.csv").write_text("item,annotator,label\n=cmd(),x,=1+1\n=cmd(),y,=1+1\nb,x,cat\nb,y,cat\n")
     run("report", "evil.csv", "-o", "r.html", "--labels", "labels.csv", "--method", "majority", "-q")
     assert pl.read_csv(folder / "labels.csv").rows()[0][:2] == ("'=cmd()", "'=1+1")

@@ -94,7 +94,7 @@ def test_the_same_seed_suggests_the_same(run: Run, campaign: Path) -> None:
     assert first == again
 
 
-def test_cells_that_a_spreadsheet_would_run_are_disarmed(run: Run, campaign: Path) -> None:
+def test_cells_that_a_spreadsheet_would_run_are_escaped(run: Run, campaign: Path) -> None:
     (campaign / "evil.csv").write_text("item\n=1+1\n")
     text = run("suggest", "votes.csv", "--item", "item", "--pool", "evil.csv", code=1).stderr
     assert "item '=1+1' is str, but those of the votes are int" in text

@@ -75,7 +75,7 @@ def test_columns_that_cannot_be_values_are_refused(tmp_path: Path) -> None:
         Ratings.from_arrays(["a", None], ["b", "b"], [1, 2])
 
 
-def test_known_votes_come_from_mappings_frames_and_files(tmp_path: Path) -> None:
+def test_known_values_come_from_mappings_frames_and_files(tmp_path: Path) -> None:
     values = Ratings.from_arrays([1, 2, 3], ["x"] * 3, [0.5, 1.5, 2.5])
     by_mapping = values.known({3: 7})
     assert np.array_equal(by_mapping, [[np.nan], [np.nan], [7.0]], equal_nan=True)
@@ -85,7 +85,7 @@ def test_known_votes_come_from_mappings_frames_and_files(tmp_path: Path) -> None
     assert np.array_equal(values.known(pl.DataFrame({"item": [3], "value": [7]})), by_mapping, equal_nan=True)
 
 
-def test_known_votes_that_do_not_fit_are_refused() -> None:
+def test_known_values_that_do_not_fit_are_refused() -> None:
     values = Ratings.from_arrays(["a", "b"], ["x", "x"], [[1, 2], [3, 4]], names=["x1", "x2"])
     assert values.known({"b": (5, 6)}).tolist()[1] == [5, 6]
     with pytest.raises(InputError, match="has 1 numbers, and values here have 2"):

@@ -183,8 +183,8 @@ def _update(
     from crowdwise.cli.choice import check_explainable
     from crowdwise.cli.inputs import read_gold, read_votes, settings_of
     from crowdwise.cli.progress import iterations
+    from crowdwise.estimator.loading import load
     from crowdwise.estimator.registry import label_methods
-    from crowdwise.methods.classify.loading import load
 
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")

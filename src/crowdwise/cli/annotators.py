@@ -109,7 +109,7 @@ def _print_reasons(table: pl.DataFrame, most: int = 20) -> None:
 
 def _check_plot(plot: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
     from crowdwise.cli.outputs import check_outputs
-    from crowdwise.report.plot.crowd import SUFFIXES
+    from crowdwise.report.plot.figure_file import SUFFIXES
 
     if plot is not None:
         if not str(plot).lower().endswith(SUFFIXES):

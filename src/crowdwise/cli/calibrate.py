@@ -118,7 +118,7 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
 def check_plot(plot: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
     """Refuse a plot that could not be written, before any work."""
     from crowdwise.cli.outputs import check_outputs
-    from crowdwise.report.plot.calibration import SUFFIXES
+    from crowdwise.report.plot.figure_file import SUFFIXES
 
     if plot is not None:
         if not str(plot).lower().endswith(SUFFIXES):

@@ -64,7 +64,7 @@ def taken_by(estimator: CrowdClassifier, rows: Features) -> Any:
         return pl.DataFrame(X, schema=rows.names, orient="row")
     # Only networks read from disk as they go, and they take whole numbers from there as they are (or as pixels);
     # a table in memory is turned into fractions first.
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
+    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator.takes_images):
         return np.array(X)
     return X
 

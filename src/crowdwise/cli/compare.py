@@ -70,7 +70,7 @@ def run(
     from crowdwise.cli.inputs import check_rows, parse_list, read_features, read_votes
     from crowdwise.cli.outputs import check_outputs, print_csv, print_json, to_stdout, wrote
     from crowdwise.cli.progress import steps
-    from crowdwise.io.writer import disarmed
+    from crowdwise.io.writer import escape_formulas
     from crowdwise.kernels.votes import n_threads
     from crowdwise.trust.compare import comparison
     from crowdwise.trust.compare.choose import chosen
@@ -107,7 +107,7 @@ def run(
         write_comparison(found, output)
         wrote(output, quiet)
     elif not as_json and (to_stdout(output) or not sys.stdout.isatty()):
-        print_csv(disarmed(found.wide()))
+        print_csv(escape_formulas(found.wide()))
     elif not as_json:
         print_comparison(found)
     if as_json:

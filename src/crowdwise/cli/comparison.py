@@ -109,7 +109,7 @@ def document(found: Comparison) -> dict[str, Any]:
 def write_comparison(found: Comparison, path: Path) -> None:
     """Write as the suffix says, whole or not at all."""
     from crowdwise.io import write_table
-    from crowdwise.io.writer import disarmed, open_replacing, write_json
+    from crowdwise.io.writer import escape_formulas, open_replacing, write_json
 
     suffix = path.suffix.lower()
     if suffix == ".json":
@@ -119,7 +119,7 @@ def write_comparison(found: Comparison, path: Path) -> None:
             file.write((markdown(found) if suffix == ".md" else page(found)).encode("utf-8", "replace"))
     else:
         # The one column of words, reasons, is for people: it may as well be safe wherever they open it.
-        write_table(disarmed(found.wide()), path)
+        write_table(escape_formulas(found.wide()), path)
 
 
 class _Part(NamedTuple):

@@ -183,8 +183,8 @@ def _predictions(data: Annotations, predicted: Path | None, model: Path | None, 
     from crowdwise.cli.predict import _fitting, _probabilities, _table
     from crowdwise.data.columns import columns_by_role
     from crowdwise.data.encode import codes_of, series_of, tidy
+    from crowdwise.estimator.loading import load
     from crowdwise.io.file_columns import FileColumns
-    from crowdwise.methods.classify.loading import load
 
     if predicted is not None:
         frame = columns_by_role(FileColumns(predicted), {"item": None, "label": None})[0]

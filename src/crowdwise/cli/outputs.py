@@ -107,9 +107,9 @@ def emit(
 def print_csv(frame: pl.DataFrame, safe: bool = False) -> None:
     """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
     if safe:
-        from crowdwise.io.writer import disarmed
+        from crowdwise.io.writer import escape_formulas
 
-        frame = disarmed(frame)
+        frame = escape_formulas(frame)
     for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
         _write_stdout(part.write_csv(include_header=index == 0).encode())
 

@@ -48,8 +48,8 @@ def run(
     from crowdwise.cli.inputs import read_features
     from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout
     from crowdwise.cli.text import count, number, say
+    from crowdwise.estimator.loading import load
     from crowdwise.estimator.registry import label_methods
-    from crowdwise.methods.classify.loading import load
 
     check_outputs({"-o": output}, (features.features, votes, truth))
     if as_json and to_stdout(output):

@@ -39,7 +39,7 @@ def epochs(estimator: CrowdClassifier, quiet: bool) -> Iterator[Callable[[int, f
             yield None
             return
         settings = estimator.get_params(deep=False)
-        network = "epochs" in settings or getattr(estimator, "_uses_network", False)
+        network = "epochs" in settings or getattr(estimator, "has_network", False)
         task = bar.add_task(estimator.name, total=settings.get("epochs", settings.get("max_iter")))
 
         def show(number: int, objective: float, score: float) -> None:

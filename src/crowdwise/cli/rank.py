@@ -135,7 +135,7 @@ def run(
 def _check(outputs: dict[str, Path | None], plot: Path | None, inputs: tuple[str | Path | None, ...], evidence: str) -> None:
     from crowdwise.cli.outputs import check_outputs, to_stdout
     from crowdwise.methods.rank.preferences import EVIDENCE
-    from crowdwise.report.plot.ranking import SUFFIXES
+    from crowdwise.report.plot.figure_file import SUFFIXES
 
     if to_stdout(outputs["--annotators"]) or to_stdout(outputs["--preferences"]):
         raise SettingError("only -o can go to stdout")

@@ -95,7 +95,7 @@ def run(
 def _fitted(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> Any:
     """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method."""
     from crowdwise.cli.inputs import STDIN, fit, is_saved, result_of
-    from crowdwise.methods.classify.loading import load
+    from crowdwise.estimator.loading import load
 
     if votes != STDIN and is_saved(votes):
         result = result_of(votes, read, method, quiet)

@@ -273,10 +273,8 @@ def _matched(votes: Annotations, rows: Features) -> Annotations:
 
 
 def _check_save(estimator: CrowdClassifier, folder: Path) -> None:
-    from crowdwise.methods.classify.loading import check_save
-
     try:
-        check_save(estimator, folder)
+        estimator.check_save(folder)
     except SettingError as problem:
         raise SettingError(f"--save: {problem}") from None
 

@@ -15,15 +15,14 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.by_item import ByItem
-from crowdwise.data.coding import sorted_votes, union
-from crowdwise.data.encode import Where, codes_of, series_of, tidy, translate, vocabulary_array, vocabulary_series
+from crowdwise.data.coding import recoded_classes, sorted_votes, union
+from crowdwise.data.encode import Where, series_of, translate
 from crowdwise.data.frozen import frozen
 from crowdwise.data.gold import encode_gold, joined_gold
 from crowdwise.data.groups import Groups, groups_of, joined_groups
 from crowdwise.data.matrices import dense_matrix, matrix_votes
-from crowdwise.data.storable import pointers, storable, within
+from crowdwise.data.storable import storable, within
 from crowdwise.data.vote_columns import VoteCodes, array_columns, coded_votes, frame_columns
-from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,17 +81,8 @@ class Annotations(ByItem):
 
     def sound(self) -> bool:
         """Whether the arrays of saved votes agree with each other."""
-        n_votes = len(self.label)
-        return (
-            pointers(self.item_ptr, self.n_items, n_votes)
-            and self.annotator.shape == self.label.shape == (n_votes,)
-            and within(self.annotator, 0, self.n_annotators)
-            and within(self.label, 0, self.n_classes)
-            and (self.weight is None or self.weight.shape == (n_votes,))
-            and (self.gold is None or (self.gold.shape == (self.n_items,) and within(self.gold, -1, self.n_classes)))
-        )
-
-    # -- sizes ---------------------------------------------------------------------------------
+        known = self.gold is None or within(self.gold, -1, self.n_classes)
+        return super().sound() and within(self.label, 0, self.n_classes) and known
 
     @property
     def n_classes(self) -> int:
@@ -241,8 +231,6 @@ class Annotations(ByItem):
         item_ptr, annotator, label, weight = sorted_votes(item, annotator, label, weight, sizes)
         return cls(item_ptr, annotator, label, items, annotators, classes, weight, gold, n_missing, groups)
 
-    # -- operations ----------------------------------------------------------------------------
-
     def concat(self, *others: Annotations) -> Annotations:
         """Append the votes of others; vocabularies become unions, keeping this one's classes first."""
         parts = (self, *others)
@@ -259,19 +247,14 @@ class Annotations(ByItem):
 
     def with_classes(self, classes: Sequence[Any]) -> Annotations:
         """Use these classes, in this order; every label in use must be among them."""
-        wanted = vocabulary_series(classes, "classes")
-        new = codes_of(tidy(series_of(self.classes)), wanted)
         gold = self.gold
         known = self.label[:0] if gold is None else gold[gold >= 0]
         used = np.bincount(np.concatenate([self.label, known]), minlength=self.n_classes) > 0
-        lost = [str(c) for c in self.classes[(new < 0) & used]]
-        if lost:
-            raise InputError(f"labels {lost} occur in the votes or in gold but are not among the classes {wanted.to_list()}")
+        new, wanted = recoded_classes(self.classes, classes, used)
         if gold is not None:
             gold = np.where(gold >= 0, new[gold], -1).astype(np.int16)
-        codes = (self.item, self.annotator, new[self.label])
-        ids = (self.items, self.annotators, vocabulary_array(wanted))
-        return self.from_codes(*codes, *ids, self.weight, gold, n_missing=self.n_missing, groups=self.groups)
+        codes = (self.item, self.annotator, new[self.label], self.items, self.annotators, wanted)
+        return self.from_codes(*codes, self.weight, gold, n_missing=self.n_missing, groups=self.groups)
 
     def with_gold(self, gold: Any) -> Annotations:
         """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""

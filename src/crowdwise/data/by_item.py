@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.answers import Answers
 from crowdwise.data.frozen import frozen
+from crowdwise.data.storable import pointers, within
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,6 +31,18 @@ class ByItem(Answers):
         @property
         def item_ptr(self) -> NDArray[np.int64]:
             """Where the votes of each item begin, [N + 1]."""
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved answers agree with each other."""
+        return (
+            pointers(self.item_ptr, self.n_items, self.n_votes)
+            and within(self.annotator, 0, self.n_annotators)
+            and all(len(array) == self.n_votes for array in self._arrays(self.per_vote))
+            and all(len(array) == self.n_items for array in self._arrays(self.per_item))
+        )
+
+    def _arrays(self, names: tuple[str, ...]) -> list[Any]:
+        return [array for array in (getattr(self, name) for name in names) if array is not None]
 
     @cached_property
     def item(self) -> NDArray[np.int32]:

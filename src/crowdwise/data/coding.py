@@ -25,7 +25,7 @@ from crowdwise.data.encode import (
 )
 from crowdwise.errors import InputError, did_you_mean, listed
 
-__all__ = ["checked_weights", "id_codes", "label_codes", "sorted_votes", "union"]
+__all__ = ["checked_weights", "id_codes", "label_codes", "recoded_classes", "sorted_votes", "union"]
 
 
 def id_codes(
@@ -72,6 +72,18 @@ def label_codes(
             + did_you_mean(str(labels[index]), known)
         )
     return codes, vocabulary_array(vocabulary)
+
+
+def recoded_classes(
+    classes: NDArray[Any], given: Sequence[Any], used: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """The new code of every class, and the given classes; one that is in use and not given is an error."""
+    wanted = vocabulary_series(given, "classes")
+    new = codes_of(tidy(series_of(classes)), wanted)
+    lost = [str(c) for c in classes[(new < 0) & used]]
+    if lost:
+        raise InputError(f"labels {lost} occur in the votes or in gold but are not among the classes {wanted.to_list()}")
+    return new, vocabulary_array(wanted)
 
 
 def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:

@@ -61,7 +61,7 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
         columns = series_of(votes.items), series_of(gold)
     item, label = map(tidy, columns)
     known = (~missing_mask(label, ())).to_numpy()
-    # A bootstrap sample of items repeats ids: look gold up by distinct id, then spread it.
+    # A bootstrap sample of items repeats ids: look gold up by distinct id, then copy it to each repeat.
     everyone = tidy(series_of(votes.items))
     distinct = everyone.unique(maintain_order=True)
     position = codes_of(item, distinct)

@@ -62,6 +62,9 @@ class Groups(ReadOnly):
         """Items of each group, [G]."""
         return np.bincount(self.codes, minlength=self.n_groups)
 
+    def __len__(self) -> int:
+        return len(self.codes)
+
     def __getitem__(self, positions: Any) -> Groups:
         """Groups of the items at these positions; the names stay."""
         return replace(self, codes=self.codes[positions])

@@ -22,10 +22,10 @@ _MOST_CLASSES, _MOST_ROWS = 8, 5
 def votes_html(votes: Any) -> str:
     """Sizes, shares of the classes and the first votes."""
     per_item = votes.votes_per_item
-    spread = f", {per_item.min()} to {per_item.max()} per item" if votes.n_items else ""
+    range_text = f", {per_item.min()} to {per_item.max()} per item" if votes.n_items else ""
     known = 0 if votes.gold is None else int((votes.gold >= 0).sum())
     facts = [
-        f"{counted(votes.n_items, 'item')}, {counted(votes.n_annotators, 'annotator')}{spread}",
+        f"{counted(votes.n_items, 'item')}, {counted(votes.n_annotators, 'annotator')}{range_text}",
         f"{counted(votes.n_missing, 'missing label')} dropped" if votes.n_missing else "",
         f"{counted(known, 'known label')} (gold)" if known else "",
     ]
@@ -69,7 +69,7 @@ def result_html(result: Any, settings: bool = False) -> str:
     voted = np.flatnonzero(votes.votes_per_annotator > 0)
     order = voted[np.argsort(-accuracy[voted], kind="stable")].tolist()
     shown = order if len(order) <= 2 * _MOST_ROWS else [*order[:_MOST_ROWS], None, *order[-_MOST_ROWS:]]
-    people = [
+    annotators = [
         ("…", "", f"{whole(len(order) - 2 * _MOST_ROWS)} others")
         if a is None
         else (text(votes.annotators[a]), percent(float(accuracy[a])), whole(votes.votes_per_annotator[a]))
@@ -82,7 +82,7 @@ def result_html(result: Any, settings: bool = False) -> str:
         + (f"<p><code>{own}</code></p>" if own else "")
         + _shares(votes.classes, count_k, "Labels")
         + _table(("Least certain items", "Label", "Confidence", "Votes"), items)
-        + _table(("Annotators", "Accuracy", "Votes"), people)
+        + _table(("Annotators", "Accuracy", "Votes"), annotators)
         + "</div>"
     )
 

@@ -202,8 +202,8 @@ class PairVotes(Answers):
 
     def to_frame(self) -> pl.DataFrame:
         """One row per vote: first, second, annotator, outcome, and weight where votes have one."""
-        ids, people = series_of(self.items), series_of(self.annotators)
-        columns = {"first": ids[self.first], "second": ids[self.second], "annotator": people[self.annotator]}
+        ids, who = series_of(self.items), series_of(self.annotators)
+        columns = {"first": ids[self.first], "second": ids[self.second], "annotator": who[self.annotator]}
         frame = pl.DataFrame({**columns, "outcome": self.outcome})
         return frame if self.weight is None else frame.with_columns(weight=self.weight)
 

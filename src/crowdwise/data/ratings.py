@@ -18,7 +18,7 @@ from crowdwise.data.coding import checked_weights, id_codes
 from crowdwise.data.columns import columns_by_role
 from crowdwise.data.encode import Where, series_of, to_polars
 from crowdwise.data.known_values import known_values, numbers
-from crowdwise.data.storable import pointers, storable, within
+from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,12 +71,7 @@ class Ratings(ByItem):
 
     def sound(self) -> bool:
         """Whether the arrays of saved answers agree with each other."""
-        return (
-            pointers(self.item_ptr, self.n_items, self.n_votes)
-            and within(self.annotator, 0, self.n_annotators)
-            and self.value.shape == (self.n_votes, self.n_dimensions)
-            and (self.weight is None or self.weight.shape == (self.n_votes,))
-        )
+        return super().sound() and self.value.shape == (self.n_votes, self.n_dimensions)
 
     @property
     def n_dimensions(self) -> int:
@@ -228,8 +223,8 @@ class Ratings(ByItem):
 
     def to_frame(self) -> pl.DataFrame:
         """One row per answer: item, annotator, the values, and weight where answers have one."""
-        ids, people = series_of(self.items), series_of(self.annotators)
-        columns = {"item": ids[self.item], "annotator": people[self.annotator]}
+        ids, who = series_of(self.items), series_of(self.annotators)
+        columns = {"item": ids[self.item], "annotator": who[self.annotator]}
         frame = pl.DataFrame(columns | {name: self.value[:, k] for k, name in enumerate(self.names)})
         return frame if self.weight is None else frame.with_columns(weight=self.weight)
 

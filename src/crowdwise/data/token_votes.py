@@ -67,6 +67,14 @@ class TokenVotes(Answers):
 
     noun: ClassVar[str] = "tags"
 
+    def sound(self) -> bool:
+        """Whether the arrays of saved tags agree with each other."""
+        return (
+            pointers(self.sequence_ptr, self.n_sequences, self.n_tokens)
+            and self.position.shape == (self.n_tokens,)
+            and (self.tokens is None or self.tokens.shape == (self.n_tokens,))
+        )
+
     @property
     def annotator(self) -> NDArray[np.int32]:
         """Code of who gave each tag, [E]."""
@@ -91,15 +99,6 @@ class TokenVotes(Answers):
     def votes_per_item(self) -> NDArray[np.int64]:
         """Tags of each token, [N]."""
         return self.votes.votes_per_item
-
-    def sound(self) -> bool:
-        """Whether the arrays of saved tags agree with each other."""
-        n_tokens = self.votes.n_items
-        return (
-            pointers(self.sequence_ptr, len(self.sequences), n_tokens)
-            and self.position.shape == (n_tokens,)
-            and (self.tokens is None or self.tokens.shape == (n_tokens,))
-        )
 
     @property
     def n_sequences(self) -> int:

@@ -2,8 +2,8 @@
 
 from .atomic import replacing as replacing
 from .converter import convert as convert
-from .destinations import DESTINATIONS as DESTINATIONS
 from .features import read_features as read_features
+from .format_writers import DESTINATIONS as DESTINATIONS
 from .formats import FORMATS as FORMATS
 from .gold import read_gold as read_gold
 from .kinds import read_groups as read_groups

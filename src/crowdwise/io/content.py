@@ -57,7 +57,7 @@ def read_text_bytes(path: Path, name: str) -> bytes:
 
 
 def sniff_kind(path: Path, content: Callable[[], bytes], name: str) -> str:
-    """Name the kind of a file: by its first bytes where they tell, else by its suffix."""
+    """Name the kind of a file: by its first bytes where they decide, else by its suffix."""
     head = _head(path, name)
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -87,7 +87,7 @@ def _is_lines(data: bytes) -> bool:
     try:
         json.loads(first)
     except (ValueError, RecursionError):
-        # A broken first line of many is still a line: the second tells.
+        # A broken first line of many is still a line: the second decides.
         return rest.lstrip(b"\r\n").startswith(b"{")
     return bool(rest.strip())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, did_you_mean
-from crowdwise.io.destinations import DESTINATIONS
+from crowdwise.io.format_writers import DESTINATIONS
 from crowdwise.io.reader import read
 from crowdwise.io.source import AnyPath
 from crowdwise.io.writer import table_suffix

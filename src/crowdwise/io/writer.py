@@ -16,7 +16,7 @@ from crowdwise.errors import InputError
 from crowdwise.io.atomic import replacing
 from crowdwise.io.source import AnyPath
 
-__all__ = ["SUFFIXES", "disarmed", "open_replacing", "write_json", "write_table"]
+__all__ = ["SUFFIXES", "escape_formulas", "open_replacing", "write_json", "write_table"]
 
 SUFFIXES: dict[str, Callable[[pl.DataFrame, Any], None]] = {
     ".csv": lambda frame, file: frame.write_csv(file),
@@ -54,7 +54,7 @@ def write_table(frame: pl.DataFrame, path: AnyPath, *, spreadsheet_safe: bool = 
             raise InputError(
                 f"{fspath(path)}: column {nested[0]!r} holds lists, which {suffix} cannot; write .jsonl or .parquet"
             )
-        frame = disarmed(frame) if spreadsheet_safe else frame
+        frame = escape_formulas(frame) if spreadsheet_safe else frame
     with open_replacing(path) as file:
         SUFFIXES[suffix](frame, file)
 
@@ -97,7 +97,7 @@ def open_replacing(path: AnyPath) -> Iterator[IO[bytes]]:
         raise InputError(f"{fspath(path)}: cannot be written ({error.strerror or error}); nothing was changed") from None
 
 
-def disarmed(frame: pl.DataFrame) -> pl.DataFrame:
+def escape_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     """Put a single quote before text that a spreadsheet would run as a formula."""
     safe = frame.with_columns(
         pl.when(pl.col(pl.String).str.contains(_FORMULA) & ~pl.col(pl.String).str.contains(_NUMBER))

@@ -59,7 +59,8 @@ def detect(result: Result, *, fdr: float = 0.05, time: Any = None) -> Detections
     if time is not None:
         reports["drift"] = drift.score(result, time, fdr=fdr)
     notes += [note for found in reports.values() for note in found.notes]
-    bits = capacity.channel_capacity(result.confusion, tol=1e-6)
+    # The page shows two digits.
+    bits = capacity.channel_capacity(result.confusion, tol=1e-4)
     verdict = capacity.score(result, fdr=fdr).frame["verdict"]
     return Detections(reports, annotator_table(result, reports, bits, verdict), tuple(dict.fromkeys(notes)))
 

@@ -14,7 +14,7 @@ from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.result import Result
 from crowdwise.io.atomic import replacing
-from crowdwise.io.writer import disarmed
+from crowdwise.io.writer import escape_formulas
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.scale.labels import gather_labels
@@ -102,5 +102,5 @@ def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, ann
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])
     with replacing(Path(folder) / f"part-{shard.index:05d}.parquet") as partial:
-        (disarmed(frame) if safe else frame).write_parquet(partial)
+        (escape_formulas(frame) if safe else frame).write_parquet(partial)
     return Tally((np.array([votes.n_items], float),))

@@ -165,7 +165,7 @@ def prepared(estimator: CrowdClassifier, X: Any, y: Any, items: Any, gold: Any) 
     if dist.is_available() and dist.is_initialized():
         raise SettingError("this process trains with others already; leave engine= out")
     check_settings(estimator)
-    features = checked_features(estimator, X, fitting=True, images=estimator._accepts_images)
+    features = checked_features(estimator, X, fitting=True, images=estimator.takes_images)
     votes = aligned_votes(features, y, items, gold)
     check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
     return features, votes

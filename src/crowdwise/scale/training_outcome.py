@@ -107,7 +107,7 @@ def raise_problem(folder: Path, otherwise: str) -> None:
 
 def take_over(estimator: CrowdClassifier, folder: Path, votes: Annotations) -> None:
     """Give `estimator` what the first worker has saved, as if it had been fitted here."""
-    from crowdwise.methods.classify.loading import load
+    from crowdwise.estimator.loading import load
 
     # What was made by the user is made again: a saved model has its weights alone.
     own = getattr(estimator, "network", getattr(estimator, "kernel", None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.errors import CostWarning, InputError, SettingError
 from crowdwise.estimator import cost
+from crowdwise.estimator.codec import pack, unpack
+from crowdwise.estimator.loading import load
 from crowdwise.estimator.registry import make
 from crowdwise.methods.classify.fourier_gp import FourierGP, FourierModel
-from crowdwise.methods.classify.loading import load
+from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
 from crowdwise.methods.classify.rodr14 import ProbitGP, Rodr14, tilted_moments
-from crowdwise.methods.classify.vgpcr import VGPCR, ProcessModel
+from crowdwise.methods.classify.vgpcr import VGPCR
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.priors.logistic_gp import LogisticGP, SquaredExponential, squared_distances
 
@@ -142,18 +145,31 @@ def test_a_model_is_rebuilt_from_its_state(method: str) -> None:
     for rows in (features, csr_array(features)):
         with quiet():
             model = make(method, max_iter=10).fit(rows, crowd(5, truth))
-        arrays, plain = model.model_.state()
-        assert plain["kind"] == ("process" if method in ("vgpcr", "rodr14") else "fourier")
-        again = type(model.model_).from_state(arrays, plain)
+        arrays: dict[str, Any] = {}
+        plain = json.loads(json.dumps(pack(model.model_, "model", arrays)))
+        assert plain["class"] == ("ProcessModel" if method in ("vgpcr", "rodr14") else "FourierModel")
+        again = unpack(plain, arrays)
         assert again.log_prob(rows).tobytes() == model.model_.log_prob(rows).tobytes()
 
 
 def test_a_link_that_does_not_exist_is_refused() -> None:
     with quiet():
         model = VGPCR(max_iter=2).fit(*quadrants(0, 10))
-    arrays, plain = model.model_.state()
-    with pytest.raises(ValueError, match="no link"):
-        ProcessModel.from_state(arrays, plain | {"link": "cloglog"})
+    arrays: dict[str, Any] = {}
+    plain = pack(replace(model.model_, link="cloglog"), "model", arrays)
+    with pytest.raises(ValueError, match="contradict each other"):
+        unpack(plain, arrays)
+
+
+@pytest.mark.parametrize("change", [{"indices": np.full(4, 9)}, {"indptr": np.array([0, 9])}, {"data": np.zeros(3)}])
+def test_sparse_rows_that_point_outside_are_refused(change: dict[str, Any]) -> None:
+    rows = kept_rows(csr_array(np.ones((2, 2))))
+    assert rows.sound()
+    np.testing.assert_array_equal(rows.table.toarray(), np.ones((2, 2)))
+    arrays: dict[str, Any] = {}
+    plain = pack(replace(rows, **change), "rows", arrays)
+    with pytest.raises(ValueError, match="contradict each other"):
+        unpack(plain, arrays)
 
 
 @pytest.mark.parametrize("method", ["vgpcr", "rff", "vff"])

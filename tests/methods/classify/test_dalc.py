@@ -306,7 +306,7 @@ def test_an_interrupted_run_ends_in_the_same_bits(settings: dict[str, Any], tmp_
 
 @pytest.mark.parametrize("settings", [{}, {"reads": "hidden"}, {"embedding": "full"}, {"network": "linear"}])
 def test_a_saved_model_says_the_same(settings: dict[str, Any], tmp_path: Path) -> None:
-    from crowdwise.methods.classify.loading import load
+    from crowdwise.estimator.loading import load
 
     model = fitted(**settings)
     model.save(tmp_path)

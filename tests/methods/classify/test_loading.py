@@ -20,13 +20,13 @@ from scipy.special import log_softmax
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.storable import storable
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.estimator.registry import METHODS, Method, classifiers
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import setting
 from crowdwise.estimator.storage import FILE_NAME
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
-from crowdwise.methods.classify.loading import _MODELS, check_save
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 torch = pytest.importorskip("torch")
@@ -57,6 +57,7 @@ def make_net() -> Any:
     return nn.Sequential(nn.LazyLinear(4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Plane:
     """A classifier without torch: logits w x + b."""
@@ -67,13 +68,6 @@ class Plane:
     def log_prob(self, features: Any) -> Any:
         return log_softmax(features @ self.weight_dk + self.bias_k, axis=1)
 
-    def state(self) -> Any:
-        return {"weight": self.weight_dk, "bias": self.bias_k}, {"kind": "plane", "width": np.int64(self.weight_dk.shape[0])}
-
-    @classmethod
-    def from_state(cls, arrays: Any, plain: Any) -> Plane:
-        return cls(arrays["weight"], arrays["bias"])
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Fake(CrowdClassifier):
@@ -83,6 +77,7 @@ class Fake(CrowdClassifier):
     base: Any = setting(None, "Something that cannot be saved.", free=True)
 
     name: ClassVar[str] = "fake"
+    _saved: ClassVar[tuple[str, ...]] = (*CrowdClassifier._saved, "item_scores_")
 
     def _learn(self, features: Any, votes: Annotations, progress: Any) -> Learned:
         weight = np.zeros((features.shape[1], votes.n_classes))
@@ -91,16 +86,12 @@ class Fake(CrowdClassifier):
         model = Confusion.start(row_smoothing(votes, 1.0), votes.n_annotators)
         return Learned(Plane(weight, np.zeros(votes.n_classes)), model, {}, 1, True)
 
-    def _extra_arrays(self) -> dict[str, Any]:
-        return {"item_scores_": self.item_scores_}
-
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fake]:
     """The method above, registered."""
 
     monkeypatch.setitem(METHODS, "fake", Method("fake", f"{__name__}:Fake", "", "", "", features="table"))
-    monkeypatch.setitem(_MODELS, "plane", f"{__name__}:Plane")
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__, ModuleType(__name__)))
     for own in (Fake, Plane):
         monkeypatch.setattr(sys.modules[__name__], own.__name__, own, raising=False)
@@ -261,7 +252,7 @@ def test_a_model_without_a_network_needs_no_torch(
     model = fake(scale=2.0, base=crowdwise.DawidSkene()).fit(X, votes)
     for name in ("torch", "safetensors", "safetensors.numpy", "safetensors.torch"):
         monkeypatch.setitem(sys.modules, name, None)
-    check_save(model, tmp_path)
+    model.check_save(tmp_path)
     model.save(tmp_path)
     loaded = crowdwise.load(tmp_path)
     assert loaded.scale == 2.0
@@ -282,13 +273,12 @@ def test_a_model_of_another_width_is_refused(fake: Callable[..., Fake], tmp_path
 
 def test_a_model_that_only_pickle_could_hold_is_not_saved(fake: Callable[..., Fake], tmp_path: Path) -> None:
     class Forest(Plane):
-        def state(self) -> Any:
-            return {}, {"kind": "forest"}
+        """Not @storable."""
 
     X, votes = crowd()
     model = fake().fit(X, votes)
     model.model_ = Forest(np.zeros((3, 2)), np.zeros(2))
-    with pytest.raises(InputError, match=r"fake cannot be saved without pickle in this form \(forest\)"):
+    with pytest.raises(InputError, match=r"fake cannot be saved without pickle: its model is not @storable \(.*Forest"):
         model.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -332,26 +322,26 @@ def test_what_cannot_be_written_is_known_before_training(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     (tmp_path / "occupied" / FILE_NAME).mkdir(parents=True)
     with pytest.raises(SettingError, match="file is a file; name a folder"):
-        check_save(ccem(), tmp_path / "file")
+        ccem().check_save(tmp_path / "file")
     with pytest.raises(SettingError, match=r"cannot save into .*file is a file"):
-        check_save(ccem(), tmp_path / "file" / "deep" / "model")
+        ccem().check_save(tmp_path / "file" / "deep" / "model")
     with pytest.raises(SettingError, match=r"result\.zip is a folder"):
-        check_save(ccem(), tmp_path / "occupied")
-    check_save(ccem(), tmp_path / "new" / "model")
+        ccem().check_save(tmp_path / "occupied")
+    ccem().check_save(tmp_path / "new" / "model")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "occupied"]
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no folder that refuses even the administrator")
 def test_a_folder_that_may_not_be_written_is_known_before_training() -> None:
     with pytest.raises(SettingError, match=r"cannot save into /proc/model \("):
-        check_save(ccem(), "/proc/model")
+        ccem().check_save("/proc/model")
 
 
 def test_a_missing_safetensors_is_known_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.delitem(sys.modules, "safetensors.numpy", raising=False)
     with pytest.raises(MissingExtraError, match=r"pip install 'crowdwise\[torch\]'"):
-        check_save(ccem(), tmp_path)
+        ccem().check_save(tmp_path)
 
 
 def test_an_unfitted_model_is_not_saved(tmp_path: Path) -> None:
@@ -434,18 +424,20 @@ def test_missing_and_garbled_members_are_refused(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda document: document.update(crowdwise=2),
-        lambda document: document["model"].update(kind="pickle"),
-        lambda document: document["model"].update(dtype="object"),
-        lambda document: document["model"].update(spec=7),
-        lambda document: document["model"]["spec"].update(kind="subprocess"),
-        lambda document: document["model"]["spec"].update(n_classes=3),
-        lambda document: document["model"]["spec"].update(shape=[4]),
-        lambda document: document["model"]["spec"].update(width=10**15),
-        lambda document: document.update(fitted_arrays=["predict"]),
-        lambda document: document.update(fitted_arrays=["__class__"]),
-        lambda document: document.update(fitted_arrays=["posterior_"]),
-        lambda document: document.update(fitted_arrays=["absent_"]),
+        lambda document: document.update(crowdwise=1),
+        lambda document: document.update(model=document.pop("network")),
+        lambda document: document.update(model={"class": "Confusion", "fields": document.pop("network")}),
+        lambda document: document["network"].update(members=0),
+        lambda document: document["network"].update(dtype="object"),
+        lambda document: document["network"].update(spec=7),
+        lambda document: document["network"]["spec"].update(kind="subprocess"),
+        lambda document: document["network"]["spec"].update(n_classes=3),
+        lambda document: document["network"]["spec"].update(shape=[4]),
+        lambda document: document["network"]["spec"].update(width=10**15),
+        lambda document: document["fitted"]["mapping"].append(["predict", 1]),
+        lambda document: document["fitted"]["mapping"].append(["__class__", 1]),
+        lambda document: document["fitted"]["mapping"].append(["posterior_", 1]),
+        lambda document: document["fitted"]["mapping"].append(["history_", {"array": "absent"}]),
         lambda document: document.update(fitted=None),
     ],
 )
@@ -490,13 +482,14 @@ def test_pickled_arrays_are_refused_unopened(content: dict[str, bytes], tmp_path
 
     buffer = BytesIO()
     np.save(buffer, np.array([Bomb()], dtype=object), allow_pickle=True)
-    document = json.loads(content["classifier.json"]) | {"fitted_arrays": ["scores_"]}
+    document = json.loads(content["classifier.json"])
+    document["fitted"]["mapping"].append(["history_", {"array": "fitted/history_"}])
     meta = json.loads(content["meta.json"])
-    meta["extra"].append("fitted/scores_.npy")
+    meta["extra"].append("classifier/fitted/history_.npy")
     changed = {"classifier.json": document, "meta.json": meta}
     members = content | {name: json.dumps(data).encode() for name, data in changed.items()}
     with pytest.raises(InputError, match=r"pickle|Object arrays"):
-        crowdwise.load(written(tmp_path, members | {"fitted/scores_.npy": buffer.getvalue()}))
+        crowdwise.load(written(tmp_path, members | {"classifier/fitted/history_.npy": buffer.getvalue()}))
     assert "CROWDWISE_BOMB" not in os.environ
 
 

@@ -16,7 +16,7 @@ from tests.methods.labels.helpers import quiet, random_votes
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, SettingError
-from crowdwise.methods.classify.logistic_model import LogisticModel
+from crowdwise.estimator.codec import pack, unpack
 from crowdwise.methods.classify.raykar import Raykar
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 
@@ -193,9 +193,10 @@ def test_the_same_fit_twice_is_the_same_to_the_bit(classifier: str) -> None:
 def test_a_model_is_rebuilt_from_its_arrays() -> None:
     features, truth = clouds(11, 30, 3)
     model = Raykar().fit(features, truth)
-    arrays, plain = model.model_.state()
-    assert plain == {"kind": "logistic"}
-    np.testing.assert_array_equal(LogisticModel.from_state(arrays, plain).log_prob(features), model.model_.log_prob(features))
+    arrays: dict[str, Any] = {}
+    plain = pack(model.model_, "model", arrays)
+    assert plain == {"class": "LogisticModel", "fields": {"weights": {"array": "model/weights"}}}
+    np.testing.assert_array_equal(unpack(plain, arrays).log_prob(features), model.model_.log_prob(features))
 
 
 def test_too_few_iterations_are_a_warning() -> None:

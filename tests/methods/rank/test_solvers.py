@@ -207,7 +207,7 @@ def test_a_cap_on_iterations_is_a_warning() -> None:
 
 
 def test_standard_errors_are_those_of_the_pseudo_inverse() -> None:
-    votes = simulate_comparisons(12, 400, 2, spread=0.7, random_state=3).comparisons
+    votes = simulate_comparisons(12, 400, 2, score_sd=0.7, random_state=3).comparisons
     model, games = BradleyTerry(prior=0).fit(votes), Games.of(votes)
     chance = model.result_.probability(votes.items[games.low], votes.items[games.high])
     information = np.zeros((12, 12))
@@ -247,7 +247,7 @@ def test_draws_have_the_covariance_of_the_inverse() -> None:
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     inside, ranks = [], []
     for seed in range(10):
-        sim = simulate_comparisons(40, 2000, 4, reliable=(1, 1), spread=1.0, random_state=seed)
+        sim = simulate_comparisons(40, 2000, 4, reliable=(1, 1), score_sd=1.0, random_state=seed)
         model = BradleyTerry().fit(sim.comparisons).result_
         lower, upper = model.interval()
         truth = sim.score - sim.score.mean()

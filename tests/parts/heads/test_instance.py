@@ -16,10 +16,10 @@ from torch import nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.loading import load
 from crowdwise.kernels import gated_mixture
 from crowdwise.methods.classify.ccem import CCEM
 from crowdwise.methods.classify.instance_confusion import InstanceConfusion
-from crowdwise.methods.classify.loading import load
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.parts.heads.instance import InstanceHead

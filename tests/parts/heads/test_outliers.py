@@ -15,9 +15,9 @@ from tests.engines.gradient.helpers import batch_of, blobs, even, quiet, random_
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning
+from crowdwise.estimator.loading import load
 from crowdwise.methods.classify.ccem import CCEM
 from crowdwise.methods.classify.coinnet import COINNet
-from crowdwise.methods.classify.loading import load
 from crowdwise.parts.heads import outliers
 from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.parts.heads.outliers import OutlierHead

@@ -33,7 +33,7 @@ def simulate_comparisons(
     reliable: tuple[float, float] = (0.9, 1.0),
     spammers: float = 0.0,
     adversaries: float = 0.0,
-    spread: float = 1.5,
+    score_sd: float = 1.5,
     tie: float | None = None,
     score: Floats | None = None,
     random_state: int = 0,
@@ -46,7 +46,7 @@ def simulate_comparisons(
         Range of the reliabilities of honest annotators.
     spammers, adversaries : float
         Shares of annotators with reliability 1/2 and 0.1.
-    spread : float
+    score_sd : float
         Standard deviation of the normal scores.
     tie : float, optional
         Davidson's tie parameter; left out, nobody ties.
@@ -56,7 +56,7 @@ def simulate_comparisons(
     if n_items < 2 or n_annotators < 1 or not 0 <= spammers + adversaries <= 1:
         raise SettingError("a simulation needs two items, an annotator, and shares of spammers and adversaries up to 1")
     random = np.random.default_rng(random_state)
-    score = random.normal(0, spread, n_items) if score is None else np.asarray(score, float)
+    score = random.normal(0, score_sd, n_items) if score is None else np.asarray(score, float)
     reliability = random.uniform(*reliable, n_annotators)
     n_spammers, n_adversaries = round(spammers * n_annotators), round(adversaries * n_annotators)
     reliability[:n_spammers] = 0.5

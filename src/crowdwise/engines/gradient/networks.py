@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from crowdwise.engines.gradient.rows import Rows
 
-__all__ = ["NETWORKS", "build_network", "default_spec"]
+__all__ = ["BUILDERS", "NETWORKS", "Standardise", "build_network", "builds", "default_spec"]
 
+Build = TypeVar("Build", bound=Callable[..., nn.Module])
+
+#: What makes a network from its spec, by the kind that the spec names: see `builds`.
+BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 NETWORKS = ("auto", "linear", "mlp", "cnn")
 # Rows from which the mean and spread of the features are estimated.
 _SAMPLE = 20_000
 # Entries of that sample that are in memory at once: 20,000 large images would not fit.
 _CHUNK = 2**20
+
+
+def builds(*kinds: str) -> Callable[[Build], Build]:
+    """Register a function that makes an untrained network from a spec of these kinds; saved models are rebuilt by it."""
+
+    def registered(build: Build) -> Build:
+        BUILDERS.update(dict.fromkeys(kinds, build))
+        return build
+
+    return registered
 
 
 class Standardise(nn.Module):
@@ -66,6 +80,7 @@ def default_spec(kind: str, rows: Rows, n_classes: int, dropout: float | None, h
     return {"kind": kind, "shape": list(rows.shape), "n_classes": n_classes, "width": width, "dropout": dropout}
 
 
+@builds("linear", "mlp", "cnn")
 def build_network(spec: dict[str, Any], rows: Rows | None = None) -> nn.Module:
     """Make the network of a `default_spec`; `rows` fit its standardisation (a saved model brings its own).
 

@@ -9,14 +9,14 @@ from crowdwise.io.source import Source
 
 
 def read(source: Source, request: Request) -> Export:
-    """Return the votes of workers who were not tainted, and the gold of test questions."""
+    """Return the votes of annotators who were not tainted, and the gold of test questions."""
     table = source.table(source.columns)
     frame = table.frame
     wanted = request.question or request.label
     questions = [name.removesuffix("_gold") for name in frame.columns if name.endswith("_gold") and name != "_gold"]
     questions = [name for name in questions if name in frame.columns]
     if not questions or (wanted in frame.columns and wanted not in questions):
-        # Without test questions, answers and input data cannot be told apart by name.
+        # Without test questions, answers and input data cannot be distinguished by name.
         questions = [name for name in frame.columns if not name.startswith("_")]
     question = choose_question(questions, wanted, source.name)
     gold = None

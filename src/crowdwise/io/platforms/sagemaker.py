@@ -1,4 +1,4 @@
-"""SageMaker Ground Truth: what each worker said, before consolidation.
+"""SageMaker Ground Truth: what each annotator said, before consolidation.
 
 Three shapes: a manifest whose job attribute holds `annotationsFromAllWorkers`, the request sent to
 a consolidation function, and a folder of worker-response files.
@@ -15,7 +15,7 @@ from crowdwise.io.source import Record, Source
 
 
 def matches(source: Source) -> bool:
-    """Recognise worker answers in the first record of the first file."""
+    """Recognise answers of annotators in the first record of the first file."""
     part = source.parts[0] if source.parts else source
     return part.kind in ("json", "jsonl") and any(True for _ in _votes(part.first, part))
 

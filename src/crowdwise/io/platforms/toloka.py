@@ -1,4 +1,4 @@
-"""Toloka: the assignments TSV, one row per task and worker."""
+"""Toloka: the assignments TSV, one row per task and annotator."""
 
 from __future__ import annotations
 

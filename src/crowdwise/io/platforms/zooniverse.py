@@ -10,7 +10,7 @@ from crowdwise.io.source import Source, parse_json
 
 
 def read(source: Source, request: Request) -> Export:
-    """Return the votes; people who were not logged in keep the hashed name that tells them apart."""
+    """Return the votes; people who were not logged in keep the hashed name that distinguishes them."""
     has_gold = "gold_standard" in source.columns
     item, annotator = request.item or "subject_ids", request.annotator or "user_name"
     table = source.table([item, annotator, "annotations", *(["gold_standard"] if has_gold else [])])

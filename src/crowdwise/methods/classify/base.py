@@ -16,21 +16,25 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.engines.gradient.weights import check_safetensors
 from crowdwise.errors import InputError, NotFittedError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.result import Result
-from crowdwise.estimator.settings import check_settings
+from crowdwise.estimator.storage import check_folder
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.stored import members_of, restored
 from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
     from typing_extensions import Self
 
@@ -41,16 +45,14 @@ __all__ = ["CrowdClassifier", "Learned", "Model"]
 
 Floats = NDArray[np.float64]
 
+_COLUMNS, _ROW_SHAPE = "feature_names_in_", "row_shape_"
+
 
 class Model(Protocol):
-    """A fitted classifier: class probabilities of rows, and (for `save`) its arrays and plain values."""
+    """A fitted classifier; to be saved, it is @storable or a network (see `crowdwise.methods.classify.stored`)."""
 
     def log_prob(self, features: Any) -> Floats:
         """Log class probabilities, [N, K]."""
-        ...
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arrays and plain values from which the model can be rebuilt."""
         ...
 
 
@@ -77,8 +79,18 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     get_params = BaseEstimator.get_params
     set_params = BaseEstimator.set_params
 
-    name: ClassVar[str]
-    _accepts_images: ClassVar[bool] = False
+    # Fitted names that are saved beside the model, where a fit leaves them.
+    _saved: ClassVar[tuple[str, ...]] = ("n_features_in_", _COLUMNS, _ROW_SHAPE, "history_")
+
+    @property
+    def has_network(self) -> bool:
+        """Whether a network is trained."""
+        return False
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether rows may be images, tensors and datasets, not tables of numbers alone."""
+        return False
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         raise NotImplementedError
@@ -106,11 +118,11 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         engine : optional
             Trains in other processes: `crowdwise.scale.Torchrun` or `crowdwise.scale.RayTrain`.
         """
+        self._check_fit(gold=gold, engine=engine)
         if engine is not None:
             engine.train(self, X, y, items=items, gold=gold, progress=progress)
             return self
-        check_settings(self)
-        features = checked_features(self, X, fitting=True, images=self._accepts_images)
+        features = checked_features(self, X, fitting=True, images=self.takes_images)
         votes = aligned_votes(features, y, items, gold)
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
         done = self._learn(features, votes, progress)
@@ -143,7 +155,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         Row n of X is item n of `votes`. Annotators never seen in the fit get the population's model.
         """
         result = self._fitted()
-        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
         if votes is None:
             return np.exp(log_prob)
@@ -171,7 +183,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         votes = as_annotations(y).with_classes(result.votes.classes.tolist())
         if votes.n_items != n_rows_of(X):
             raise InputError(f"X has {n_rows_of(X):,} rows but there are {votes.n_items:,} items with votes")
-        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
         evidence, _ = predictive(model).infer(
@@ -193,15 +205,35 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         model: AnnotatorModel = self._fitted().annotators
         return model.aligned(who, np.full(n_rows_of(features), -1))
 
-    def _members(self) -> dict[str, bytes]:
-        from crowdwise.methods.classify.loading import members_of
+    # -- saving --------------------------------------------------------------------------------
 
-        return members_of(self)
+    def check_save(self, folder: str | PathLike[str]) -> None:
+        """Refuse, before training, what `save` would refuse after it."""
+        check_folder(folder)
+        if self.has_network:
+            check_safetensors()
+
+    def _members(self) -> dict[str, bytes]:
+        fitted = {name: getattr(self, name) for name in self._saved if hasattr(self, name)}
+        if _COLUMNS in fitted:
+            fitted[_COLUMNS] = fitted[_COLUMNS].tolist()
+        return members_of(self.name, self.model_, fitted)
 
     def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
-        from crowdwise.methods.classify.loading import restore
+        device = getattr(self, "device", "auto")
+        model, fitted = restored(members, outcome, row_shape=_ROW_SHAPE, device=device, network=network)
+        unknown = next((name for name in fitted if name not in self._saved), None)
+        if unknown is not None:
+            raise ValueError(f"an unknown fitted value {unknown!r}")
+        if _COLUMNS in fitted:
+            fitted[_COLUMNS] = np.array(fitted[_COLUMNS], dtype=object)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.model_, self.classes_ = model, outcome.votes.classes
+        self._name_network(network)
 
-        restore(self, outcome, members, network)
+    def _name_network(self, network: Any) -> None:
+        """After loading: settings that say what the network was, where it could not be saved."""
 
     def _fitted(self) -> Result:
         if "result_" not in vars(self):
@@ -210,7 +242,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return result
 
     def __sklearn_tags__(self) -> Any:
-        tags = super(ResultViews, self).__sklearn_tags__()
+        tags = super(Estimator, self).__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 

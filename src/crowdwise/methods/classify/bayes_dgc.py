@@ -81,6 +81,7 @@ class BayesDGC(NeuralClassifier):
     )
 
     name: ClassVar[str] = "bayes-dgc"
+    _saved: ClassVar[tuple[str, ...]] = (*NeuralClassifier._saved, "class_concentration_", "log_shares_")
 
     def _head(self, votes: Annotations, start: Start) -> DirichletHead:
         if self.rate is not None and self.rate > 1:
@@ -109,7 +110,3 @@ class BayesDGC(NeuralClassifier):
         annotators, start = head.annotators(), np.zeros_like(log_prob)
         annotators.infer(votes, log_prior, np.empty(0, np.int16), start)
         return settled(votes, annotators, log_prior, start), log_prior
-
-    def _extra_arrays(self) -> dict[str, Floats]:
-        """What `save` keeps beside the network: the parameters of the class shares and how they count."""
-        return {"class_concentration_": self.class_concentration_, "log_shares_": self.log_shares_}

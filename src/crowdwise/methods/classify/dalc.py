@@ -100,6 +100,7 @@ class DALC(NeuralClassifier):
     alternations: int = setting(3, "Turns between embeddings and traits before every epoch.", low=1, whole=True)
 
     name: ClassVar[str] = "dalc"
+    _saved: ClassVar[tuple[str, ...]] = (*NeuralClassifier._saved, "embedding_", "projection_")
 
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         # As the base's, which would refuse a network without dropout: here it answers once.
@@ -166,7 +167,7 @@ class DALC(NeuralClassifier):
     def traits(self, X: Any) -> Floats:
         """F (x, 1) of rows, [n, d]: eta is the sigmoid of their products with rows of `embedding_`."""
         self._fitted()
-        return self._traits_of(checked_features(self, X, fitting=False, images=self._accepts_images))
+        return self._traits_of(checked_features(self, X, fitting=False, images=self.takes_images))
 
     def _traits_of(self, features: Any) -> Floats:
         model = self.model_
@@ -180,10 +181,6 @@ class DALC(NeuralClassifier):
         """The annotators' part for new rows: reliability follows the rows' own traits."""
         model: Expertise = self._fitted().annotators
         return replace(model.aligned(who, np.empty(0, np.int64)), traits=self._traits_of(features))
-
-    def _extra_arrays(self) -> dict[str, Floats]:
-        """What `save` keeps beside the network."""
-        return {"embedding_": self.embedding_, "projection_": self.projection_}
 
     def _scaled(self, features: Any) -> tuple[Scaling, Any]:
         """The features as a table of scaled columns, [N, D]."""

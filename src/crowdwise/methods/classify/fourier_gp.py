@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import generator
@@ -76,6 +77,7 @@ class FourierGP(BinaryClassifier):
         return FourierModel(scaling.raw_weights(angular), prior.weights, prior.factor)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class FourierModel:
     """Logistic regression on Fourier features with Gaussian weights.
@@ -106,12 +108,3 @@ class FourierModel:
             phi = fourier_features(np.asarray(features[here] @ self.angular[:-1] + self.angular[-1]))
             mean[here], variance[here] = moments_of(phi, self.weights, self.factor)
         return mean, variance
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arrays."""
-        return {"angular": self.angular, "weights": self.weights, "factor": self.factor}, {"kind": "fourier"}
-
-    @classmethod
-    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> FourierModel:
-        """Rebuild from what `state` gave."""
-        return cls(*(np.asarray(arrays[name], float) for name in ("angular", "weights", "factor")))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.networks import Standardise
+from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
@@ -124,6 +124,7 @@ class GPNETCR(ProcessClassifier):
             network.learn(network.pool[torch.from_numpy(chosen)], target, float(taught.sum() / len(chosen)))
 
 
+@builds("gpnet")
 def build_inference_network(spec: dict[str, Any], lengthscale: float = 1.0, pool: torch.Tensor | None = None) -> nn.Sequential:
     """Make the network of a spec, untrained, behind its standardisation; `pool` is for training alone."""
     n_columns, n_classes = spec["n_columns"], spec["n_classes"]

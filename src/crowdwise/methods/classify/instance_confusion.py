@@ -55,6 +55,7 @@ class InstanceConfusion(NeuralClassifier):
     volume: float = setting(1e-2, "Weight of the volume of the predictions, which keeps classes from merging.", low=0)
 
     name: ClassVar[str] = "instance-confusion"
+    _saved: ClassVar[tuple[str, ...]] = (*NeuralClassifier._saved, "components_", "gate_direction_", "gate_offset_")
 
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         network, spec = super()._network(rows, start)
@@ -104,7 +105,7 @@ class InstanceConfusion(NeuralClassifier):
             who = positions(ids, result.votes.annotators)
             if (who < 0).any():
                 raise InputError(f"no annotator {ids.tolist()[int(np.flatnonzero(who < 0)[0])]!r} in the fit")
-        features = checked_features(self, X, fitting=False, images=self._accepts_images)
+        features = checked_features(self, X, fitting=False, images=self.takes_images)
         _, log_u = self._log_prob_and_gate(self.model_, features)
         gate = (log_u[:, None, :] + torch.as_tensor(self.gate_offset_[who])).softmax(2).numpy()
         return np.asarray(np.einsum("nam,amkl->nakl", gate, self.components_[who], optimize=True))
@@ -129,10 +130,6 @@ class InstanceConfusion(NeuralClassifier):
             log_prob = model.log_prob(features)
         # The model first tries a few rows.
         return log_prob, torch.cat(parts)[-len(log_prob) :]
-
-    def _extra_arrays(self) -> dict[str, Floats]:
-        """What `save` keeps beside the network, for `confusion_of`."""
-        return {name: getattr(self, name) for name in ("components_", "gate_direction_", "gate_offset_")}
 
 
 def _last_linear(network: nn.Module) -> nn.Linear:

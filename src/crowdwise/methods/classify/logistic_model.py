@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.parts.priors.logistic import log_softmax
 
 __all__ = ["LogisticModel"]
@@ -15,6 +16,7 @@ __all__ = ["LogisticModel"]
 Floats = NDArray[np.float64]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LogisticModel:
     """p(z = k | x) = softmax(x . w_k + b_k); `weights` is [D + 1, K], for features as they are given, b the last row."""
@@ -24,12 +26,3 @@ class LogisticModel:
     def log_prob(self, features: Any) -> Floats:
         """[N, K]."""
         return log_softmax(np.asarray(features @ self.weights[:-1] + self.weights[-1]))
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The weights."""
-        return {"weights": self.weights}, {"kind": "logistic"}
-
-    @classmethod
-    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> LogisticModel:
-        """Rebuild from what `state` gave."""
-        return cls(np.asarray(arrays["weights"], float))

@@ -52,7 +52,11 @@ class NeuralClassifier(TrainedClassifier):
         assert isinstance(model, NetworkModel)
         if model.n_draws == 1:
             raise SettingError("one network answers once; fit with members=5 (an ensemble) or dropout_passes=20 (MC dropout)")
-        return Uncertainty.of(model, checked_features(self, X, fitting=False, images=self._accepts_images))
+        return Uncertainty.of(model, checked_features(self, X, fitting=False, images=self.takes_images))
+
+    def _name_network(self, network: Any) -> None:
+        if network is not None:
+            self.network = network
 
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         """The backbone and, for a built-in one, the plain values that rebuild it."""
@@ -74,7 +78,7 @@ class NeuralClassifier(TrainedClassifier):
         if isinstance(self.network, nn.Module):
             if self.members > 1:
                 raise SettingError("members: copies of one module would all start alike; give a function that makes a network")
-            # A template: the fit must not change it, or `clone` and refits would go on from it.
+            # A template: the fit must not change it, or `clone` and refits would start from it.
             return copy.deepcopy(self.network), None
         made = self.network()
         if not isinstance(made, nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -68,7 +68,14 @@ class ProcessClassifier(TrainedClassifier):
     )
     validation: float = setting(0.0, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
 
-    _accepts_images: ClassVar[bool] = False
+    @property
+    def takes_images(self) -> bool:
+        """Whether rows may be images: a process reads a table of numbers."""
+        return False
+
+    def _name_network(self, network: Any) -> None:
+        if network is not None:
+            self.kernel = network
 
     @torch.no_grad()
     def latent(self, X: Any) -> tuple[Floats, Floats]:

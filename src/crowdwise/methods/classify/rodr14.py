@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.methods.classify.vgpcr import ROUNDS, BinaryClassifier, ProcessModel, announce_cubic, log_mean_probit
+from crowdwise.methods.classify.process_model import ProcessModel, kept_rows, log_mean_probit
+from crowdwise.methods.classify.vgpcr import ROUNDS, BinaryClassifier, announce_cubic
 from crowdwise.parts.priors.logistic_gp import (
     VARIANCE,
     Conditioned,
@@ -64,7 +65,7 @@ class Rodr14(BinaryClassifier):
 
     def _model(self, fit: Fit, table: Any, scaling: Scaling) -> ProcessModel:
         prior: ProbitGP = fit.prior
-        return ProcessModel("probit", scaling, table, prior.kernel, prior.precision, prior.natural)
+        return ProcessModel("probit", scaling, kept_rows(table), prior.kernel, prior.precision, prior.natural)
 
     def _log_prior(self, fit: Fit, model: Model, features: Any, taught: NDArray[np.int64]) -> Floats:
         # The process has seen the votes of these items; its cavities have not.

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.networks import Standardise
+from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.estimator.settings import setting
@@ -139,6 +139,7 @@ class SVGP(SVGPCR):
         return head
 
 
+@builds("sparse-gp")
 def build_process(spec: dict[str, Any], kernel: Any = None, lengthscale: float = 1.0) -> nn.Sequential:
     """Make the process of a spec, untrained, behind its standardisation; `kernel` is the user's own."""
     n_columns, n_classes = spec["n_columns"], spec["n_classes"]

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.networks import Standardise
+from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
@@ -79,6 +79,7 @@ class SVGPCRNF(SVGPCR):
         )
 
 
+@builds("flow-gp")
 def build_flow_process(spec: dict[str, Any], kernel: Any = None) -> nn.Sequential:
     """Make the process of a spec, untrained, behind its standardisation; `kernel` is the user's own."""
     plain = build_process(spec, kernel)[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -35,6 +35,8 @@ from crowdwise.parts.heads.seeding import seeded
 from crowdwise.parts.heads.targets import WarmStart
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
@@ -86,12 +88,20 @@ class TrainedClassifier(CrowdClassifier):
     )
     random_state: int | None = setting(0, "Seed of everything random.", free=True)
 
-    _accepts_images: ClassVar[bool] = True
-
     # Settings of networks alone; not annotated, or they would be settings here too.
     members = 1
     dropout_passes = 0
     weight_decay = 0.0
+
+    @property
+    def has_network(self) -> bool:
+        """Whether a network is trained: always here, be it a Gaussian process."""
+        return True
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether rows may be images, tensors and datasets, not tables of numbers alone."""
+        return True
 
     def _head(self, votes: Annotations, start: Start) -> Head:
         raise NotImplementedError
@@ -231,6 +241,11 @@ class TrainedClassifier(CrowdClassifier):
         # Whole numbers too: what scikit-learn's checks call equivalent must be fitted alike.
         small = getattr(features, "dtype", None) in (np.float64, np.int64, np.int32) and np.prod(features.shape) <= _SMALL
         return torch.float64 if self.precision == "auto" and small else torch.float32
+
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
+        super()._restore(outcome, members, network)
+        assert isinstance(self.model_, NetworkModel)
+        self.network_ = self.model_.network
 
     # -- checkpoints ---------------------------------------------------------------------------
 

@@ -81,11 +81,13 @@ class TwoStage(CrowdClassifier):
     name: ClassVar[str] = "two-stage"
 
     @property
-    def _accepts_images(self) -> bool:  # type: ignore[override]
-        return self._uses_network
+    def takes_images(self) -> bool:
+        """Whether rows may be images: where the second stage is a network."""
+        return self.has_network
 
     @property
-    def _uses_network(self) -> bool:
+    def has_network(self) -> bool:
+        """Whether the second stage is a network."""
         return (
             self.classifier == "network" if isinstance(self.classifier, str) else isinstance(self.classifier, CrowdClassifier)
         )
@@ -96,7 +98,7 @@ class TwoStage(CrowdClassifier):
         target = stage_one.posterior if self.soft else harden(stage_one.posterior)
         annotators = _annotators_of(stage_one)
         log_prior = log_softmax(np.repeat(stage_one.prior.log_prob(), votes.n_items, axis=0))
-        if self._uses_network:
+        if self.has_network:
             done = self._network(target)._learn(features, votes, progress)
             return replace(done, annotators=annotators, log_prior=_seen_by(done.model, features, votes, log_prior))
         taught = teaching_items(votes)
@@ -122,6 +124,21 @@ class TwoStage(CrowdClassifier):
         result: Result = method.fit(votes).result_
         return result
 
+    def _members(self) -> dict[str, bytes]:
+        if isinstance(self.model_, SklearnModel):
+            raise SettingError(
+                f"a {type(self.model_.classifier).__name__} cannot be saved without pickle; "
+                'use classifier="logistic" or "network", or keep the estimator in memory'
+            )
+        return super()._members()
+
+    def _name_network(self, network: Any) -> None:
+        if not isinstance(self.model_, LogisticModel) and (network is not None or not self.has_network):
+            from crowdwise.methods.classify.soft_network import SoftNetwork
+
+            # A network with settings of its own is not saved with them.
+            self.classifier = "network" if network is None else SoftNetwork(network=network)
+
     def _network(self, target: Floats) -> CrowdClassifier:
         from crowdwise.methods.classify.soft_network import SoftNetwork
 
@@ -132,7 +149,7 @@ class TwoStage(CrowdClassifier):
 
 
 def _seen_by(model: Model, features: Any, votes: Annotations, log_prior: Floats) -> Floats:
-    """Where an item has no votes, the classifier's opinion in the place of the class shares, [N, K]."""
+    """Where an item has no votes, the classifier's opinion instead of the class shares, [N, K]."""
     silent = votes.votes_per_item == 0
     return np.where(silent[:, None], model.log_prob(features), log_prior) if silent.any() else log_prior
 
@@ -150,13 +167,6 @@ class SklearnModel:
         seen = np.asarray(self.classifier.classes_, int)
         proba[:, seen] = np.maximum(self.classifier.predict_proba(features), _SMALLEST_PROBABILITY)
         return np.asarray(np.log(proba / proba.sum(axis=1, keepdims=True)))
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Refuse: there is no way to write an arbitrary estimator without pickle."""
-        raise SettingError(
-            f"a {type(self.classifier).__name__} cannot be saved without pickle; "
-            'use classifier="logistic" or "network", or keep the estimator in memory'
-        )
 
 
 def _check_classifier(classifier: Any) -> None:

@@ -21,7 +21,6 @@ Recognition 88, 298-311.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -35,24 +34,21 @@ from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
 from crowdwise.methods.classify.raykar import teaching_items
 from crowdwise.methods.classify.start import start_posterior
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
-from crowdwise.parts.priors.logistic_gp import LogisticGP, SquaredExponential, log_mean_sigmoid, squared_distances
+from crowdwise.parts.priors.logistic_gp import LogisticGP
 from crowdwise.parts.priors.scaling import Scaling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from crowdwise.engines.loop import Progress
 
-__all__ = ["VGPCR", "BinaryClassifier", "ProcessModel", "announce_cubic", "log_mean_probit"]
+__all__ = ["VGPCR", "BinaryClassifier", "announce_cubic"]
 
 Floats = NDArray[np.float64]
 
-# Entries of a table of covariances between new rows and items that are made together.
-_CHUNK = 2**22
 # First rounds, in which the kernel stays as it is.
 _HELD = 5
 # Rounds that a fit takes, as a rule, and how much faster matrix products are than plain numpy.
@@ -172,99 +168,4 @@ class VGPCR(BinaryClassifier):
 
     def _model(self, fit: Fit, table: Any, scaling: Scaling) -> Model:
         prior: LogisticGP = fit.prior
-        return ProcessModel("logistic", scaling, table, prior.kernel, prior.precision, prior.natural)
-
-
-# -- prediction --------------------------------------------------------------------------------
-
-
-def log_mean_probit(mean: Floats, variance: Floats) -> Floats:
-    """log E Phi(-f), log E Phi(f) for Gaussian f, [N, 2]."""
-    from scipy.special import log_ndtr
-
-    scaled = mean / np.sqrt(1 + variance)
-    return np.column_stack([log_ndtr(-scaled), log_ndtr(scaled)])
-
-
-_LINKS: dict[str, Callable[[Floats, Floats], Floats]] = {"logistic": log_mean_sigmoid, "probit": log_mean_probit}
-
-
-@dataclass(frozen=True, eq=False)
-class ProcessModel:
-    """A Gaussian process under a Gaussian site exp(natural f - precision f^2 / 2) on every item that taught it.
-
-    Attributes
-    ----------
-    link : str
-        logistic or probit.
-    scaling, rows : [N, D]
-        How columns are scaled, and the items' scaled features.
-    precision, natural : [N]
-        The sites.
-    """
-
-    link: str
-    scaling: Scaling
-    rows: Any
-    kernel: SquaredExponential
-    precision: Floats
-    natural: Floats
-
-    def log_prob(self, features: Any) -> Floats:
-        """[N, 2]."""
-        mean, variance = self.moments(features)
-        return _LINKS[self.link](mean, variance)
-
-    def moments(self, features: Any) -> tuple[Floats, Floats]:
-        """Mean and variance of f at new rows, [N] each."""
-        from scipy.linalg import solve_triangular
-
-        if hasattr(features, "tocsr") and not hasattr(self.rows, "tocsr"):
-            features = features.toarray()
-        table = self.scaling.apply(features)
-        factor, weights = self._factor
-        mean, variance = np.zeros(table.shape[0]), np.zeros(table.shape[0])
-        step = max(1, _CHUNK // len(weights))
-        for start in range(0, len(mean), step):
-            here = slice(start, start + step)
-            covariance = self.kernel(squared_distances(self.rows, table[here]))
-            mean[here] = weights @ covariance
-            covariance *= np.sqrt(self.precision)[:, None]
-            explained = solve_triangular(factor, covariance, lower=True, overwrite_b=True, check_finite=False)
-            variance[here] = self.kernel.variance - np.einsum("mn,mn->n", explained, explained)
-        return mean, np.maximum(variance, 1e-12 * self.kernel.variance)
-
-    @cached_property
-    def _factor(self) -> tuple[Floats, Floats]:
-        """Cholesky factor of I + W K W, W = sqrt(precision), and K^-1 E f of the items."""
-        from scipy.linalg import cho_solve, cholesky
-
-        covariance, root = self.kernel(squared_distances(self.rows)), np.sqrt(self.precision)
-        factor = cholesky(np.eye(len(root)) + root[:, None] * covariance * root, lower=True)
-        return factor, self.natural - root * cho_solve((factor, True), root * (covariance @ self.natural))
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Rows, sites and kernel; the factor is made again."""
-        arrays = {"precision": self.precision, "natural": self.natural}
-        arrays |= {"center": self.scaling.center, "scale": self.scaling.scale}
-        plain = {"kind": "process", "link": self.link, "variance": self.kernel.variance, "length": self.kernel.length}
-        if hasattr(self.rows, "tocsr"):
-            rows = self.rows.tocsr()
-            return arrays | {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}, plain
-        return arrays | {"rows": self.rows}, plain
-
-    @classmethod
-    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> ProcessModel:
-        """Rebuild from what `state` gave."""
-        if plain["link"] not in _LINKS:
-            raise ValueError(f"no link {plain['link']!r}")
-        precision, natural, scale = (np.asarray(arrays[name], float) for name in ("precision", "natural", "scale"))
-        if "rows" in arrays:
-            rows: Any = np.asarray(arrays["rows"], float)
-        else:
-            from scipy.sparse import csr_array
-
-            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-            rows = csr_array(parts, shape=(len(precision), len(scale)))
-        kernel = SquaredExponential(float(plain["variance"]), float(plain["length"]))
-        return cls(plain["link"], Scaling(np.asarray(arrays["center"], float), scale), rows, kernel, precision, natural)
+        return ProcessModel("logistic", scaling, kept_rows(table), prior.kernel, prior.precision, prior.natural)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
@@ -49,6 +50,7 @@ __all__ = ["Yan", "YanModel"]
 Floats = NDArray[np.float64]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class YanModel(LogisticModel):
     """The classifier, and what turns features into those that reliability depends on: `projection`, [D + 1, d]."""
@@ -58,15 +60,6 @@ class YanModel(LogisticModel):
     def project(self, features: Any) -> Floats:
         """Features of reliability, [N, d]."""
         return np.asarray(features @ self.projection[:-1] + self.projection[-1])
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The weights and the projection."""
-        return {"weights": self.weights, "projection": self.projection}, {"kind": "yan"}
-
-    @classmethod
-    def from_state(cls, arrays: dict[str, Any], plain: dict[str, Any]) -> YanModel:
-        """Rebuild from what `state` gave."""
-        return cls(np.asarray(arrays["weights"], float), np.asarray(arrays["projection"], float))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 
 __all__ = [
@@ -58,6 +59,7 @@ _NODE_SHARE = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
 # -- the kernel --------------------------------------------------------------------------------
 
 
+@storable
 @dataclass(frozen=True)
 class SquaredExponential:
     """variance exp(-r^2 / (2 length^2)), from squared distances r^2."""

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
+
 __all__ = ["Scaling", "principal_axes"]
 
 Floats = NDArray[np.float64]
@@ -22,6 +24,7 @@ _EXACT_UP_TO = 2000
 _SPARE, _ROUNDS = 10, 6
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """Scaled column d is (x_d - center_d) / scale_d."""

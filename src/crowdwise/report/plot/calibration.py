@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.errors import InputError, MissingExtraError
-from crowdwise.io.atomic import replacing
+from crowdwise.report.plot.figure_file import figure_file
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from crowdwise.trust.calibration.curves import Reliability
 
-__all__ = ["SUFFIXES", "draw_reliability", "plot_reliability"]
+__all__ = ["draw_reliability", "plot_reliability"]
 
-SUFFIXES = (".png", ".pdf", ".svg")
-# Colours that people with any colour vision tell apart.
+# Colours that readers with any colour vision can distinguish.
 _STYLES = (("#d55e00", "o"), ("#0072b2", "s"), ("#009e73", "^"))
 
 
@@ -39,15 +37,5 @@ def draw_reliability(axes: Any, curves: Mapping[str, Reliability]) -> Any:
 
 def plot_reliability(curves: Mapping[str, Reliability], path: str | PathLike[str]) -> None:
     """Draw up to three curves into a file, whole or not at all."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise MissingExtraError('plots need matplotlib: pip install "crowdwise[report]"') from problem
-    if not str(path).lower().endswith(SUFFIXES):
-        raise InputError(f"{path}: a plot ends in {', '.join(SUFFIXES)}")
-    figure = Figure(figsize=(5, 5), layout="constrained")
-    FigureCanvasAgg(figure)
-    draw_reliability(figure.subplots(), curves)
-    with replacing(path) as partial:
-        figure.savefig(partial, dpi=110)
+    with figure_file(path, (5, 5)) as figure:
+        draw_reliability(figure.subplots(), curves)

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.errors import InputError, MissingExtraError
-from crowdwise.io.atomic import replacing
+from crowdwise.errors import InputError
+from crowdwise.report.plot.axes import label_of
+from crowdwise.report.plot.figure_file import figure_file
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from crowdwise.estimator.result import Result
 
-__all__ = ["SUFFIXES", "plot_confusions"]
-
-SUFFIXES = (".png", ".pdf", ".svg")
+__all__ = ["plot_confusions"]
 
 
 def plot_confusions(
@@ -33,13 +32,6 @@ def plot_confusions(
     most : int
         Panels at most: beyond some dozens nothing can be read.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise MissingExtraError('plots need matplotlib: pip install "crowdwise[report]"') from problem
-    if not str(path).lower().endswith(SUFFIXES):
-        raise InputError(f"{path}: a plot ends in {', '.join(SUFFIXES)}")
     votes = result.votes
     if annotators is None:
         chosen = np.argsort(-votes.votes_per_annotator, kind="stable")
@@ -50,17 +42,20 @@ def plot_confusions(
         raise InputError("there is no annotator to draw")
     columns = min(len(chosen), 6)
     rows = math.ceil(len(chosen) / columns)
-    figure = Figure(figsize=(2.2 * columns + 0.6, 2.3 * rows + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    with figure_file(path, (2.2 * columns + 0.6, 2.3 * rows + 0.6)) as figure:
+        _draw(figure, result, chosen, rows, columns)
+    return len(chosen)
+
+
+def _draw(figure: Any, result: Result, chosen: Any, rows: int, columns: int) -> None:
+    votes = result.votes
     panels = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
-    # Dollar signs would start a formula.
-    names = [str(name).replace("$", r"\$") for name in votes.classes]
+    names = [label_of(name) for name in votes.classes]
     few = votes.n_classes <= 12
     image = None
     for panel, a in zip(panels, chosen, strict=False):
         image = panel.imshow(result.confusion[a], vmin=0, vmax=1, cmap="Blues")
-        title = str(votes.annotators[a]).replace("$", r"\$")
-        panel.set_title(f"{title} ({votes.votes_per_annotator[a]} votes)", fontsize=8)
+        panel.set_title(f"{label_of(votes.annotators[a])} ({votes.votes_per_annotator[a]} votes)", fontsize=8)
         panel.set_xticks(range(votes.n_classes) if few else [], names if few else [], fontsize=6, rotation=90)
         panel.set_yticks(range(votes.n_classes) if few else [], names if few else [], fontsize=6)
     for panel in panels[len(chosen) :]:
@@ -69,6 +64,3 @@ def plot_confusions(
     figure.supylabel("true class", fontsize=9)
     if image is not None:
         figure.colorbar(image, ax=list(panels), shrink=0.6, label="probability")
-    with replacing(path) as partial:
-        figure.savefig(partial, dpi=110)
-    return len(chosen)

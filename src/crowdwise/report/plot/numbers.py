@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.errors import InputError, MissingExtraError
-from crowdwise.io.atomic import replacing
+from crowdwise.errors import InputError
 from crowdwise.report.plot.axes import GOOD, INK, RULE, WEAK, axes_of, label_of
+from crowdwise.report.plot.figure_file import figure_file
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["annotator_errors", "estimates", "save_estimates"]
 
-SUFFIXES = (".png", ".pdf", ".svg")
 # More names than these could not be read.
 _MOST_NAMES = 40
 
 
 def estimates(result: Estimates, dimension: int = 0, *, level: float = 0.95, most: int = 60, ax: Any = None) -> Any:
-    """Draw items in order of their estimates, with intervals, and the answers as dots; at most `most`, spread evenly."""
+    """Draw items in order of their estimates, with intervals, and the answers as dots; at most `most`, at even distances."""
     ax = axes_of(ax, (7.0, 4.0))
     low, high = (side[:, dimension] for side in result.interval(level))
     middle = result.estimate[:, dimension]
@@ -81,19 +80,9 @@ def annotator_errors(result: Estimates, dimension: int = 0, *, most: int = 30, a
 
 def save_estimates(result: Estimates, path: str | PathLike[str], *, level: float = 0.95) -> None:
     """Draw estimates and annotators of every dimension into a file, whole or not at all."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise MissingExtraError('plots need matplotlib: pip install "crowdwise[report]"') from problem
-    if not str(path).lower().endswith(SUFFIXES):
-        raise InputError(f"{path}: a plot ends in {', '.join(SUFFIXES)}")
     rows = result.values.n_dimensions
-    figure = Figure(figsize=(11, 4 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, 2, squeeze=False, width_ratios=(2, 1))
-    for k in range(rows):
-        estimates(result, k, level=level, ax=panels[k, 0])
-        annotator_errors(result, k, ax=panels[k, 1])
-    with replacing(path) as partial:
-        figure.savefig(partial, dpi=110, format=str(path).rpartition(".")[2].lower())
+    with figure_file(path, (11, 4 * rows)) as figure:
+        panels = figure.subplots(rows, 2, squeeze=False, width_ratios=(2, 1))
+        for k in range(rows):
+            estimates(result, k, level=level, ax=panels[k, 0])
+            annotator_errors(result, k, ax=panels[k, 1])

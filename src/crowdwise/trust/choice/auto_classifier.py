@@ -80,7 +80,11 @@ class AutoClassifier(Chooses, CrowdClassifier):
     random_state: int | None = setting(0, "Seed of the folds and of the candidates.", free=True)
 
     name: ClassVar[str] = "auto-classifier"
-    _accepts_images: ClassVar[bool] = True
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether rows may be images: candidates that take none are skipped."""
+        return True
 
     # -- fitting -------------------------------------------------------------------------------
 

@@ -6,13 +6,13 @@ confusion matrices. Richer methods of the registry can be named in `methods`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crowdwise.errors import SettingError, did_you_mean
-from crowdwise.estimator.registry import METHODS, label_methods
+from crowdwise.estimator.registry import METHODS, Method, label_methods
 
-__all__ = ["CANDIDATES", "FALLBACK", "check_methods", "level_of", "parameters_of"]
+__all__ = ["CANDIDATES", "FALLBACK", "check_methods", "level_of", "named_methods", "parameters_of"]
 
 CANDIDATES = ("majority", "one-coin", "mace", "confusion-vector", "dawid-skene")
 # By level, where methods cannot be compared: counted votes, or the simplest that learns from a record of annotators.
@@ -35,13 +35,18 @@ def check_methods(methods: Any) -> tuple[str, ...]:
     """The candidates by name; refuses unknown ones, none at all, and a choice among choices."""
     if methods is None:
         return CANDIDATES
+    # Online methods have a fit of their own.
+    return named_methods(methods, {name: m for name, m in label_methods().items() if not m.online}, "label-only method")
+
+
+def named_methods(methods: Any, known: Mapping[str, Method], kind: str) -> tuple[str, ...]:
+    """Different names of known methods, from a sequence or a comma-separated text; a choice among choices has no end."""
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",")]
     if not isinstance(methods, Sequence) or not methods or not all(isinstance(name, str) for name in methods):
-        raise SettingError(f"methods must be names of label-only methods, simplest first; got {methods!r}")
-    # A choice among choices has no end, and online methods have a fit of their own.
-    known = [name for name, method in label_methods().items() if method.family != "choice" and not method.online]
+        raise SettingError(f"methods must be names of {kind}s, simplest first; got {methods!r}")
+    names = [name for name, method in known.items() if method.family != "choice"]
     for name in methods:
-        if name not in known:
-            raise SettingError(f"methods: no method {name!r}{did_you_mean(name, known)} (there are {', '.join(known)})")
+        if name not in names:
+            raise SettingError(f"methods: no {kind} {name!r}{did_you_mean(name, names)} (there are {', '.join(names)})")
     return tuple(dict.fromkeys(methods))

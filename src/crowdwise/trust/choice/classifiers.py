@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdwise.errors import SettingError, did_you_mean
 from crowdwise.estimator.registry import METHODS, classifiers
+from crowdwise.trust.choice.candidates import named_methods
 
 __all__ = ["CANDIDATES", "Candidate", "check_methods"]
 
@@ -41,12 +40,5 @@ def check_methods(methods: Any) -> tuple[Candidate, ...]:
     """The candidates by name; refuses unknown ones, none at all, and a choice among choices."""
     if methods is None:
         return CANDIDATES
-    if isinstance(methods, str):
-        methods = [name.strip() for name in methods.split(",")]
-    if not isinstance(methods, Sequence) or not methods or not all(isinstance(name, str) for name in methods):
-        raise SettingError(f"methods must be names of classifiers, simplest first; got {methods!r}")
-    known = [name for name, method in classifiers().items() if method.family != "choice"]
-    for name in methods:
-        if name not in known:
-            raise SettingError(f"methods: no classifier {name!r}{did_you_mean(name, known)} (there are {', '.join(known)})")
-    return tuple(Candidate(name, name, rank=rank) for rank, name in enumerate(dict.fromkeys(methods)))
+    names = named_methods(methods, classifiers(), "classifier")
+    return tuple(Candidate(name, name, rank=rank) for rank, name in enumerate(names))

@@ -131,7 +131,7 @@ def _described(problem: Exception) -> str:
 def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     """A fit to these votes, which are some of the task's, with a posterior in their order of items."""
     fresh = _again(estimator)
-    if not METHODS[estimator.name].features:
+    if not _reads_features(estimator):
         result: Result = fresh.fit(votes).result_
         return result
     assert task.row is not None
@@ -143,9 +143,15 @@ def _fit(estimator: Any, task: Task, votes: Annotations) -> Result:
     return replace(result, votes=votes, posterior=result.posterior[task.row])
 
 
+def _reads_features(estimator: Any) -> bool:
+    """Whether it is a classifier; an estimator of your own that is not registered gets the votes alone."""
+    method = METHODS.get(estimator.name)
+    return method is not None and bool(method.features)
+
+
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as the classifier reads them: only networks read fractions from disk as they go."""
-    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator._accepts_images):
+    if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator.takes_images):
         return np.array(X)
     return X
 
@@ -166,7 +172,7 @@ def _warm_up(estimator: Any, task: Task) -> None:
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         rehearsal = _again(estimator, **{name: value for name, value in shorter.items() if name in known})
-        if task.row is None or not METHODS[estimator.name].features:
+        if task.row is None or not _reads_features(estimator):
             rehearsal.fit(task.votes[:n])
         else:
             rehearsal.fit(task.features[task.row[:n]], task.votes[:n])

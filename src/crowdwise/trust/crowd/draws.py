@@ -23,6 +23,9 @@ __all__ = ["score_of_draws"]
 
 Floats = NDArray[np.float64]
 
+# Numbers of the matrices that are measured together: calls on small arrays would take most of the time.
+_AT_ONCE = 1_000_000
+
 
 def score_of_draws(
     detector: str,
@@ -46,8 +49,7 @@ def score_of_draws(
     votes = votes_of(result, votes)
     rng = np.random.default_rng(random_state)
     value = measure(result.confusion)
-    # Draw by draw: memory stays that of one set of matrices.
-    drawn = np.array([measure(_draw(rng, result.concentration)) for _ in range(n_draws)])
+    drawn = _measured(measure, rng, result.concentration, n_draws)
     informative = (drawn >= least).mean(axis=0)
     n_votes = segment_sum(votes.annotator, votes.weight, votes.n_annotators)
     informative[n_votes == 0] = np.nan
@@ -66,6 +68,16 @@ def score_of_draws(
     ]
     more = {"low": low, "high": high, "verdict": verdict}
     return report(detector, votes, score=value, p_value=informative, q_value=q_value, flag=flag, reason=reason, more=more)
+
+
+def _measured(measure: Callable[[Floats], Floats], rng: np.random.Generator, concentration_akl: Floats, n_draws: int) -> Floats:
+    """The measure of every draw, [n_draws, A]: of many draws at once where they are small, one by one where they are large."""
+    at_once = max(_AT_ONCE // max(concentration_akl.size, 1), 1)
+    parts = [np.empty((0, len(concentration_akl)))]
+    for start in range(0, n_draws, at_once):
+        draws = [_draw(rng, concentration_akl) for _ in range(min(at_once, n_draws - start))]
+        parts.append(measure(np.concatenate(draws)).reshape(len(draws), -1))
+    return np.concatenate(parts)
 
 
 def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:

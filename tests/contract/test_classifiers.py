@@ -73,33 +73,9 @@ def is_sound(model: Any, features: Any) -> None:
     assert len(model.result_.annotators_frame()) == votes.n_annotators
 
 
-def same(first: Any, second: Any) -> None:
-    assert first.posterior_.tobytes() == second.posterior_.tobytes()
-    assert first.confusion_.tobytes() == second.confusion_.tobytes()
-    assert first.predict_proba(FEATURES).tobytes() == second.predict_proba(FEATURES).tobytes()
-
-
 def test_most_methods_are_there() -> None:
     """A method that does not import would silently leave this file."""
     assert set(FAST_ONES) <= set(NAMES)
-
-
-@method
-def test_a_fit_is_sound_and_touches_nothing(name: str) -> None:
-    features, votes = FEATURES.copy(), votes_on(TRUTH, even(4, 3, 0.8), share=0.8)
-    kept = features.copy(), votes.to_frame()
-    gold = {0: int(TRUTH[0])}
-    model = fit(name, features, votes, {"gold": gold})
-    is_sound(model, features)
-    model.predict_proba(features, votes)
-    np.testing.assert_array_equal(features, kept[0])
-    assert votes.to_frame().equals(kept[1])
-    assert votes.gold is None
-    assert gold == {0: int(TRUTH[0])}
-    assert model.posterior_[0, TRUTH[0]] == pytest.approx(1)
-    # Read-only arrays are taken as they are.
-    features.setflags(write=False)
-    fit(name, features, votes)
 
 
 @method
@@ -109,17 +85,6 @@ def test_easy_data_are_learned(name: str) -> None:
     assert (model.predict(FEATURES) == TRUTH).mean() > 0.85
     assert (model.predict(FEATURES, VOTES) == TRUTH).mean() > 0.9
     assert model.score(FEATURES, TRUTH) > 0.85
-
-
-@method
-def test_the_same_seed_and_any_order_of_the_rows_of_votes_give_the_same_bits(name: str) -> None:
-    frame = VOTES.to_frame()
-    shuffled = frame.sample(fraction=1, shuffle=True, seed=3)
-    vocabulary = {"items": VOTES.items, "annotators": VOTES.annotators, "classes": VOTES.classes}
-    other = Annotations.from_arrays(shuffled["item"], shuffled["annotator"], shuffled["label"], **vocabulary)
-    first = fit(name, FEATURES, VOTES)
-    same(first, fit(name, FEATURES, VOTES))
-    same(first, fit(name, FEATURES, other))
 
 
 @method

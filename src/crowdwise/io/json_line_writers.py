@@ -45,7 +45,7 @@ def write_labelbox(votes: Annotations, path: AnyPath, safe: bool) -> None:
 
 
 def write_sagemaker(votes: Annotations, path: AnyPath, safe: bool) -> None:
-    """SageMaker Ground Truth: a manifest line per item with the answers of all workers, each a JSON text."""
+    """SageMaker Ground Truth: a manifest line per item with the answers of all annotators, each a JSON text."""
 
     def answer(annotator: Any, label: Any) -> dict[str, Any]:
         return {"workerId": annotator, "annotationData": {"content": json.dumps({"label": label}, ensure_ascii=False)}}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-FILE = Path(__file__).parent.parent / "benchmarks" / "gravity_spy.py"
+FILE = Path(__file__).parents[2] / "benchmarks" / "gravity_spy.py"
 
 
 @pytest.fixture(scope="module")

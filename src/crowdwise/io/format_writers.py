@@ -16,7 +16,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.io.lines import by_item, write_doccano, write_labelbox, write_sagemaker
+from crowdwise.io.json_line_writers import by_item, write_doccano, write_labelbox, write_sagemaker
 from crowdwise.io.source import AnyPath
 from crowdwise.io.writer import open_replacing, write_json, write_table
 
@@ -191,7 +191,7 @@ DESTINATIONS: dict[str, tuple[str, Writer]] = {
     "zooniverse": ("Zooniverse classification CSV", _zooniverse),
     "argilla": ("Argilla records as JSON", _argilla),
     "labelbox": ("Labelbox export v2 NDJSON", write_labelbox),
-    "sagemaker": ("SageMaker Ground Truth manifest with the answers of all workers", write_sagemaker),
+    "sagemaker": ("SageMaker Ground Truth manifest with the answers of all annotators", write_sagemaker),
     "doccano": ("doccano: a new folder with a JSONL file per user", write_doccano),
     "peerannot": ("peerannot answers.json", _peerannot),
 }  # fmt: skip

@@ -1,0 +1,114 @@
+"""Answers at the edges of what is allowed: every method fits them, or refuses them in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.contract.crowds import Crowd, answers_of, every_method, parameters, predictions
+
+from crowdwise.errors import InputError
+from crowdwise.estimator.registry import METHODS, Method
+
+SHAPES = (
+    "one answer",
+    "one item",
+    "one annotator",
+    "one answer each",
+    "one class",
+    "repeated answers",
+    "other scripts",
+    "half",
+)
+
+
+def shaped(crowd: Crowd, shape: str) -> Mapping[str, Any]:
+    """The crowd's columns, cut down to a shape."""
+    columns = crowd.columns
+    n_rows = len(columns["annotator"])
+    item = columns[next(iter(columns))]
+    if shape == "one answer":
+        return crowd.rows(slice(0, 1))
+    if shape == "one item":
+        return crowd.rows(item == item[0])
+    if shape == "one annotator":
+        return crowd.rows(columns["annotator"] == columns["annotator"][0])
+    if shape == "one answer each":
+        return crowd.rows(np.unique(item, return_index=True)[1])
+    if shape == "one class":
+        return {**columns, crowd.answer: np.repeat(columns[crowd.answer][:1], n_rows)}
+    if shape == "repeated answers":
+        return crowd.rows(np.repeat(np.arange(n_rows), 3))
+    if shape == "other scripts":
+        people = dict(zip(("Ada", "Ben", "Cleo", "Dan", "Eve"), ("žluť", "عين", "名", "👩‍🔬", "=1+1"), strict=True))
+        return {**columns, "annotator": np.array([people[who] for who in columns["annotator"]], dtype=object)}
+    return crowd.rows(np.arange(n_rows) % 2 == 0)
+
+
+def refusal(method: Method, shape: str, columns: Mapping[str, Any]) -> str | None:
+    """What the message says where a shape is refused: an annotator tags a token once, a classifier tells classes apart."""
+    if method.answers == "tags" and shape == "repeated answers":
+        return "twice"
+    if method.answers == "labels" and method.features and len(set(columns["label"])) < 2:
+        return "at least two classes"
+    return None
+
+
+@every_method
+@pytest.mark.parametrize("shape", SHAPES)
+def test_odd_answers_are_fitted(name: str, shape: str) -> None:
+    """Otherwise the first day of a campaign, with its few answers, ends in a stack trace."""
+    crowd = answers_of(name)
+    columns = shaped(crowd, shape)
+    message = refusal(crowd.method, shape, columns)
+    if message is not None:
+        with pytest.raises(InputError, match=message):
+            crowd.fit(crowd.read(columns))
+        return
+    if crowd.groups is not None and shape in ("one answer", "one item"):
+        pytest.skip("one item is no two groups")
+    model = crowd.fit(crowd.read(columns))
+    for frame in (model.items_frame(), model.annotators_frame()):
+        assert len(frame) > 0
+        for column in frame.columns:
+            if frame[column].dtype.is_float():
+                assert not frame[column].is_nan().any(), column
+    found = predictions(model, crowd) if crowd.features is not None else None
+    if found is not None and found.dtype.kind == "f":
+        assert np.isfinite(found).all()
+
+
+@every_method
+def test_no_answers_at_all_are_refused_or_say_that_nothing_is_known(name: str) -> None:
+    """Otherwise an empty file ends in a stack trace."""
+    crowd = answers_of(name)
+    empty = crowd.rows(slice(0, 0))
+    if METHODS[name].answers == "labels" and not METHODS[name].features and crowd.groups is None:
+        model = crowd.fit(crowd.read(empty, items=["x", "y"], annotators=["a"], classes=["p", "q"]))
+        np.testing.assert_allclose(model.posterior_, 0.5)
+        assert model.items_frame()["note"].to_list() == ["no votes"] * 2
+    with pytest.raises(InputError, match=r"no \w+|missing|empty"):
+        crowd.fit(crowd.read(empty))
+
+
+@parameters(answers="labels")
+def test_items_and_annotators_without_votes_are_kept(name: str) -> None:
+    """Otherwise rows of the answer no longer belong to rows of the user's table."""
+    crowd = answers_of(name)
+    if crowd.groups is not None:
+        pytest.skip("every item needs its group")
+    more = [] if crowd.features is not None else ["item-98", "item-99"]
+    voted = crowd.rows(crowd.columns["item"] != "item-05")
+    ids = [*crowd.items.tolist(), *more]
+    people = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Idle"]
+    model = crowd.fit(crowd.read(voted, items=ids, annotators=people))
+    frame = model.items_frame()
+    assert model.items_.tolist() == ids
+    assert model.annotators_.tolist() == people
+    counts = dict(zip(frame["item"], frame["n_votes"], strict=True))
+    assert {item for item, n in counts.items() if n == 0} == {"item-05", *more}
+    assert {note for item, note in zip(frame["item"], frame["note"], strict=True) if counts[item] == 0} == {"no votes"}
+    assert model.annotators_frame()["n_votes"].to_list()[-1] == 0
+    np.testing.assert_allclose(model.posterior_.sum(axis=1), 1, atol=1e-6)

@@ -1,0 +1,53 @@
+"""The limits of the plan, on the package itself: `make house` prints the figures, these keep them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import house, house_runs
+
+SRC = Path(house.__file__).resolve().parents[1] / "src"
+# Twelve rooms, and `errors` below them all.
+DOORS = 13
+
+
+@cache
+def found() -> dict[str, Any]:
+    return house.read_house(SRC)
+
+
+def test_no_cycle_among_rooms_or_modules() -> None:
+    assert found()["room_cycles"] == []
+    assert found()["module_cycles"] == []
+
+
+@pytest.mark.parametrize("what", ["imports", "attributes"])
+def test_nothing_private_is_used_across_rooms(what: str) -> None:
+    assert found()["private"][what]["across rooms"] == []
+
+
+def test_no_function_is_above_sixty_lines() -> None:
+    assert house.LONG_FUNCTION == 60
+    assert [f for f in found()["longest_functions"] if f["lines"] > house.LONG_FUNCTION] == []
+    assert found()["long_functions"] == 0
+
+
+def test_there_are_thirteen_doors() -> None:
+    assert found()["doors"] <= DOORS
+
+
+def test_no_room_but_the_command_line_knows_more_than_ten_others() -> None:
+    known = {room: len(of["loading"]) + len(of["lazy"]) for room, of in found()["rooms"].items()}
+    assert {room for room, n in known.items() if n > 10} <= {"cli"}
+
+
+@pytest.mark.slow
+def test_fit_has_two_signatures() -> None:
+    package = house_runs.fresh(SRC, "describe")
+    assert "error" not in package, package
+    assert package["unavailable"] == {}
+    assert len(package["signatures"]) == 2, package["signatures"]
