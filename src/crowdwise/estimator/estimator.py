@@ -65,7 +65,7 @@ class Estimator:
 
     def __repr__(self) -> str:
         settings = fields(self)  # type: ignore[arg-type]
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in settings if getattr(self, f.name) is not f.default]
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in settings if not _same(getattr(self, f.name), f.default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -166,6 +166,11 @@ class Estimator:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         # Notebooks ask for this first, and scikit-learn's shows a diagram of the settings alone.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a setting has its default; arrays and modules never do."""
+    return value is default or (isinstance(value, str | int | float) and value == default)
 
 
 def _those_that_take(what: str, method: Method) -> str:
