@@ -154,6 +154,10 @@ def run_block(block: Block, names: dict[str, Any], monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # A page may register a method of its own, and other tests read the registry too.
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(METHODS, "pooled-ds", METHODS["majority"])
+    monkeypatch.delitem(METHODS, "pooled-ds")
     monkeypatch.delenv("CROWDWISE_DEBUG", raising=False)
     for name, value in {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}.items():
         monkeypatch.setenv(name, value)
@@ -171,6 +175,11 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
         printed = run_block(block, names, monkeypatch, readme=readme)
         if block.output is not None:
             assert checker.check_output(block.output, printed, rules), f"line {block.line} printed\n{printed}"
+
+
+def test_the_skeleton_of_a_method_is_the_file_that_the_page_shows() -> None:
+    (shown,) = (block for block in blocks_of(ROOT / "docs" / "howto" / "your-first-method.md") if block.file == "pooled_ds.py")
+    assert shown.body == (ROOT / "docs" / "examples" / "pooled_ds.py").read_text(encoding="utf-8")
 
 
 def test_every_method_has_a_page_and_every_page_a_method() -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.label_sets import LabelSets
-from crowdwise.data.ratings import Values as Ratings
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.registry import METHODS, Method, make

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import NotFittedError, SettingError, did_you_mean
+from crowdwise.estimator.documentation import document
 from crowdwise.estimator.registry import METHODS, Method
 from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.storage import save
@@ -43,6 +44,10 @@ class Estimator:
     name: ClassVar[str]
 
     # -- settings ------------------------------------------------------------------------------
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        document(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""

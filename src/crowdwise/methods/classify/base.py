@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from crowdwise.data.annotations import Annotations
@@ -40,6 +39,17 @@ if TYPE_CHECKING:
 
     from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
+
+    # scikit-learn has no types, and below a base that is `Any`, type checkers let every misspelt setting pass.
+    class BaseEstimator:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Any: ...
+
+    class ClassifierMixin:
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
 
 __all__ = ["CrowdClassifier", "Learned", "Model"]
 
@@ -75,9 +85,15 @@ class _NotFitted(NotFittedError, SklearnNotFittedError):
 class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     """Base of the feature-based methods."""
 
-    # Settings of settings, as scikit-learn's searches change them.
+    # Settings of settings, as scikit-learn's searches read them; and change them, by names such as "classifier__C".
     get_params = BaseEstimator.get_params
-    set_params = BaseEstimator.set_params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings by name, those of a setting that is an estimator as ``setting__name``."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        super().set_params(**own)
+        BaseEstimator.set_params(self, **{name: value for name, value in params.items() if name not in own})
+        return self
 
     # Fitted names that are saved beside the model, where a fit leaves them.
     _saved: ClassVar[tuple[str, ...]] = ("n_features_in_", _COLUMNS, _ROW_SHAPE, "history_")

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.errors import InputError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
@@ -73,9 +74,7 @@ class BinaryClassifier(CrowdClassifier):
         10, "Iterations in which the kernel is learned, after the first few; 0 keeps its start.", low=0, whole=True
     )
     max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
-    tol: float = setting(
-        1e-4, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-4, ABOUT_TOL, above=0)
 
     def latent(self, X: Any) -> tuple[Floats, Floats]:
         """Mean and variance of the latent function at rows, [N] each: the second class where it is above zero."""

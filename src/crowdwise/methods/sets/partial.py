@@ -31,7 +31,7 @@ from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import Progress
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.errors import InputError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.configured import Configured
@@ -136,9 +136,7 @@ class PartialDawidSkene(Configured):
     abstentions: str = setting(" ".join(ABSTAIN), "Labels that are abstentions, between spaces.", free=True)
     smoothing: float = setting(2.0, "Pseudo-votes per symbol added to every row of an annotator.", low=0)
     max_iter: int = setting(1000, "Most iterations.", low=1, whole=True)
-    tol: float = setting(
-        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-6, ABOUT_TOL, above=0)
 
     name: ClassVar[str] = "partial-dawid-skene"
 
