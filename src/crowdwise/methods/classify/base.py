@@ -258,12 +258,13 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return result
 
     def __sklearn_tags__(self) -> Any:
-        tags = super(Estimator, self).__sklearn_tags__()
+        tags = super(Estimator, self).__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if not _same(getattr(self, f.name), f.default)]
+        settings = fields(self)  # type: ignore[arg-type]
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in settings if not _same(getattr(self, f.name), f.default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
