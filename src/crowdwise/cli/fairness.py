@@ -122,7 +122,7 @@ def run(
     found = item_groups(votes, read, group, groups, data)
     known = None if truth is None else read_gold(truth, data)
     said = _predictions(data, predicted, model, features, quiet)
-    fitted = estimator.fit(data, groups=found) if estimator.name == _METHOD else estimator.fit(data)
+    fitted = estimator.fit(data.with_groups(found) if estimator.name == _METHOD else data)
     seed = 0 if method.seed is None else method.seed
     given: dict[str, Any] = {"truth": known, "positive": positive, "random_state": seed}
     seen = audit(fitted, found, predictions=said, soft=soft, fdr=fdr, **given)
