@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crowdwise.data.pairs import Comparisons, Similarities
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.label_sets import LabelSets
-from crowdwise.data.ratings import Values as Ratings
+from crowdwise.data.ratings import Ratings
+from crowdwise.data.similarities import Similarities
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.registry import METHODS, Method, make
