@@ -138,8 +138,8 @@ def test_review_says_how_many_true_labels_are_lacking(run: Run, crowd: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--error", "1"], "--error must be between 0 and 1"),
-        (["--risk", "0"], "--risk must be between 0 and 1"),
+        (["--error", "1"], "--error must lie between 0 and 1"),
+        (["--risk", "0"], "--risk must lie between 0 and 1"),
         (["--how", "temperature"], "true labels are kept for the check"),
         (["--adaptive"], "need true labels"),
         (["-o", "nowhere/decisions.csv"], "does not exist; create it first"),

@@ -56,7 +56,7 @@ def test_formulas_in_the_labels_file_are_escaped(run: Run, folder: Path) -> None
     [
         (["-o", "r.txt"], "a page ends in .html"),
         (["-o", "no/r.html"], "does not exist"),
-        (["--price", "-1"], "--price must be 0 or more"),
+        (["--price", "-1"], "--price must be at least 0"),
         (["--fdr", "2"], "fdr must lie"),
         (["--labels", "votes.csv"], "is also the input"),
         (["--labels", "l.xyz"], "cannot write"),

@@ -333,7 +333,7 @@ def test_the_same_command_after_an_interruption_gives_the_same_labels(
     assert done.returncode == code, done.stderr
     assert not Path("labels.parquet").exists()
     if sent == signal.SIGINT:
-        assert "the same command goes on from there" in done.stderr
+        assert "the same command resumes there" in done.stderr
         assert "Traceback" not in done.stderr
     run(*reference, "labels.parquet", "--work-dir", "work")
     assert Path("labels.parquet").read_bytes() == Path("expected.parquet").read_bytes()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import secrets
 from dataclasses import Field, field, fields
 from numbers import Integral, Real
 from typing import Any
 
 from crowdwise.errors import SettingError, did_you_mean
 
-__all__ = ["check_settings", "describe_settings", "setting"]
+__all__ = ["check_settings", "describe_settings", "random_state_setting", "seed_of", "setting"]
 
 
 def setting(
@@ -41,6 +42,16 @@ def setting(
     rule = {"about": about, "low": low, "above": above, "whole": whole, "choices": choices}
     rule |= {"optional": optional, "free": free}
     return field(default=default, metadata=rule)
+
+
+def random_state_setting(about: str) -> Any:
+    """Declare `random_state`, by one rule everywhere: a whole number, by default 0, or None for another run every time."""
+    return setting(0, about, low=0, whole=True, optional=True)
+
+
+def seed_of(random_state: int | None) -> int:
+    """The seed itself, or a fresh one."""
+    return secrets.randbits(31) if random_state is None else int(random_state)
 
 
 def describe_settings(cls: type) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ def test_one_row_per_annotator_with_words() -> None:
     assert rows["annotator-17"]["bits"] < 0.02 < 0.2 < rows["annotator-01"]["bits"]
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_true_accuracy() -> None:
     inside = []
     for seed in range(5):

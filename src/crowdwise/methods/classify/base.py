@@ -7,7 +7,7 @@ training items from both, and keeps one `Result`, so reports, detectors and poli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -258,15 +258,10 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return result
 
     def __sklearn_tags__(self) -> Any:
-        tags = super(Estimator, self).__sklearn_tags__()
+        # Not the bare ones of `Estimator`, which does not load scikit-learn.
+        tags = super(Estimator, self).__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if not _same(getattr(self, f.name), f.default)]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-
-def _same(value: Any, default: Any) -> bool:
-    """Whether a setting has its default; arrays and modules never do."""
-    return value is default or (isinstance(value, str | int | float) and value == default)
+        return super().__repr__()

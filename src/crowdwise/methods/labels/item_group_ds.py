@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from crowdwise.data.encode import series_of, translate
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.engines.alternate import alternate
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.errors import ConvergenceWarning, SettingError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.carry import positions
@@ -86,9 +87,7 @@ class ItemGroupDS(ResultViews):
         None, "Dirichlet parameter of each wrong answer; by default 2 / (K - 1).", above=0, optional=True
     )
     max_iter: int = setting(1000, "Most iterations of one stage.", low=1, whole=True)
-    tol: float = setting(
-        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-6, ABOUT_TOL, above=0)
 
     name: ClassVar[str] = "item-group-ds"
 

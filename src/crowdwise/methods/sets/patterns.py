@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 
 __all__ = ["Patterns", "Posterior"]
@@ -49,6 +50,7 @@ class Posterior:
         return np.asarray((self.pattern.T * each).sum(axis=0))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Patterns:
     """Shares of patterns and of labels in them; `centre` [K] and `weight` are a Beta prior on the latter."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
 
 __all__ = ["Spans", "Tags"]
@@ -17,6 +18,7 @@ Integers = NDArray[Any]
 _OUTSIDE, _BEGIN, _INSIDE = 0, 1, 2
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Spans:
     """Runs of tokens of one type.
@@ -37,6 +39,7 @@ class Spans:
         return len(self.start)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Tags:
     """The tags of a vocabulary: O is outside, B-X begins a span of type X, I-X goes on with it; any other is outside.
