@@ -267,6 +267,7 @@ def test_truncated_files_are_refused_at_every_length(saved: Path) -> None:
             load(saved)
 
 
+@pytest.mark.slow
 def test_flipped_bytes_are_refused_or_harmless(saved: Path) -> None:
     # Members carry checksums; a flip outside them may hit a field that nobody reads.
     before = load(saved)
