@@ -81,6 +81,7 @@ def test_other_commands_that_fit_take_it_too(run: Run) -> None:
 # -- train -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bayes-dgc", "deep-mf", "deep-bp"])
 def test_train_uses_the_prior(run: Run, files: Path, method: str) -> None:
     document = json.loads(train(run, method, "--annotator-prior", "dir:9,1", "--json").stdout)

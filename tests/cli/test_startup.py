@@ -56,6 +56,7 @@ def test_version_and_bare_call(run: Run) -> None:
     assert done.stdout == f"crowdwise {__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals there")
 @pytest.mark.parametrize("colour", [True, False])
 def test_a_terminal_gets_the_first_rows(folder: Path, colour: bool) -> None:

@@ -437,6 +437,7 @@ def test_the_file_that_changed_is_named(files: Path, tmp_path: Path) -> None:
         engine.encode(files)
 
 
+@pytest.mark.slow
 def test_very_small_shards_are_questioned(files: Path) -> None:
     with Local(shards=150) as engine, pytest.warns(DataWarning, match="150 shards for about 1,"):
         engine.encode(files)

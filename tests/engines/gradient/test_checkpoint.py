@@ -80,6 +80,7 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_an_interrupted_run_ends_in_the_same_bits(run: str, tmp_path: Path) -> None:
     cls, settings = RUNS[run]

@@ -49,6 +49,7 @@ def test_every_option_learns_and_comes_back_from_its_file(options: dict[str, Any
     np.testing.assert_array_equal(again.predict_proba(FEATURES), model.predict_proba(FEATURES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["svgpcr-nf", "gpnetcr"])
 def test_natural_steps_of_the_matrices_are_there_for_all(name: str) -> None:
     exact, natural = fitted(name), fitted(name, steps="natural")

@@ -139,6 +139,7 @@ def test_real_votes_one_by_one_end_near_the_batch_fit(shared_data: Path) -> None
     assert distance(replay(StreamingDawidSkene(), votes, order, 1), batch_fit(votes)) < 0.02
 
 
+@pytest.mark.slow
 def test_revisits_bring_the_stream_nearer_to_the_batch_fit() -> None:
     votes, _ = mixed_crowd(3, 200)
     batch = batch_fit(votes)
