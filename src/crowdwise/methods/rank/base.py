@@ -10,7 +10,7 @@ import numpy as np
 from crowdwise.engines.loop import warn_unless_converged
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.methods.rank.games import Floats, Games, as_comparisons, check_connected
 from crowdwise.methods.rank.laplacian import rank_interval, spread_of
 from crowdwise.methods.rank.result import Ranking
@@ -42,14 +42,14 @@ class Ranker(Estimator):
 class ScoreRanker(Ranker):
     """Base of methods with a free score per item, which have standard errors; each supplies `_fit`."""
 
-    prior: float = setting(0.1, "weight of a virtual tie of every item with an item of score 0", low=0)
-    level: float = setting(0.95, "probability of the intervals of scores and ranks", above=0)
-    draws: int = setting(400, "draws of all scores, for intervals of ranks; at most 32 above 1,500 items", low=2, whole=True)
-    tol: float = setting(1e-5, "stop when no score moves by more", above=0)
-    random_state: int | None = random_state_setting("seed of the draws")
+    prior: float = setting(0.1, "Weight of a virtual tie of every item with an item of score 0.", low=0)
+    level: float = setting(0.95, "Probability of the intervals of scores and ranks.", above=0)
+    draws: int = setting(400, "Draws of all scores, for intervals of ranks; at most 32 above 1,500 items.", low=2, whole=True)
+    tol: float = setting(1e-5, "Stop when no score moves by more.", above=0)
+    random_state: int | None = random_state_setting("Seed of the draws.")
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to comparisons.
 
@@ -79,7 +79,7 @@ class ScoreRanker(Ranker):
 
     def _uncertain(self, games: Games, score: Floats, weight: Floats, diagonal: Floats) -> dict[str, Any]:
         """Standard errors and ranges of ranks, by the names of a `Ranking`."""
-        spread = spread_of(games, weight, diagonal, self.draws, np.random.default_rng(self.random_state))
+        spread = spread_of(games, weight, diagonal, self.draws, np.random.default_rng(seed_of(self.random_state)))
         lower, upper = rank_interval(score, spread, self.level, games.component)
         # An item that was never compared can stand anywhere.
         unknown = np.isnan(spread.standard_error)
