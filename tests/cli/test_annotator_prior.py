@@ -54,7 +54,7 @@ def test_aggregate_uses_the_prior(run: Run, method: str) -> None:
     lines = [line.split(",") for line in ROWS.split()[1:]]
     cls = {"mean-field": crowdwise.MeanField, "belief-propagation": crowdwise.BeliefPropagation}[method]
     votes = Annotations.from_arrays(*map(list, zip(*lines, strict=True)))
-    expected = cls(worker_prior="beta:8,3").fit(votes).posterior_
+    expected = cls(annotator_prior="beta:8,3").fit(votes).posterior_
     np.testing.assert_allclose(frame.select("p(cat)", "p(dog)").to_numpy(), expected, atol=1e-6)
     default = table(run("aggregate", "votes.csv", "-m", method).stdout)
     assert not default.equals(frame)
@@ -65,7 +65,7 @@ def test_the_option_is_the_setting(run: Run) -> None:
         "aggregate", "votes.csv", "-m", "mean-field", "--annotator-prior", "dir:3,1", "--set", "family=confusion"
     ).stdout
     setting = run(
-        "aggregate", "votes.csv", "-m", "mean-field", "--set", "worker_prior=dirichlet:3,1", "--set", "family=confusion"
+        "aggregate", "votes.csv", "-m", "mean-field", "--set", "annotator_prior=dirichlet:3,1", "--set", "family=confusion"
     ).stdout
     assert option == setting
 
@@ -74,7 +74,7 @@ def test_other_commands_that_fit_take_it_too(run: Run) -> None:
     document = json.loads(
         run("aggregate", "votes.csv", "-m", "mean-field", "--annotator-prior", "spammer-hammer:0.5", "--json").stdout
     )
-    assert document["settings"]["worker_prior"] == "spammer-hammer:0.5"
+    assert document["settings"]["annotator_prior"] == "spammer-hammer:0.5"
     assert run("annotators", "votes.csv", "-m", "mean-field", "--annotator-prior", "beta:9,1").stdout
 
 
@@ -84,7 +84,7 @@ def test_other_commands_that_fit_take_it_too(run: Run) -> None:
 @pytest.mark.parametrize("method", ["bayes-dgc", "deep-mf", "deep-bp"])
 def test_train_uses_the_prior(run: Run, files: Path, method: str) -> None:
     document = json.loads(train(run, method, "--annotator-prior", "dir:9,1", "--json").stdout)
-    assert (document["method"], document["settings"]["worker_prior"]) == (method, "dir:9,1")
+    assert (document["method"], document["settings"]["annotator_prior"]) == (method, "dir:9,1")
     assert [row["label"] for row in document["labels"]] == CLASSES[TRUTH].tolist()
     plain, strong = (train(run, method, "--annotator-prior", prior).stdout for prior in ("dir:2,1", "dir:9000,1000"))
     assert plain != strong
@@ -113,7 +113,7 @@ def test_a_prior_that_cannot_be_read_is_refused(run: Run, files: Path, prior: st
         run("aggregate", "votes.csv", "-m", "mean-field", "--annotator-prior", prior, code=2),
         train(run, "deep-bp", "--annotator-prior", prior, code=2),
     ):
-        assert "--annotator-prior: worker_prior must be like 'beta:2,1'" in " ".join(result.stderr.split())
+        assert "--annotator-prior: annotator_prior must be like 'beta:2,1'" in " ".join(result.stderr.split())
         assert result.stdout == ""
 
 
@@ -126,14 +126,14 @@ def test_methods_without_such_a_prior_say_who_has_one(run: Run, files: Path) -> 
         said = " ".join(result.stderr.split())
         assert "--annotator-prior: this method has no such prior; " in said
         named = said.partition("no such prior; ")[2].removesuffix(" have").split(", ")
-        having = [name for name, method in ALL_METHODS.items() if "worker_prior" in {f.name for f in fields(method.cls)}]
+        having = [name for name, method in ALL_METHODS.items() if "annotator_prior" in {f.name for f in fields(method.cls)}]
         assert sorted(named) == sorted(having)
         assert {"mean-field", "deep-bp"} <= set(named)
 
 
 def test_two_ways_to_say_the_same_are_refused(run: Run, files: Path) -> None:
-    result = train(run, "deep-mf", "--annotator-prior", "dir:2,1", "--set", "worker_prior=dir:2,20", code=2)
-    assert "--annotator-prior and --set worker_prior= say the same thing" in " ".join(result.stderr.split())
+    result = train(run, "deep-mf", "--annotator-prior", "dir:2,1", "--set", "annotator_prior=dir:2,20", code=2)
+    assert "--annotator-prior and --set annotator_prior= say the same thing" in " ".join(result.stderr.split())
 
 
 def test_a_prior_worse_than_chance_is_said_to_be_one(run: Run, files: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_prior_worse_than_chance_is_said_to_be_one(run: Run, files: Path) -> N
 
 def test_bayes_dgc_refuses_other_priors_than_dirichlets(run: Run, files: Path) -> None:
     result = train(run, "bayes-dgc", "--annotator-prior", "beta:2,1", code=2)
-    assert "worker_prior must be like 'dir:5,2'; got 'beta:2,1'" in " ".join(result.stderr.split())
+    assert "annotator_prior must be like 'dir:5,2'; got 'beta:2,1'" in " ".join(result.stderr.split())
 
 
 def test_a_saved_result_takes_no_prior(run: Run) -> None:

@@ -199,7 +199,7 @@ def test_a_damaged_checkpoint_is_refused_before_training(damage: str, tmp_path: 
             "flipped header": content[:30] + bytes([content[30] ^ 255]) + content[31:],
         }
         path.write_bytes(broken[damage])
-    with pytest.raises(InputError, match=r"not a checkpoint that can be resumed .*; delete it to start anew"):
+    with pytest.raises(InputError, match=r"not a checkpoint that can be resumed .*; delete it to start again"):
         fitted(progress=count, checkpoint=path)
     assert count.numbers == []
 

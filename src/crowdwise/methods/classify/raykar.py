@@ -9,8 +9,8 @@ For two classes pi holds the paper's sensitivities, sum_n q_n y_n / sum_n q_n, a
 Notes
 -----
 Starts from the posterior of `dawid-skene` (the paper: vote shares, here ``init="identity"``), so that adversaries are
-told apart before the classifier learns from them. Pseudo-votes follow the crowd's rows by default: a hierarchical prior,
-where the paper has one Beta prior for all. ``classifier="gaussian"`` puts Gaussian classes in the place of logistic
+recognised before the classifier learns from them. Pseudo-votes follow the crowd's rows by default: a hierarchical prior,
+where the paper has one Beta prior for all. ``classifier="gaussian"`` uses Gaussian classes instead of logistic
 regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are tempered
 until they predict the votes on items left out best. Cost of a round: O(N D K + E K).
 

@@ -8,7 +8,7 @@ M-step     a logistic regression per annotator with soft target q_{n, y_e} (all 
 Notes
 -----
 x~ are the first `dimensions` principal components of the scaled features, each of unit variance: weights per annotator
-and feature would be more than the votes can tell. The paper has no priors; here annotators' weights are drawn around the
+and feature would be more than the votes can determine. The paper has no priors; here annotators' weights are drawn around the
 crowd's (see `crowdwise.parts.annotators.reliability`), so that few votes, or votes that are all right, have a solution. Starts
 from the posterior of `dawid-skene`. Cost of a round: O(N D K + E d^2).
 
