@@ -84,15 +84,11 @@ from .methods.online.online_em import OnlineEM as OnlineEM
 from .methods.online.streaming import StreamingDawidSkene as StreamingDawidSkene
 from .methods.rank.bradley_terry import BradleyTerry as BradleyTerry
 from .methods.rank.crowd_bt import CrowdBT as CrowdBT
-from .methods.rank.crowd_bt import NoisyBT as NoisyBT
 from .methods.rank.rank_network import RankNetwork as RankNetwork
-from .methods.ratings.averages import MeanValue as MeanValue
-from .methods.ratings.averages import MedianValue as MedianValue
-from .methods.ratings.averages import WeightedMeanValue as WeightedMeanValue
+from .methods.ratings.averages import Average as Average
 from .methods.ratings.covariance_crowd import CovarianceCrowd as CovarianceCrowd
 from .methods.ratings.crowd_layer_regression import CrowdLayerRegression as CrowdLayerRegression
 from .methods.ratings.gaussian_crowd import GaussianCrowd as GaussianCrowd
-from .methods.ratings.gaussian_crowd_bayes import GaussianCrowdBayes as GaussianCrowdBayes
 from .methods.ratings.gp_crowd_regression import GPCrowdRegression as GPCrowdRegression
 from .methods.ratings.student_crowd import StudentCrowd as StudentCrowd
 from .methods.sets.label_wise import LabelWise as LabelWise

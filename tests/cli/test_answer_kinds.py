@@ -29,7 +29,7 @@ def test_ordered_classes_give_a_median_and_a_rank(run: Run, files: Path) -> None
     assert labels.columns[-3:] == ["p(bad)", "p(ok)", "p(good)"]
     assert labels["label"].to_list() == ["bad", "good", "ok"]
     for row in labels.iter_rows(named=True):
-        assert row["expected_rank"] == pytest.approx(row["p(bad)"] + 2 * row["p(ok)"] + 3 * row["p(good)"])
+        assert row["expected_rank"] == pytest.approx(row["p(bad)"] + 2 * row["p(ok)"] + 3 * row["p(good)"], abs=1e-5)
     document = json.loads(run("aggregate", "rated.csv", "--type", "ordinal", "--classes", "bad,ok,good", "--json").stdout)
     assert document["labels"][1]["median"] == "good"
 
@@ -46,11 +46,11 @@ def test_several_labels_per_item(run: Run, files: Path) -> None:
     done = run("aggregate", "sets.csv", "--type", "multilabel", "-o", "labels.csv", "--annotators", "people.csv")
     assert "label-wise: 3 items, 3 annotators; converged" in done.stderr
     labels = pl.read_csv(files / "labels.csv")
-    assert labels["labels"].to_list() == ["cat|dog", "none", "dog"]
-    assert labels.columns == ["item", "labels", "confidence", "n_answers", "note", "p(cat)", "p(dog)"]
+    assert labels["label"].to_list() == ["cat|dog", "none", "dog"]
+    assert labels.columns == ["item", "label", "confidence", "n_votes", "note", "p(cat)", "p(dog)"]
     people = pl.read_csv(files / "people.csv")
-    assert people.columns == ["annotator", "n_answers", "sensitivity", "specificity"]
-    assert people["n_answers"].to_list() == [3, 3, 2]
+    assert people.columns == ["annotator", "n_votes", "sensitivity", "specificity"]
+    assert people["n_votes"].to_list() == [3, 3, 2]
 
 
 def test_separator_threshold_and_settings(run: Run, files: Path) -> None:
@@ -60,7 +60,7 @@ def test_separator_threshold_and_settings(run: Run, files: Path) -> None:
     assert "cat;dog" in out
     assert "cat;dog" not in run("aggregate", "commas.csv", *options, "--threshold", "0.9999").stdout
     document = json.loads(run("aggregate", "sets.csv", "--type", "multilabel", "--json", "-q").stdout)
-    assert document["items"][0]["labels"] == "cat|dog"
+    assert document["items"][0]["label"] == "cat|dog"
     assert document["converged"]
 
 
@@ -79,8 +79,8 @@ def test_votes_against_classes(run: Run, files: Path) -> None:
         (["--type", "multilabel", "--gold", "sets.csv"], "--gold does not go with --type multilabel"),
         (["--type", "multilabel", "--save", "model"], "--save does not go with --type multilabel"),
         (["--type", "multilabel", "--threshold", "2"], "threshold must lie between 0 and 1"),
-        (["--type", "multilabel", "-m", "dawid-skene"], "no method 'dawid-skene' for several labels"),
-        (["--type", "partial", "-m", "label-wise"], "no method 'label-wise' for partial votes"),
+        (["--type", "multilabel", "-m", "dawid-skene"], "no method 'dawid-skene' (there are label-wise"),
+        (["--type", "partial", "-m", "label-wise"], "no method 'label-wise' (there are partial-"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(run: Run, files: Path, options: list[str], message: str) -> None:

@@ -25,7 +25,7 @@ def test_clusters_and_annotators(run: Run, pairs: Path) -> None:
     told = run("cluster", "pairs.csv", "--clusters", "2", "-o", "clusters.csv", "--annotators", "people.csv").stderr
     assert "similarity-nmf: 40 items in 2 clusters, from 600 answers by 4 annotators" in told
     frame = pl.read_csv(pairs / "clusters.csv")
-    assert frame.columns == ["item", "cluster", "confidence", "n_answers", "p_1", "p_2"]
+    assert frame.columns == ["item", "cluster", "confidence", "n_votes", "p_1", "p_2"]
     found = frame.sort("item")["cluster"].to_numpy() - 1
     assert max(np.mean(found == TRUTH), np.mean(found != TRUTH)) == 1.0
     assert pl.read_csv(pairs / "people.csv")["skill"].is_sorted(descending=True)
@@ -37,6 +37,7 @@ def test_the_number_of_clusters_is_chosen_and_shown(run: Run, pairs: Path) -> No
     assert "held-out answer by number of clusters: 2: " in result.stderr
 
 
+@pytest.mark.slow
 def test_features_by_id(run: Run, pairs: Path) -> None:
     pytest.importorskip("torch")
     order = np.random.default_rng(0).permutation(40)

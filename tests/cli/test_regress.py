@@ -37,7 +37,7 @@ def test_estimates_and_annotators_are_written(run: Run, values: Path) -> None:
     assert "gaussian-crowd-bayes: 11 values, 4 items, 3 annotators; 1 missing answer left out" in said
     assert "least reliable annotator: cy" in said
     frame = pl.read_csv(values / "estimates.csv")
-    assert frame.columns == ["item", "estimate", "sd", "low", "high", "n_values"]
+    assert frame.columns == ["item", "estimate", "sd", "low", "high", "n_votes"]
     assert ((frame["low"] < frame["estimate"]) & (frame["estimate"] < frame["high"])).all()
     people = pl.read_csv(values / "people.csv")
     assert people["annotator"].to_list()[-1] == "cy"
@@ -45,7 +45,7 @@ def test_estimates_and_annotators_are_written(run: Run, values: Path) -> None:
 
 
 def test_a_pipe_gets_csv_and_json_has_it_all(run: Run, values: Path) -> None:
-    assert run("regress", "-", "-q", input=VALUES).stdout.startswith("item,estimate,sd,low,high,n_values\na,")
+    assert run("regress", "-", "-q", input=VALUES).stdout.startswith("item,estimate,sd,low,high,n_votes\na,")
     document = json.loads(run("regress", "values.csv", "-m", "mean", "--json", "-q").stdout)
     assert document["method"] == "mean"
     assert [row["item"] for row in document["estimates"]] == ["a", "b", "c", "d"]
@@ -64,7 +64,7 @@ def test_a_wider_level_gives_wider_intervals_and_gold_is_kept(run: Run, values: 
 def test_boxes_have_a_column_for_each_side(run: Run, values: Path) -> None:
     run("regress", "boxes.csv", "--item", "photo", "--value", "x1,x2", "-m", "gaussian-crowd", "-o", "found.csv")
     columns = pl.read_csv(values / "found.csv").columns
-    assert columns == ["item", "x1", "x1_sd", "x1_low", "x1_high", "x2", "x2_sd", "x2_low", "x2_high", "n_values"]
+    assert columns == ["item", "x1", "x1_sd", "x1_low", "x1_high", "x2", "x2_sd", "x2_low", "x2_high", "n_votes"]
 
 
 def test_features_go_to_methods_that_take_them(run: Run, values: Path) -> None:

@@ -56,7 +56,7 @@ class Case:
     def fit(self, name: str, columns: Sequence[Any] | None = None, **settings: Any) -> Any:
         data = self.read(*(self.columns if columns is None else columns))
         estimator = make(name).set_params(**SETTINGS.get(name, {}) | settings)
-        given = [data] if self.features is None else [self.features, data] if self.features_first else [data, self.features]
+        given = [data] if self.features is None else [self.features, data]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
@@ -204,7 +204,7 @@ def test_odd_comparisons_have_finite_scores_of_mean_zero(name: str, shape: str) 
     columns = [list(column) for column in COMPARISONS[shape]]
     fitted = make(name).fit(Comparisons.from_arrays(*columns))
     assert fitted.scores_.mean() == pytest.approx(0, abs=1e-9)
-    assert fitted.items_.height == len(fitted.scores_)
+    assert fitted.items_frame().height == len(fitted.scores_)
     if shape in ("all ties", "contradictory repeats"):
         assert fitted.scores_ == pytest.approx(0, abs=1e-6)
 
@@ -228,7 +228,7 @@ def test_parts_that_never_met_are_ranked_apart_with_a_warning() -> None:
     for name in ("bradley-terry", "crowd-bt", "noisy-bt"):
         with pytest.warns(DataWarning, match="2 parts that never met"):
             fitted = make(name).fit(votes)
-        assert fitted.items_["component"].n_unique() == 2
+        assert fitted.items_frame()["component"].n_unique() == 2
         assert dict(zip(votes.items.tolist(), np.sign(fitted.scores_), strict=True)) == {"p": -1, "q": 1, "x": 1, "y": -1}
 
 
@@ -259,7 +259,7 @@ def test_a_sentence_of_one_token(name: str, tag: str) -> None:
 def test_a_sentence_that_nobody_tagged_has_tags_with_doubt(name: str) -> None:
     tags = TokenVotes.from_arrays([1, 1, 2, 2], [1, 2, 1, 2], ["a"] * 4, ["B-X", "I-X", None, "?"])
     fitted = make(name).fit(tags)
-    assert fitted.tokens_.height == 4
+    assert fitted.items_frame().height == 4
     assert fitted.labels_[:2].tolist() == ["B-X", "I-X"]
     assert (fitted.posterior_[2:].max(axis=1) < 0.99).all()
     assert fitted.spans_["confidence"].is_between(0, 1).all()
@@ -303,7 +303,7 @@ def test_a_mark_without_a_label_is_an_error() -> None:
 
 def test_blanks_around_a_class_make_no_second_class() -> None:
     votes = Annotations.from_arrays([1, 2, 3, 4], [1, 1, 1, 1], ["cat", " cat", "cat ", "dog"])
-    items = make("partial-dawid-skene").fit(votes).items_
+    items = make("partial-dawid-skene").fit(votes).items_frame()
     assert items.columns[-2:] == ["p(cat)", "p(dog)"]
     assert items.select("p(cat)", "p(dog)").sum_horizontal().to_list() == pytest.approx([1] * 4)
 
@@ -313,16 +313,16 @@ def test_votes_against_the_only_class_are_refused() -> None:
     with pytest.raises(InputError, match="no other class is named"):
         make("partial-dawid-skene").fit(Annotations.from_arrays(*columns))
     whole = Annotations.from_arrays(*columns, classes=["cat", "other", "!cat"])
-    assert make("partial-dawid-skene").fit(whole).items_["label"].to_list() == ["other", "other", "cat", "cat"]
+    assert make("partial-dawid-skene").fit(whole).items_frame()["label"].to_list() == ["other", "other", "cat", "cat"]
 
 
 @pytest.mark.parametrize("settings", [{}, {"kappa": 0}, {"class_shares": "shared"}])
 def test_groups_of_one_item_and_fifty_classes(settings: dict[str, Any]) -> None:
     votes = Annotations.from_arrays(list("xy") * 2, list("aabb"), [0, 1, 0, 1])
-    fitted = make("item-group-ds").set_params(**settings).fit(votes, groups={"x": "=1", "y": "😀"})
+    fitted = make("item-group-ds").set_params(**settings).fit(votes.with_groups({"x": "=1", "y": "😀"}))
     assert fitted.labels_.tolist() == [0, 1]
     many = Annotations.from_arrays(np.arange(100), ["a"] * 100, np.arange(100) % 50)
-    fitted = make("item-group-ds").set_params(**settings).fit(many, groups=[k % 3 for k in range(100)])
+    fitted = make("item-group-ds").set_params(**settings).fit(many.with_groups([k % 3 for k in range(100)]))
     assert fitted.posterior_.sum(axis=1) == pytest.approx(1)
 
 

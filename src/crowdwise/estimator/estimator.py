@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import NotFittedError, SettingError, did_you_mean
+from crowdwise.estimator.documentation import document
 from crowdwise.estimator.registry import METHODS, Method
 from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.storage import save
@@ -44,6 +45,10 @@ class Estimator:
 
     # -- settings ------------------------------------------------------------------------------
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        document(cls)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
@@ -60,7 +65,7 @@ class Estimator:
 
     def __repr__(self) -> str:
         settings = fields(self)  # type: ignore[arg-type]
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in settings if getattr(self, f.name) is not f.default]
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in settings if not _same(getattr(self, f.name), f.default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -82,9 +87,13 @@ class Estimator:
 
     # -- what a fit left -----------------------------------------------------------------------
 
-    def _fitted(self) -> Any:
-        """The outcome, or the error that says that there is none yet."""
+    def _outcome(self) -> Any:
+        """What the fit left, or the error that says that there is no fit yet."""
         return self._kept("result_")
+
+    def _fitted(self) -> Any:
+        """The outcome, where answers about items are in memory."""
+        return self._outcome()
 
     def _kept(self, name: str) -> Any:
         """A fitted attribute, or the error that says that there is none yet."""
@@ -101,7 +110,7 @@ class Estimator:
     @property
     def annotators_(self) -> NDArray[Any]:
         """Ids of the annotators, [A]."""
-        found: NDArray[Any] = self._fitted().votes.annotators
+        found: NDArray[Any] = self._outcome().votes.annotators
         return found
 
     def items_frame(self) -> pl.DataFrame:
@@ -111,24 +120,24 @@ class Estimator:
 
     def annotators_frame(self) -> pl.DataFrame:
         """One row per annotator, in the order of `annotators_`."""
-        found: pl.DataFrame = self._fitted().annotators_frame()
+        found: pl.DataFrame = self._outcome().annotators_frame()
         return found
 
     @property
     def trace_(self) -> Floats:
         """The bound or objective after every iteration or epoch; empty for methods without one."""
-        trace = self._fitted().trace
+        trace = self._outcome().trace
         return np.sum(list(trace.values()), axis=0) if trace else np.empty(0)
 
     @property
     def n_iter_(self) -> int:
         """Iterations or epochs run."""
-        return int(self._fitted().n_iter)
+        return int(self._outcome().n_iter)
 
     @property
     def converged_(self) -> bool:
         """Whether the stopping rule was met."""
-        return bool(self._fitted().converged)
+        return bool(self._outcome().converged)
 
     # -- saving and showing --------------------------------------------------------------------
 
@@ -157,6 +166,11 @@ class Estimator:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         # Notebooks ask for this first, and scikit-learn's shows a diagram of the settings alone.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a setting has its default; arrays and modules never do."""
+    return value is default or (isinstance(value, str | int | float) and value == default)
 
 
 def _those_that_take(what: str, method: Method) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import secrets
 from dataclasses import Field, field, fields
 from numbers import Integral, Real
 from typing import Any
 
 from crowdwise.errors import SettingError, did_you_mean
 
-__all__ = ["check_settings", "describe_settings", "setting"]
+__all__ = ["check_settings", "describe_settings", "random_state_setting", "seed_of", "setting"]
 
 
 def setting(
@@ -41,6 +42,20 @@ def setting(
     rule = {"about": about, "low": low, "above": above, "whole": whole, "choices": choices}
     rule |= {"optional": optional, "free": free}
     return field(default=default, metadata=rule)
+
+
+def random_state_setting(about: str) -> Any:
+    """Declare `random_state`, by one rule everywhere: a whole number, by default 0, or None for another run every time."""
+    return setting(0, about, free=True)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed itself, or a fresh one; anything else than None and whole numbers from 0 is refused."""
+    if random_state is None:
+        return secrets.randbits(31)
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
+        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
+    return int(random_state)
 
 
 def describe_settings(cls: type) -> list[dict[str, Any]]:

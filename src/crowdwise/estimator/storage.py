@@ -29,7 +29,17 @@ from crowdwise.io.atomic import replacing
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["FILE_NAME", "check_folder", "load", "load_with_extra", "npy_bytes", "npy_of", "save"]
+__all__ = [
+    "FILE_NAME",
+    "check_folder",
+    "load",
+    "load_with_extra",
+    "members_of",
+    "npy_bytes",
+    "npy_of",
+    "save",
+    "value_of",
+]
 
 FILE_NAME = "result.zip"
 _VERSION = 2
@@ -109,6 +119,20 @@ def load_with_extra(folder: str | PathLike[str]) -> tuple[Any, dict[str, bytes]]
         raise
     except Exception as problem:  # whatever a damaged or foreign file does to the readers below is its fault, not theirs
         raise InputError(f"{path}: not a result that this version of crowdwise can read ({problem})") from problem
+
+
+def members_of(value: Any, name: str) -> dict[str, bytes]:
+    """A storable value as members that lie beside an outcome, under `name`."""
+    arrays: dict[str, Any] = {}
+    plain = pack(value, name, arrays)
+    document = json.dumps({"value": plain, "arrays": list(arrays)}).encode()
+    return {f"{name}.json": document} | {f"{key}.npy": npy_bytes(array) for key, array in arrays.items()}
+
+
+def value_of(members: Mapping[str, bytes], name: str) -> Any:
+    """The value that `members_of` took apart."""
+    document = json.loads(members[f"{name}.json"])
+    return unpack(document["value"], {key: npy_of(members[f"{key}.npy"]) for key in document["arrays"]})
 
 
 def npy_bytes(array: Any) -> bytes:

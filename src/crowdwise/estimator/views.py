@@ -23,15 +23,15 @@ Floats = NDArray[np.float64]
 class ResultViews(Estimator):
     """Fitted attributes as views of the one frozen result."""
 
+    def _outcome(self) -> LabelOutcome:
+        """What the fit left, even where labels are not in memory."""
+        found: LabelOutcome = super()._outcome()
+        return found
+
     def _fitted(self) -> Result:
         found = self._outcome()
         if not isinstance(found, Result):
             raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
-        return found
-
-    def _outcome(self) -> LabelOutcome:
-        """What the fit left, even where labels are not in memory."""
-        found: LabelOutcome = super()._fitted()
         return found
 
     def explain(self, item: Any) -> Explanation:

@@ -124,7 +124,7 @@ def test_clusters_and_rates_are_recovered():
     assert hungarian_accuracy(model.clusters_, truth) > 0.99
     assert np.abs(model.result_.hit - hit).max() < 0.08
     assert np.abs(model.result_.false_alarm - alarm).max() < 0.08
-    best = model.annotators_["annotator"][0]
+    best = model.annotators_frame().sort("skill", descending=True)["annotator"][0]
     assert (hit - alarm)[best] > np.median(hit - alarm)
     mixed = SimilarityNMF(clusters=4, members="mixed").fit(votes)
     assert hungarian_accuracy(mixed.clusters_, truth) > 0.95
@@ -146,7 +146,7 @@ def test_an_annotator_who_answers_at_random_has_no_skill():
     )
     frames = [part.to_frame().with_columns(pl.col("annotator").cast(pl.String)) for part in (votes, noise)]
     both = pl.concat([frame.with_columns(same=pl.col("outcome") > 0) for frame in frames])
-    table = SimilarityNMF(clusters=2).fit(both.select("first", "second", "annotator", "same")).annotators_
+    table = SimilarityNMF(clusters=2).fit(both.select("first", "second", "annotator", "same")).annotators_frame()
     assert table["annotator"][-1] == "spam"
     assert abs(table["skill"][-1]) < 0.15
 
@@ -156,8 +156,8 @@ def test_clusters_are_ordered_by_size_and_bits_repeat():
     model = SimilarityNMF(clusters=3).fit(votes)
     assert np.bincount(model.clusters_)[1:].tolist() == [40, 20, 10]
     assert (SimilarityNMF(clusters=3).fit(votes).membership_ == model.membership_).all()
-    frame = model.items_
-    assert frame.columns == ["item", "cluster", "confidence", "n_answers", "p_1", "p_2", "p_3"]
+    frame = model.items_frame()
+    assert frame.columns == ["item", "cluster", "confidence", "n_votes", "p_1", "p_2", "p_3"]
     np.testing.assert_allclose(frame.select("p_1", "p_2", "p_3").to_numpy().sum(axis=1), 1.0)
 
 
@@ -177,7 +177,7 @@ def test_odd_shapes_give_a_result(votes):
         warnings.simplefilter("ignore", DataWarning)
         model = SimilarityNMF(clusters=2).fit(votes)
     assert np.isfinite(model.membership_).all()
-    assert np.isfinite(model.annotators_.drop("annotator").to_numpy()).all()
+    assert np.isfinite(model.annotators_frame().drop("annotator").to_numpy()).all()
 
 
 def test_empty_clusters_warn():
@@ -195,8 +195,6 @@ def test_what_cannot_be_clustered_is_said():
         SimilarityNMF(clusters=5).fit(one)
     with pytest.raises(SettingError, match="too few to choose"):
         SimilarityNMF().fit(one)
-    with pytest.raises(InputError, match="takes answers only"):
-        SimilarityNMF(clusters=2).fit(one, np.eye(2))
     with pytest.raises(NotFittedError):
         _ = SimilarityNMF().clusters_
     with pytest.raises(SettingError):

@@ -76,7 +76,7 @@ def heaps(seed, n_items=150):
 def test_clusters_rates_and_new_items_are_recovered():
     truth, features = heaps(0)
     votes, hit, alarm = simulate_pairs(truth, 2500, 5, balanced=True, random_state=1)
-    model = CrowdClustering(clusters=3, epochs=20, batch_size=256, learning_rate=0.01, restarts=2).fit(votes, features)
+    model = CrowdClustering(clusters=3, epochs=20, batch_size=256, learning_rate=0.01, restarts=2).fit(features, votes)
     assert hungarian_accuracy(model.clusters_, truth) > 0.97
     assert np.abs(model.result_.hit - hit).max() < 0.1
     assert np.abs(model.result_.false_alarm - alarm).max() < 0.1
@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_bits():
     votes, _, _ = simulate_pairs(truth, 100, 3, random_state=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        one, two = (CrowdClustering(clusters=3, epochs=2, restarts=2).fit(votes, features) for _ in range(2))
+        one, two = (CrowdClustering(clusters=3, epochs=2, restarts=2).fit(features, votes) for _ in range(2))
     assert (one.membership_ == two.membership_).all()
     assert (one.result_.hit == two.result_.hit).all()
 
@@ -102,11 +102,11 @@ def test_features_are_checked():
     votes, _, _ = simulate_pairs(truth, 20, 2)
     model = CrowdClustering(clusters=2, epochs=1, restarts=1, hidden=0)
     with pytest.raises(InputError, match="needs features"):
-        model.fit(votes)
-    with pytest.raises(InputError, match="a row for each of the 6 items"):
-        model.fit(votes, features[:5])
+        model.fit(None, votes)
+    with pytest.raises(InputError, match="5 rows of features and 6 items"):
+        model.fit(features[:5], votes)
     features[2, 0] = np.nan
     with pytest.raises(InputError, match="row 2"):
-        model.fit(votes, features)
+        model.fit(features, votes)
     with pytest.warns(DataWarning, match="only 1 of 2 clusters"):
-        assert model.fit(votes, np.ones((6, 2))).membership_.shape == (6, 2)
+        assert model.fit(np.ones((6, 2)), votes).membership_.shape == (6, 2)

@@ -162,7 +162,7 @@ def test_parts_that_never_met_are_reported() -> None:
         model = BradleyTerry().fit(votes)
     assert model.result_.component.tolist() == [0, 0, 0, 1, 1, 2]
     assert np.bincount(model.result_.component, model.scores_) == pytest.approx(np.zeros(3), abs=1e-12)
-    row = model.items_.filter(model.items_["item"] == "z").row(0, named=True)
+    row = model.items_frame().filter(model.items_frame()["item"] == "z").row(0, named=True)
     assert (row["score"], row["standard_error"], row["rank_lower"], row["rank_upper"]) == (0.0, None, 1, 6)
 
 
@@ -185,7 +185,7 @@ def test_nothing_but_ties_makes_equals(ties: str) -> None:
     votes = Comparisons.from_arrays(["x", "y"], ["y", "z"], ["ann"] * 2, ["tie", "tie"])
     model = BradleyTerry(ties=ties).fit(votes)
     assert model.scores_ == pytest.approx(np.zeros(3), abs=1e-6)
-    assert model.items_["rank"].to_list()[0] == 1
+    assert model.result_.by_rank()["rank"].to_list()[0] == 1
 
 
 def test_settings_are_checked_and_unfitted_models_say_so() -> None:
@@ -272,7 +272,7 @@ def test_of_two_parts_each_has_its_own_ranks_with_ranges_inside(exact: bool, mon
     wins = [("a", "b"), ("a", "c"), ("b", "c"), ("x", "y"), ("x", "y"), ("y", "x")]
     best, worst = zip(*wins, strict=True)
     votes = Comparisons.from_arrays(best, worst, ["ann"] * 6, best, items=["a", "b", "c", "x", "y", "z"])
-    frame = BradleyTerry().fit(votes).result_.frame()
+    frame = BradleyTerry().fit(votes).result_.by_rank()
     assert frame["item"].to_list() == ["a", "b", "c", "x", "y", "z"]
     assert frame["rank"].to_list() == [1, 2, 3, 1, 2, None]
     met = frame.head(5)

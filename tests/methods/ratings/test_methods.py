@@ -27,10 +27,10 @@ def fit(name: str, values: Ratings, gold: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdwiseWarning)
         if name in PLAIN:
-            return crowdwise.make(name).fit(values, gold)
+            return crowdwise.make(name).fit(values, gold=gold)
         X = np.arange(2.0 * values.n_items).reshape(-1, 2) ** 0.5
         settings = {"epochs": 3} if "layer" in name else {}
-        return crowdwise.make(name, **settings).fit(X, values, gold)
+        return crowdwise.make(name, **settings).fit(X, values, gold=gold)
 
 
 ODD = {
@@ -56,7 +56,7 @@ def test_odd_shapes_give_finite_estimates_and_intervals(name: str, odd: str) -> 
     assert (result.reliability >= -1e-12).all()
     assert (result.reliability <= 1 + 1e-12).all()
     assert result.items_frame().height == values.n_items
-    assert result.annotators_frame()["n_values"].sum() == values.n_votes
+    assert result.annotators_frame()["n_votes"].sum() == values.n_votes
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +64,7 @@ def test_no_values_and_wrong_data_are_clear_errors(name: str) -> None:
     with pytest.raises(InputError, match="no values to learn from"):
         fit(name, Ratings.from_arrays([], [], []))
     estimator = crowdwise.make(name)
-    with pytest.raises(InputError, match="expected Ratings, got list"):
+    with pytest.raises(InputError, match="expected Ratings or a frame, got list"):
         estimator.fit([1]) if name in PLAIN else estimator.fit([[1.0]], [1])
 
 
@@ -228,7 +228,7 @@ def test_rows_meet_items_by_id_and_sparse_rows_are_taken(name: str) -> None:
     settings = {"epochs": 3} if "layer" in name else {}
     X = np.array([[2.0, 0.0], [1.0, 0.0], [5.0, 1.0]])
     model = crowdwise.make(name, **settings).fit(scipy.sparse.csr_matrix(X), values, items=["b", "a", "c"])
-    assert model.result_.values.items.tolist() == ["b", "a", "c"]
+    assert model.result_.votes.items.tolist() == ["b", "a", "c"]
     assert model.estimate_.shape == (3, 1)
     assert model.predict(X[:2]).shape == (2, 1)
     with pytest.raises(InputError, match="rows of 1 features, and the model was fitted to 2"):

@@ -126,12 +126,12 @@ def test_shared_skill_beats_a_model_per_label_and_patterns_beat_both_where_label
 def test_items_without_answers_get_the_shares_of_labels() -> None:
     result = LabelWise().fit(MIXED).result_
     np.testing.assert_allclose(result.probability[3], result.share, atol=1e-9)
-    frame = result.frame()
+    frame = result.items_frame()
     assert frame["note"].to_list() == ["", "", "", "no answers"]
-    assert frame.columns == ["item", "labels", "confidence", "n_answers", "note", "p(x)", "p(y)", "p(z)"]
+    assert frame.columns == ["item", "label", "confidence", "n_votes", "note", "p(x)", "p(y)", "p(z)"]
     people = result.annotators_frame()
-    assert people.columns == ["annotator", "n_answers", "sensitivity", "specificity"]
-    assert dict(people.select("annotator", "n_answers").rows()) == {"a": 2, "b": 2, "c": 2, "d": 0}
+    assert people.columns == ["annotator", "n_votes", "sensitivity", "specificity"]
+    assert dict(people.select("annotator", "n_votes").rows()) == {"a": 2, "b": 2, "c": 2, "d": 0}
     assert result.labels_frame().height == 12
 
 
@@ -162,4 +162,4 @@ def test_errors_name_the_fix() -> None:
     with pytest.raises(SettingError, match="threshold"):
         LabelWise(threshold=1.5).fit(MIXED)
     with pytest.raises(NotFittedError):
-        _ = LabelWise().items_
+        _ = LabelWise().items_frame()

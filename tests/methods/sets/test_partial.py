@@ -88,8 +88,8 @@ def test_votes_against_alone_rule_classes_out() -> None:
     votes = Annotations.from_arrays([0, 0, 1, 1], ["x", "y"] * 2, ["!a", "!b", "!c", "!b"])
     model = PartialDawidSkene().fit(votes)
     assert model.result_.labels.tolist() == ["c", "a"]
-    assert model.items_.columns == ["item", "label", "confidence", "n_votes", "note", "p(a)", "p(b)", "p(c)"]
-    assert model.annotators_["n_against"].to_list() == [2, 2]
+    assert model.items_frame().columns == ["item", "label", "confidence", "n_votes", "note", "p(a)", "p(b)", "p(c)"]
+    assert model.annotators_frame()["n_against"].to_list() == [2, 2]
 
 
 def test_two_classes_read_not_one_as_the_other() -> None:

@@ -76,7 +76,7 @@ def test_the_objective_of_hmm_crowd_is_log_evidence_plus_log_prior():
     rows = lambda e: np.log(np.maximum(result.confusion[votes.annotator[e], :, votes.label[e]], 1e-300))  # noqa: E731
     for _, emission in hmm_by_hand(result, TINY, rows):
         total += np.log(enumerate_chain(result.transition[-1], result.transition[:-1], emission)[0])
-    assert result.trace[-1] == pytest.approx(total, abs=1e-5)
+    assert result.trace["objective"][-1] == pytest.approx(total, abs=1e-5)
 
 
 def test_bsc_conditions_on_the_annotators_previous_tag():
@@ -211,7 +211,7 @@ def test_hmm_crowd_recovers_the_annotators_it_was_simulated_from():
     result = HMMCrowd().fit(tags_of(*rows, classes=names)).result_
     assert np.abs(result.confusion - confusion).max() < 0.06
     assert np.abs(result.transition[:-1] - chain).max() < 0.06
-    votes = result.tags.votes
+    votes = result.votes.votes
     single = np.mean([votes.label[votes.annotator == 0] == truth])
     assert np.mean(result.path == truth) > single
 
@@ -241,9 +241,9 @@ def test_annotators_are_scored_by_whole_spans():
             (2, 0, "a", "O"),
         )
     )
-    frame = model.annotators_
+    frame = model.annotators_frame()
     d = frame.row(by_predicate=pl.col("annotator") == "d", named=True)
-    assert (d["n_tokens"], d["n_spans"], d["precision"], d["recall"], d["f1"]) == (4, 2, 0.5, 0.5, 0.5)
+    assert (d["n_votes"], d["n_spans"], d["precision"], d["recall"], d["f1"]) == (4, 2, 0.5, 0.5, 0.5)
     assert frame["annotator"].to_list() == ["a", "b", "c", "d"]
 
 
@@ -265,10 +265,10 @@ def test_odd_shapes_give_a_result(method, tags):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(tags)
-    assert model.tokens_.height == tags.n_tokens
+    assert model.items_frame().height == tags.n_tokens
     assert np.isfinite(model.posterior_).all()
     assert model.spans_.columns == ["sequence", "start", "end", "type", "confidence"]
-    assert model.annotators_.height == tags.votes.n_annotators
+    assert model.annotators_frame().height == tags.votes.n_annotators
 
 
 def test_the_same_tags_give_the_same_bits_in_any_order_of_rows():

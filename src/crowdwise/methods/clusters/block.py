@@ -16,12 +16,17 @@ f_ik : [N, K]      memberships; rows sum to one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from crowdwise.engines.loop import Round, loop
 from crowdwise.methods.clusters.pairs import Pairs, Rates
+
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["BlockFit", "fit_blocks", "links", "log_likelihood", "one_cluster_each"]
 
@@ -36,6 +41,7 @@ class BlockFit:
     rates: Rates
     trace: Floats
     converged: bool
+    n_iter: int
 
 
 def links(membership: Floats, pairs: Pairs) -> tuple[Floats, Floats]:
@@ -50,31 +56,32 @@ def log_likelihood(membership: Floats, rates: Rates, pairs: Pairs) -> Floats:
     return _combined(*rates.evidence(pairs), *links(membership, pairs))[0]
 
 
-def fit_blocks(pairs: Pairs, start: Floats, rates: Rates, *, spread: float, max_iter: int, tol: float) -> BlockFit:
+def fit_blocks(
+    pairs: Pairs, start: Floats, rates: Rates, *, spread: float, max_iter: int, tol: float, progress: Progress | None = None
+) -> BlockFit:
     """Run EM from memberships `start`, [N, K]; `spread` pseudo-pairs per item are shared among the clusters."""
     add = _Adder(pairs)
     f = np.maximum(start, 1e-9)
     f /= f.sum(axis=1, keepdims=True)
-    rates = rates.update(pairs, links(f, pairs)[0])
     pseudo = spread / f.shape[1]
-    trace: list[float] = []
-    converged = False
-    for iteration in range(max_iter):
+
+    def step(before: tuple[Floats, Rates]) -> tuple[tuple[Floats, Rates], Round]:
+        f, rates = before
         log_lik, linked, over_h, over_g = _combined(*rates.evidence(pairs), *links(f, pairs))
-        trace.append(float(log_lik.sum()) + pseudo * float(np.log(np.maximum(f, 1e-300)).sum()) - rates.penalty())
-        if iteration and abs(trace[-1] - trace[-2]) <= tol * abs(trace[-1]):
-            converged = True
-            break
+        objective = float(log_lik.sum()) + pseudo * float(np.log(np.maximum(f, 1e-300)).sum()) - rates.penalty()
         mass = f * (add(over_h) @ f + add(over_g) @ _others(f)) + pseudo
         total = mass.sum(axis=1, keepdims=True)
         # Items that nobody was asked about keep what they have.
-        f = np.where(total > 0, mass / np.where(total > 0, total, 1.0), f)
-        rates = rates.update(pairs, linked)
-    return BlockFit(f, rates, np.array(trace), converged)
+        after = np.where(total > 0, mass / np.where(total > 0, total, 1.0), f)
+        # Memberships are mixed here and end in one cluster: the objective alone decides when they have settled.
+        return (after, rates.update(pairs, linked)), Round(0.0, {"objective": objective})
+
+    run = loop(step, (f, rates.update(pairs, links(f, pairs)[0])), max_iter=max_iter, tol=tol, progress=progress)
+    return BlockFit(*run.state, run.trace["objective"], run.converged, run.n_iter)
 
 
 def one_cluster_each(pairs: Pairs, fit: BlockFit, *, max_iter: int, tol: float) -> BlockFit:
-    """Go on from mixed memberships with the model in which an item is in one cluster for all its pairs; mean field.
+    """Continue from mixed memberships with the model in which an item is in one cluster for all its pairs; mean field.
 
         log q_ik = log share_k + sum over the pairs of i of q_jk (log H_p - log G_p) + const
 

@@ -17,7 +17,7 @@ Gomes, Welinder, Krause and Perona (2011): Crowdclustering, NIPS.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,28 +25,56 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from crowdwise.data.storable import storable
+from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weights_of
 from crowdwise.errors import InputError
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.clusters.base import SimilarityMethod
+from crowdwise.estimator.storage import members_of, value_of
+from crowdwise.methods.clusters.base import Clustering, as_similarities
 from crowdwise.methods.clusters.block import BlockFit
 from crowdwise.methods.clusters.pairs import Pairs, Rates
+from crowdwise.methods.rows import row_positions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from typing_extensions import Self
+
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["CrowdClustering", "pair_loss"]
 
 Floats = NDArray[np.float64]
+_WEIGHTS = "network.safetensors"
 _LOW = 1e-3
 # Keeps log det finite while all predictions agree.
 _RIDGE = 1e-4
 
 
+@storable
+@dataclass(frozen=True, eq=False)
+class ClusterUnits:
+    """Width of the hidden layer, mean and standard deviation of the features, [D], and the order of the clusters, [K]."""
+
+    hidden: int
+    centre: Floats
+    spread: Floats
+    order: NDArray[np.int64]
+
+    def sound(self) -> bool:
+        """Whether saved arrays agree with each other."""
+        return self.centre.shape == self.spread.shape and sorted(self.order.tolist()) == list(range(len(self.order)))
+
+    def scaled(self, features: Floats) -> Tensor:
+        """Features with mean 0 and variance 1."""
+        return torch.as_tensor((features - self.centre) / self.spread, dtype=torch.float32)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class CrowdClustering(SimilarityMethod):
+class CrowdClustering(Clustering):
     """Crowd clustering with a network: clusters of items seen and unseen, and the annotators' rates.
 
-    Extra: torch. After `fit(votes, X)`, `predict_proba(X)` clusters new items.
+    Extra: torch. After `fit(X, votes)`, `predict_proba(X)` clusters new items.
     """
 
     hidden: int = setting(64, "Width of the hidden layer; 0 is a linear map.", low=0, whole=True)
@@ -58,40 +86,75 @@ class CrowdClustering(SimilarityMethod):
     restarts: int = setting(3, "Networks to train; the smallest loss is kept.", low=1, whole=True)
 
     name: ClassVar[str] = "crowd-clustering"
-    needs_features: ClassVar[bool] = True
 
-    def fit(self, votes: Any, X: Any = None) -> Self:
-        """Fit to answers and to features, a row for each of ``votes.items``, [N, D]."""
-        return super().fit(votes, X)
+    def fit(
+        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Fit to features and answers on pairs.
+
+        Parameters
+        ----------
+        X : [N, D]
+            Features, a row per item.
+        y : Similarities or frame
+            The answers.
+        items : [N], optional
+            Ids of the rows; left out, rows are in the order of the answers' items.
+        gold, engine
+            No method of similarities takes these yet.
+        progress : callable, optional
+            Called after every epoch with (epoch, objective, nan).
+        """
+        self._check_fit(gold=gold, engine=engine)
+        votes, rows = as_similarities(y), _checked(X)
+        return self._cluster(votes, rows[row_positions(votes.items, len(rows), items)], progress)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every cluster for new rows of features, [M, K]."""
         self._fitted()
-        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        rows = rows.reshape(len(rows), -1)
-        if rows.shape[1] != len(self.centre_):
-            raise InputError(f"rows of {rows.shape[1]} features, but the model was fitted to {len(self.centre_)}")
-        return self._predict(self.network_, self._scaled(rows))[:, self.order_]
+        rows = _checked(X)
+        if rows.shape[1] != len(self._units.centre):
+            raise InputError(f"rows of {rows.shape[1]} features, but the model was fitted to {len(self._units.centre)}")
+        return self._predict(self._network, self._units.scaled(rows))[:, self._order]
 
-    def _fit(self, pairs: Pairs, n_clusters: int, features: Any, rng: np.random.Generator) -> BlockFit:
-        self.centre_, spread = features.mean(axis=0), features.std(axis=0)
-        self.spread_ = np.where(spread > 1e-9, spread, 1.0)
-        rows = self._scaled(features)
-        runs = [self._train(pairs, rows, n_clusters, int(rng.integers(2**31))) for _ in range(self.restarts)]
-        self.network_, rates, trace = min(runs, key=lambda run: float(np.mean(run[2][-3:])))
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Cluster of new rows of features, counted from 1, [M]."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1) + 1)
+
+    def _members(self) -> dict[str, bytes]:
+        model = replace(self._units, order=self._order)
+        return members_of(model, "model") | {_WEIGHTS: weights_bytes(self._network.state_dict())}
+
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
+        super()._restore(outcome, members, network)
+        self._units = value_of(members, "model")
+        self._order = self._units.order
+        self._network = _network(len(self._units.centre), self._units.hidden, len(self._order), 0)
+        load_weights(self._network, weights_of(members[_WEIGHTS]))
+
+    def _fit(
+        self, pairs: Pairs, n_clusters: int, features: Any, rng: np.random.Generator, progress: Progress | None = None
+    ) -> BlockFit:
+        spread = features.std(axis=0)
+        self._units = ClusterUnits(
+            self.hidden, features.mean(axis=0), np.where(spread > 1e-9, spread, 1.0), np.arange(n_clusters)
+        )
+        rows = self._units.scaled(features)
+        runs = [self._train(pairs, rows, n_clusters, int(rng.integers(2**31)), progress) for _ in range(self.restarts)]
+        network, rates, trace = min(runs, key=lambda run: float(np.mean(run[2][-3:])))
+        self._network = network
         found = torch.sigmoid(rates).clamp(_LOW, 1 - _LOW).detach().double().numpy()
         fitted = Rates(found[0], found[1], self.right, self.wrong)
-        return BlockFit(self._predict(self.network_, rows), fitted, -np.array(trace), True)
-
-    def _scaled(self, features: Floats) -> Tensor:
-        return torch.as_tensor((features - self.centre_) / self.spread_, dtype=torch.float32)
+        return BlockFit(self._predict(network, rows), fitted, -np.array(trace), True, len(trace))
 
     @staticmethod
     def _predict(network: nn.Module, rows: Tensor) -> Floats:
         with torch.no_grad():
             return np.asarray(torch.softmax(network(rows).double(), dim=1).numpy())
 
-    def _train(self, pairs: Pairs, rows: Tensor, n_clusters: int, seed: int) -> tuple[nn.Module, Tensor, list[float]]:
+    def _train(
+        self, pairs: Pairs, rows: Tensor, n_clusters: int, seed: int, progress: Progress | None
+    ) -> tuple[nn.Module, Tensor, list[float]]:
         """One network from one seed: the network, the logits of the rates [2, A], and the mean loss of every epoch."""
         generator = torch.Generator().manual_seed(seed)
         network = _network(rows.shape[1], self.hidden, n_clusters, seed)
@@ -101,8 +164,8 @@ class CrowdClustering(SimilarityMethod):
         optimiser = torch.optim.Adam(groups, lr=self.learning_rate)
         order = np.argsort(pairs.pair_e, kind="stable")
         pointer = np.searchsorted(pairs.pair_e[order], np.arange(len(pairs) + 1))
-        trace = []
-        for _ in range(self.epochs):
+        trace: list[float] = []
+        for epoch in range(self.epochs):
             total = 0.0
             shuffled = torch.randperm(len(pairs), generator=generator).numpy()
             for begin in range(0, len(pairs), self.batch_size):
@@ -125,7 +188,23 @@ class CrowdClustering(SimilarityMethod):
                 optimiser.step()
                 total += float(loss.detach()) * len(chosen)
             trace.append(total / len(pairs))
+            if progress is not None:
+                progress(epoch + 1, -trace[-1], float("nan"))
         return network, rates, trace
+
+
+def _checked(X: Any) -> Floats:
+    """Rows of finite numbers, [N, D]."""
+    if X is None:
+        raise InputError("crowd-clustering needs features of the items; without any use similarity-nmf")
+    features = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    if features.dtype.kind not in "fiub" or features.ndim < 2:
+        raise InputError(f"features must be numbers, a row for each item; got {features.shape}")
+    features = features.reshape(len(features), -1).astype(np.float64)
+    odd = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    if len(odd):
+        raise InputError(f"X contains NaN or infinity in row {odd[0]} (counted from 0); fill it in or drop the item")
+    return features
 
 
 def pair_loss(

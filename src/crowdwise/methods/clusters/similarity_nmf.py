@@ -13,15 +13,20 @@ Gomes, Welinder, Krause and Perona (2011): Crowdclustering, NIPS.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.clusters.base import SimilarityMethod
+from crowdwise.methods.clusters.base import Clustering, as_similarities
 from crowdwise.methods.clusters.block import BlockFit, fit_blocks, one_cluster_each
 from crowdwise.methods.clusters.pairs import Pairs, Rates
 from crowdwise.methods.clusters.start import spectral_start
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["SimilarityNMF"]
 
@@ -30,7 +35,7 @@ _FINISH = 60
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SimilarityNMF(SimilarityMethod):
+class SimilarityNMF(Clustering):
     """Clusters from "same or different" answers without features, and the annotators' hit and false-alarm rates.
 
     Examples
@@ -49,7 +54,26 @@ class SimilarityNMF(SimilarityMethod):
 
     name: ClassVar[str] = "similarity-nmf"
 
-    def _fit(self, pairs: Pairs, n_clusters: int, features: Any, rng: np.random.Generator) -> BlockFit:
+    def fit(
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Fit to answers on pairs.
+
+        Parameters
+        ----------
+        data : Similarities or frame
+            A frame has the columns item_a, item_b, annotator, same.
+        gold, history, engine
+            No method of similarities takes these yet.
+        progress : callable, optional
+            Called after every iteration with (iteration, objective, change).
+        """
+        self._check_fit(gold=gold, history=history, engine=engine)
+        return self._cluster(as_similarities(data), None, progress)
+
+    def _fit(
+        self, pairs: Pairs, n_clusters: int, features: Any, rng: np.random.Generator, progress: Progress | None = None
+    ) -> BlockFit:
         fit = fit_blocks(
             pairs,
             spectral_start(pairs, n_clusters, rng),
@@ -57,5 +81,6 @@ class SimilarityNMF(SimilarityMethod):
             spread=self.spread,
             max_iter=self.max_iter,
             tol=self.tol,
+            progress=progress,
         )
         return fit if self.members == "mixed" else one_cluster_each(pairs, fit, max_iter=_FINISH, tol=1e-3)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
-from crowdwise.errors import ConvergenceWarning, SettingError
-from crowdwise.estimator.configured import FitAccount
-from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.engines.loop import warn_unless_converged
+from crowdwise.errors import SettingError
+from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.methods.rank.games import Floats, Games, as_comparisons, check_connected
 from crowdwise.methods.rank.laplacian import rank_interval, spread_of
 from crowdwise.methods.rank.result import Ranking
@@ -21,78 +20,77 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.data.comparisons import Comparisons
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["Ranker", "ScoreRanker", "centred"]
 
 
-@dataclass(repr=False)
-class Ranker(FitAccount):
+class Ranker(Estimator):
     """What every fitted ranking method can be asked."""
 
-    name: ClassVar[str]
+    def _fitted(self) -> Ranking:
+        found: Ranking = super()._fitted()
+        return found
 
     @property
     def scores_(self) -> Floats:
-        """Score of every item, [N], in the order of the comparisons' vocabulary."""
-        return self._ranking.score
-
-    @property
-    def items_(self) -> pl.DataFrame:
-        """The ranking, best first."""
-        return self._ranking.frame()
-
-    @property
-    def annotators_(self) -> pl.DataFrame:
-        """One row per annotator."""
-        return self._ranking.annotators_frame()
-
-    @property
-    def _ranking(self) -> Ranking:
-        found: Ranking = self._kept("result_")
-        return found
+        """Score of every item, [N], in the order of `items_`."""
+        return self._fitted().score
 
 
-@dataclass(repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScoreRanker(Ranker):
     """Base of methods with a free score per item, which have standard errors; each supplies `_fit`."""
 
-    prior: float = setting(0.1, "weight of a virtual tie of every item with an item of score 0", low=0)
-    level: float = setting(0.95, "probability of the intervals of scores and ranks", above=0)
-    draws: int = setting(400, "draws of all scores, for intervals of ranks; at most 32 above 1,500 items", low=2, whole=True)
-    tol: float = setting(1e-5, "stop when no score moves by more", above=0)
-    random_state: int = setting(0, "seed of the draws", low=0, whole=True)
+    prior: float = setting(0.1, "Weight of a virtual tie of every item with an item of score 0.", low=0)
+    level: float = setting(0.95, "Probability of the intervals of scores and ranks.", above=0)
+    draws: int = setting(400, "Draws of all scores, for intervals of ranks; at most 32 above 1,500 items.", low=2, whole=True)
+    tol: float = setting(1e-5, "Stop when no score moves by more.", above=0)
+    random_state: int | None = random_state_setting("Seed of the draws.")
 
-    def fit(self, comparisons: Any) -> Self:
-        """Fit to `Comparisons`, or to a frame with the columns item_a, item_b, annotator and winner."""
+    def fit(
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Fit to comparisons.
+
+        Parameters
+        ----------
+        data : Comparisons or frame
+            A frame has the columns item_a, item_b, annotator and winner.
+        gold, history, engine
+            No method of comparisons takes these yet.
+        progress : callable, optional
+            Called after every iteration with (iteration, objective, largest change of a score).
+        """
+        self._check_fit(gold=gold, history=history, engine=engine)
         self._check()
-        votes = as_comparisons(comparisons)
+        votes = as_comparisons(data)
         games = Games.of(votes)
         check_connected(games, votes.items, self.prior)
-        self.result_ = self._fit(votes, games)
-        if not self.result_.converged:
-            warnings.warn(
-                f"{self.name} stopped after {self.result_.n_iter:,} iterations before it settled; raise max_iter or prior",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self.result_ = warn_unless_converged(self._fit(votes, games, progress), stacklevel=3)
         return self
 
     def _check(self) -> None:
-        check_settings(self)
         if self.level >= 1:
             raise SettingError(f"{type(self).__name__}: level must be below 1; got {self.level!r}")
 
-    def _fit(self, votes: Comparisons, games: Games) -> Ranking:
+    def _fit(self, votes: Comparisons, games: Games, progress: Progress | None) -> Ranking:
         raise NotImplementedError
 
     def _uncertain(self, games: Games, score: Floats, weight: Floats, diagonal: Floats) -> dict[str, Any]:
         """Standard errors and ranges of ranks, by the names of a `Ranking`."""
-        spread = spread_of(games, weight, diagonal, self.draws, np.random.default_rng(self.random_state))
+        spread = spread_of(games, weight, diagonal, self.draws, np.random.default_rng(seed_of(self.random_state)))
         lower, upper = rank_interval(score, spread, self.level, games.component)
         # An item that was never compared can stand anywhere.
         unknown = np.isnan(spread.standard_error)
         lower, upper = np.where(unknown, 1, lower), np.where(unknown, len(score), upper)
-        return {"standard_error": spread.standard_error, "rank_lower": lower, "rank_upper": upper}
+        return {
+            "component": games.component,
+            "level": self.level,
+            "standard_error": spread.standard_error,
+            "rank_lower": lower,
+            "rank_upper": upper,
+        }
 
 
 def centred(score: Floats, component: NDArray[np.int64]) -> Floats:

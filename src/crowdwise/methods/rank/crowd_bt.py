@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,72 +16,86 @@ from crowdwise.methods.rank.games import Floats, Games
 from crowdwise.methods.rank.result import Ranking
 from crowdwise.methods.rank.solvers import Problem
 
-__all__ = ["CrowdBT", "NoisyBT", "actions"]
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress
+
+__all__ = ["CrowdBT", "actions", "described"]
 
 
-@dataclass(repr=False)
-class CrowdRanker(ScoreRanker):
-    """What the two methods with annotators share; each says what its annotators are."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class CrowdBT(ScoreRanker):
+    """Scores and annotators who err, by turning preferences round or by not looking.
+
+    ``errors="flips"`` (Chen et al. 2013): P(a prefers i to j) = w_a s(s_i - s_j) + (1 - w_a) s(s_j - s_i), s the logistic
+    function. w_a = 1/2 says nothing, below that an annotator is an adversary, whose votes count in reverse. The Beta prior of
+    w_a also excludes the mirror image of all scores.
+
+    ``errors="sides"`` is the noisy Bradley-Terry model of Bugakova et al. (2019): annotator a looks with probability g_a, and
+    else says "first" with probability c_a. P(a prefers the first) = g_a s(s_first - s_second) + (1 - g_a) c_a. Which item
+    stood first must be as the annotators saw it.
+
+    A tie counts half a vote for each side.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_arrays(["x", "x", "y"], ["y", "z", "z"], ["ann", "bob", "ann"], ["x", "x", "z"])
+    >>> CrowdBT().fit(votes).annotators_frame()["action"].to_list()
+    ['keep', 'keep']
+    >>> CrowdBT(errors="sides").fit(votes).annotators_frame().columns
+    ['annotator', 'n_votes', 'agreement', 'attention', 'first_share', 'flip_rate']
+    """
 
     # Scale of scores and reliability make up for each other, so the scores need a firmer prior than where annotators are alike.
-    prior: float = setting(1.0, "weight of a virtual tie of every item with an item of score 0", above=0)
-    em_rounds: int = setting(10, "rounds of EM before joint L-BFGS", low=0, whole=True)
-    max_iter: int = setting(500, "cap on iterations of L-BFGS", low=1, whole=True)
-    tol: float = setting(1e-3, "stop when the gradient is below, in units of standard errors", above=0)
+    prior: float = setting(1.0, "Weight of a virtual tie of every item with an item of score 0.", above=0)
+    errors: str = setting(
+        "flips",
+        "Flips: a preference is turned round; sides: first or second is said without looking.",
+        choices=("flips", "sides"),
+    )
+    right: float = setting(10.0, "First parameter of the Beta prior of reliability, or of looking.", low=1)
+    wrong: float = setting(2.0, "Second parameter of that prior.", low=1)
+    sides: float = setting(2.0, "Sides: both parameters of the Beta prior of saying first without looking.", low=1)
+    em_rounds: int = setting(10, "Rounds of EM before joint L-BFGS.", low=0, whole=True)
+    max_iter: int = setting(500, "Cap on iterations of L-BFGS.", low=1, whole=True)
+    tol: float = setting(1e-3, "Stop when the gradient is below, in units of standard errors.", above=0)
 
-    def _start(self, n_annotators: int) -> People:
-        raise NotImplementedError
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name in the registry."""
+        return "noisy-bt" if self.errors == "sides" else "crowd-bt"
 
-    def _describe(self, people: People, ballots: Ballots, lead: Floats) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _fit(self, votes: Comparisons, games: Games) -> Ranking:
+    def _fit(self, votes: Comparisons, games: Games, progress: Progress | None) -> Ranking:
         ballots = ballots_of(votes, games)
-        found = fit_crowd(games, ballots, self._start(votes.n_annotators), self.prior, self.em_rounds, self.tol, self.max_iter)
+        people = self._start(votes.n_annotators)
+        found = fit_crowd(games, ballots, people, self.prior, self.em_rounds, self.tol, self.max_iter, progress)
         weight = information(games, ballots, found.people, found.score)
         diagonal = Problem(games, prior=self.prior).prior_curvature(found.score)
         score = centred(found.score, games.component)
         lead = found.score[ballots.first] - found.score[ballots.second]
         return Ranking(
-            self.name,
-            votes,
-            score,
-            component=games.component,
-            level=self.level,
-            people=self._describe(found.people, ballots, lead),
+            method=self.name,
+            settings=self.get_params(),
+            votes=votes,
+            score=score,
+            columns=described(found.people, ballots, lead),
             line=found.people.line(),
-            trace=found.trace,
+            trace={"objective": np.array(found.trace[1:])},
             n_iter=len(found.trace) - 1,
             converged=found.converged,
             **self._uncertain(games, score, weight, diagonal),
         )
 
-
-@dataclass(repr=False)
-class CrowdBT(CrowdRanker):
-    """Scores and reliabilities: annotator a turns a preference round with probability 1 - w_a (Chen et al. 2013).
-
-    P(a prefers i to j) = w_a s(s_i - s_j) + (1 - w_a) s(s_j - s_i), s the logistic function. w_a = 1/2 says nothing, below that
-    an annotator is an adversary, whose votes count in reverse. w_a has a Beta prior, which also excludes the mirror image of
-    all scores. A tie counts half a vote for each side.
-
-    Examples
-    --------
-    >>> votes = Comparisons.from_arrays(["x", "x", "y"], ["y", "z", "z"], ["ann", "bob", "ann"], ["x", "x", "z"])
-    >>> CrowdBT().fit(votes).annotators_["action"].to_list()
-    ['keep', 'keep']
-    """
-
-    name: ClassVar[str] = "crowd-bt"
-
-    right: float = setting(10.0, "first parameter of the Beta prior of reliabilities", low=1)
-    wrong: float = setting(2.0, "second parameter of the Beta prior", low=1)
-
     def _start(self, n_annotators: int) -> People:
-        return Reliability(np.full((1, n_annotators), 0.9), np.array([[self.right, self.wrong]]))
+        prior = [self.right, self.wrong]
+        if self.errors == "flips":
+            return Reliability(np.full((1, n_annotators), 0.9), np.array([prior]))
+        start = np.repeat([[0.9], [0.5]], n_annotators, axis=1)
+        return Looking(start, np.array([prior, [self.sides, self.sides]]))
 
-    def _describe(self, people: People, ballots: Ballots, lead: Floats) -> dict[str, Any]:
-        assert isinstance(people, Reliability)
+
+def described(people: People, ballots: Ballots, lead: Floats) -> dict[str, Any]:
+    """Columns about annotators, [A] each."""
+    if isinstance(people, Reliability):
         reliability, error = people.probability[0], people.standard_error(ballots, lead)
         return {
             "reliability": reliability,
@@ -89,36 +103,9 @@ class CrowdBT(CrowdRanker):
             "flip_rate": 1 - reliability,
             "action": actions(reliability, error),
         }
-
-
-@dataclass(repr=False)
-class NoisyBT(CrowdRanker):
-    """Scores, attention and sides: annotator a looks with probability g_a, and else says "first" with probability c_a.
-
-    P(a prefers the first) = g_a s(s_first - s_second) + (1 - g_a) c_a. This is the noisy Bradley-Terry model of Bugakova et
-    al. (2019). Which item stood first must be as the annotators saw it.
-
-    Examples
-    --------
-    >>> votes = Comparisons.from_arrays(["x", "x", "y"], ["y", "z", "z"], ["ann", "bob", "ann"], ["x", "x", "z"])
-    >>> NoisyBT().fit(votes).annotators_.columns
-    ['annotator', 'n_votes', 'agreement', 'attention', 'first_share', 'flip_rate']
-    """
-
-    name: ClassVar[str] = "noisy-bt"
-
-    looks: float = setting(10.0, "first parameter of the Beta prior of attention", low=1)
-    guesses: float = setting(2.0, "second parameter of the Beta prior of attention", low=1)
-    sides: float = setting(2.0, "both parameters of the Beta prior of saying first without looking", low=1)
-
-    def _start(self, n_annotators: int) -> People:
-        start = np.repeat([[0.9], [0.5]], n_annotators, axis=1)
-        return Looking(start, np.array([[self.looks, self.guesses], [self.sides, self.sides]]))
-
-    def _describe(self, people: People, ballots: Ballots, lead: Floats) -> dict[str, Any]:
-        attention, side = people.probability
-        # Over both orders of a pair, half of the answers without looking are right.
-        return {"attention": attention, "first_share": side, "flip_rate": (1 - attention) / 2}
+    attention, side = people.probability
+    # Over both orders of a pair, half of the answers without looking are right.
+    return {"attention": attention, "first_share": side, "flip_rate": (1 - attention) / 2}
 
 
 def actions(reliability: Floats, error: Floats) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -12,6 +12,9 @@ from crowdwise.data.comparisons import Comparisons
 from crowdwise.methods.rank.annotators import Ballots, Expectation, People
 from crowdwise.methods.rank.games import Floats, Games, sums
 from crowdwise.methods.rank.solvers import Problem, by_newton
+
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["CrowdFit", "ballots_of", "fit_crowd", "information"]
 
@@ -45,24 +48,33 @@ def ballots_of(votes: Comparisons, games: Games) -> Ballots:
 
 
 def fit_crowd(
-    games: Games, ballots: Ballots, people: People, prior: float, em_rounds: int, tol: float, max_iter: int
+    games: Games,
+    ballots: Ballots,
+    people: People,
+    prior: float,
+    em_rounds: int,
+    tol: float,
+    max_iter: int,
+    progress: Progress | None = None,
 ) -> CrowdFit:
     """Maximise the log-likelihood of the votes and the log-priors of scores and annotators.
 
     The start is the plain Bradley-Terry fit and the given annotators. A round of EM is: the posterior of every vote, the modes
-    of the annotators, a Newton step on the soft wins. L-BFGS goes on over scores and log-odds, both in units of their
+    of the annotators, a Newton step on the soft wins. L-BFGS continues over scores and log-odds, both in units of their
     information.
     """
     problem = Problem(games, prior=prior)
     score = by_newton(problem, 1e-3, 20).score
-    trace = []
-    for _ in range(em_rounds):
+    trace: list[float] = []
+    for number in range(em_rounds):
         expected = people.expect(ballots, _lead(ballots, score))
         trace.append(_objective(problem, score, ballots, people, expected))
         people = people.update(expected)
-        soft = _soft(games, ballots, expected)
+        before, soft = score, _soft(games, ballots, expected)
         score = by_newton(replace(problem, games=soft), tol, 1, score).score
-    return _joint(problem, ballots, score, people, trace, tol, max_iter)
+        if progress is not None:
+            progress(number + 1, trace[-1], float(np.abs(score - before).max(initial=0.0)))
+    return _joint(problem, ballots, score, people, trace, tol, max_iter, progress)
 
 
 def information(games: Games, ballots: Ballots, people: People, score: Floats) -> Floats:
@@ -92,7 +104,14 @@ def _soft(games: Games, ballots: Ballots, expected: Expectation) -> Games:
 
 
 def _joint(
-    problem: Problem, ballots: Ballots, score: Floats, people: People, trace: list[float], tol: float, max_iter: int
+    problem: Problem,
+    ballots: Ballots,
+    score: Floats,
+    people: People,
+    trace: list[float],
+    tol: float,
+    max_iter: int,
+    progress: Progress | None,
 ) -> CrowdFit:
     from scipy.optimize import minimize
 
@@ -115,6 +134,9 @@ def _joint(
 
     def keep(intermediate_result: Any) -> None:
         trace.append(-float(intermediate_result.fun))
+        if progress is not None:
+            # The change of scores is not known here; that of the objective is.
+            progress(len(trace), trace[-1], abs(trace[-1] - trace[-2]) if len(trace) > 1 else float("nan"))
 
     start = np.concatenate([score, people.logits().ravel()]) * scale
     # In units of the standard deviations a gradient of `tol` leaves scores about `tol` standard errors from the optimum.

@@ -40,7 +40,7 @@ def preferences(ranking: Ranking, evidence: str = "posterior") -> pl.DataFrame:
     """
     if evidence not in EVIDENCE:
         raise SettingError(f"evidence must be one of {', '.join(EVIDENCE)}; got {evidence!r}")
-    votes = ranking.comparisons
+    votes = ranking.votes
     games = Games.of(votes)
     margin = games.difference(ranking.score)
     if evidence == "scores":
@@ -75,7 +75,7 @@ def pair_spread(ranking: Ranking) -> float:
     """Likeliest standard deviation of the leads of pairs around differences of scores; 0 where one order explains the votes."""
     from scipy.optimize import minimize_scalar
 
-    games = Games.of(ranking.comparisons)
+    games = Games.of(ranking.votes)
 
     def loss(spread: float) -> float:
         return -float(_posterior(ranking, games, spread)[0].sum())
@@ -89,7 +89,7 @@ def _posterior(ranking: Ranking, games: Games, spread: float) -> tuple[Floats, F
     # Evenly spaced over four standard deviations: better than Gauss where a pair has many votes and the posterior is narrow.
     nodes = np.linspace(-4, 4, _NODES) if spread > 0 else np.zeros(1)
     weights = np.exp(-(nodes**2) / 2)
-    votes, margin = ranking.comparisons, games.difference(ranking.score)
+    votes, margin = ranking.votes, games.difference(ranking.score)
     sign = np.where(votes.first < votes.second, 1.0, -1.0)
     intercept, gain = _lines(ranking)
     log_joint = np.empty((len(nodes), games.n_pairs))
@@ -108,7 +108,7 @@ def _posterior(ranking: Ranking, games: Games, spread: float) -> tuple[Floats, F
 
 def _lines(ranking: Ranking) -> tuple[Floats, Floats]:
     """Intercept and gain of P(first) of every vote, [E] each."""
-    votes = ranking.comparisons
+    votes = ranking.votes
     if ranking.line is None:
         return np.zeros(votes.n_votes), np.ones(votes.n_votes)
     return ranking.line[0][votes.annotator], ranking.line[1][votes.annotator]
@@ -117,7 +117,7 @@ def _lines(ranking: Ranking) -> tuple[Floats, Floats]:
 def _by_votes(ranking: Ranking, games: Games) -> Floats:
     if ranking.line is None:
         raise SettingError(f"{ranking.method} takes all annotators for alike, so votes have no log-odds; use crowd-bt")
-    votes = ranking.comparisons
+    votes = ranking.votes
     intercept, gain = _lines(ranking)
     # How much likelier the answer is where the first item is surely the better one than where it surely is not.
     for_first, for_second = np.log((intercept + gain) / intercept), np.log((1 - intercept - gain) / (1 - intercept))

@@ -13,9 +13,10 @@ from scipy.special import ndtri
 
 from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.encode import codes_of, series_of, tidy
-from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
-from crowdwise.kernels.ties import outcome_probabilities
+from crowdwise.estimator.outcome import Outcome
+from crowdwise.kernels.ties import TIES, outcome_probabilities
 from crowdwise.methods.rank.games import Floats
 from crowdwise.methods.rank.laplacian import ranks_within
 
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["Ranking"]
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking(ReadOnly):
-    """A fitted ranking.
+@storable
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Ranking(Outcome):
+    """A fitted ranking; see also `Outcome`.
 
     Attributes
     ----------
-    method : str
-        Name of the method.
-    comparisons : Comparisons
-        The votes.
+    votes : Comparisons
     score : [N]
         Log-strength of every item; the mean is 0 within a component.
     standard_error : [N]
@@ -45,36 +44,37 @@ class Ranking(ReadOnly):
         Part of the graph of comparisons that the item is in; the largest is 0.
     level : float
         Probability of the intervals.
-    people : mapping
+    columns : mapping
         Columns about annotators, [A] each.
     line : [2, A] or None
         How annotators answer: P(first) = intercept + gain s(lead), s the logistic function; None where all answer alike.
     ties, tie
         How ties are modelled, and their parameter, if any.
-    trace : list of float
-        The objective at each iteration.
-    n_iter, converged
-        How long the fit took, and whether it settled.
     """
 
-    method: str
-    comparisons: Comparisons
+    votes: Comparisons
     score: Floats
     standard_error: Floats
     rank_lower: NDArray[np.int64]
     rank_upper: NDArray[np.int64]
     component: NDArray[np.int64]
     level: float
-    people: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     line: Floats | None = None
     ties: str = "half"
     tie: float | None = None
-    trace: list[float] = field(default_factory=list)
-    n_iter: int = 0
-    converged: bool = True
 
-    def __repr__(self) -> str:
-        return f"Ranking({self.method}: {self.comparisons.n_items} items, {self.comparisons.n_votes} comparisons)"
+    def sound(self) -> bool:
+        """Whether the arrays of a saved ranking agree with each other."""
+        parts = self.score, self.standard_error, self.rank_lower, self.rank_upper, self.component
+        people = self.votes.n_annotators
+        return (
+            all(part.shape == (self.votes.n_items,) for part in parts)
+            and within(self.component, 0, max(self.votes.n_items, 1))
+            and all(part.shape == (people,) for part in self.columns.values())
+            and (self.line is None or self.line.shape == (2, people))
+            and (self.ties == "half" or self.ties in TIES)
+        )
 
     @cached_property
     def rank(self) -> NDArray[np.int64]:
@@ -86,33 +86,37 @@ class Ranking(ReadOnly):
         half = float(ndtri((1 + self.level) / 2)) * self.standard_error
         return self.score - half, self.score + half
 
-    @cached_property
-    def n_comparisons(self) -> NDArray[np.int64]:
-        """Number of votes on each item, [N]."""
-        both = np.concatenate([self.comparisons.first, self.comparisons.second])
-        return np.bincount(both, minlength=self.comparisons.n_items)
+    def items_frame(self) -> pl.DataFrame:
+        """One row per item: score, its standard error and interval, rank within its component, and the range of ranks.
 
-    def frame(self) -> pl.DataFrame:
-        """One row per item, best first; where comparisons fall into parts, part by part. Without comparisons, no rank."""
+        Items without comparisons have no rank.
+        """
         lower, upper = self.interval()
-        alone = (self.n_comparisons == 0) & (np.bincount(self.component)[self.component] == 1)
+        both = np.concatenate([self.votes.first, self.votes.second])
+        n_votes = np.bincount(both, minlength=self.votes.n_items)
+        alone = (n_votes == 0) & (np.bincount(self.component)[self.component] == 1)
         columns = {
-            "rank": pl.Series(self.rank).set(pl.Series(alone), None),
-            "item": series_of(self.comparisons.items),
+            "item": series_of(self.votes.items),
             "score": self.score,
             "standard_error": self.standard_error,
             "lower": lower,
             "upper": upper,
+            "rank": pl.Series(self.rank).set(pl.Series(alone), None),
             "rank_lower": self.rank_lower,
             "rank_upper": self.rank_upper,
-            "n_comparisons": self.n_comparisons,
+            "n_votes": n_votes,
             "component": self.component,
         }
-        return pl.DataFrame(columns).fill_nan(None).sort("component", "rank", nulls_last=True, maintain_order=True)
+        return pl.DataFrame(columns).fill_nan(None)
+
+    def by_rank(self) -> pl.DataFrame:
+        """`items_frame`, best first, with the rank in the first column; where comparisons fall into parts, part by part."""
+        frame = self.items_frame().sort("component", "rank", nulls_last=True, maintain_order=True)
+        return frame.select("rank", pl.exclude("rank"))
 
     def annotators_frame(self) -> pl.DataFrame:
         """One row per annotator: votes, agreement with the order of the scores, and what the method estimates of them."""
-        votes = self.comparisons
+        votes = self.votes
         lead = self.score[votes.first] - self.score[votes.second]
         decided = (votes.outcome != 0) & (lead != 0)
         agreed = decided & (np.sign(lead) == votes.outcome)
@@ -125,7 +129,7 @@ class Ranking(ReadOnly):
             where=n_decided > 0,
         )
         columns = {"annotator": series_of(votes.annotators), "n_votes": n_votes, "agreement": share}
-        return pl.DataFrame({**columns, **self.people}).fill_nan(None)
+        return pl.DataFrame({**columns, **self.columns}).fill_nan(None)
 
     def probability(self, first: Any, second: Any) -> Floats:
         """Probability that a reliable annotator prefers each of `first` to the item beside it in `second`.
@@ -138,7 +142,7 @@ class Ranking(ReadOnly):
 
     def _codes(self, items: Any) -> NDArray[np.int32]:
         asked = tidy(series_of([items] if isinstance(items, str) or np.isscalar(items) else items))
-        codes = codes_of(asked, tidy(series_of(self.comparisons.items)))
+        codes = codes_of(asked, tidy(series_of(self.votes.items)))
         if (codes < 0).any():
             raise InputError(f"no item {asked[int(np.flatnonzero(codes < 0)[0])]!r} in this ranking")
         return codes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit, log_expit
@@ -10,6 +11,9 @@ from scipy.special import expit, log_expit
 from crowdwise.kernels.ties import Terms, start_of, terms
 from crowdwise.methods.rank.games import Floats, Games
 from crowdwise.methods.rank.laplacian import Laplacian
+
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["Problem", "Solution", "by_mm", "by_newton"]
 
@@ -98,7 +102,14 @@ class Solution:
     converged: bool
 
 
-def by_newton(problem: Problem, tol: float, max_iter: int, score: Floats | None = None, tie: float | None = None) -> Solution:
+def by_newton(
+    problem: Problem,
+    tol: float,
+    max_iter: int,
+    score: Floats | None = None,
+    tie: float | None = None,
+    progress: Progress | None = None,
+) -> Solution:
     """Newton's method with step halving; it stops when no score would move by more than `tol`."""
     games = problem.games
     score = np.zeros(games.n_items) if score is None else score
@@ -133,12 +144,15 @@ def by_newton(problem: Problem, tol: float, max_iter: int, score: Floats | None 
             return Solution(score, tie, trace, gain <= 1e-9 * (1 + abs(trace[-1])))
         score, tie, found = new, new_tie, there
         trace.append(value)
-        if max(np.abs(step).max(initial=0.0), abs(tie_step)) <= tol:
+        moved = max(float(np.abs(step).max(initial=0.0)), abs(tie_step))
+        if progress is not None:
+            progress(len(trace) - 1, value, moved)
+        if moved <= tol:
             return Solution(score, tie, trace, True)
     return Solution(score, tie, trace, False)
 
 
-def by_mm(problem: Problem, tol: float, max_iter: int) -> Solution:
+def by_mm(problem: Problem, tol: float, max_iter: int, progress: Progress | None = None) -> Solution:
     """Hunter's (2004) MM: closed-form updates that never lower the objective; many, but each a pass over the pairs."""
     games = problem.games
     strength, tie = np.ones(games.n_items), problem.start()
@@ -155,6 +169,8 @@ def by_mm(problem: Problem, tol: float, max_iter: int) -> Solution:
         strength, factor = new, new_factor
         tie = None if tie is None else float(np.log(factor))
         trace.append(problem.value(np.log(strength), problem.terms(np.log(strength), tie)))
+        if progress is not None:
+            progress(len(trace) - 1, trace[-1], float(moved))
         if moved <= tol:
             return Solution(np.log(strength), tie, trace, True)
     return Solution(np.log(strength), tie, trace, False)

@@ -2,103 +2,104 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
+from crowdwise.engines.loop import Round, Run, loop
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.ratings.base import NumberMethod
+from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.problem import Problem
-from crowdwise.methods.ratings.result import Estimates
 
-__all__ = ["MeanValue", "MedianValue", "WeightedMeanValue"]
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress
+
+__all__ = ["Average"]
 
 Floats = NDArray[np.float64]
+# Kinds of averages, and their names in the registry.
+_NAMES = {"mean": "mean", "median": "median", "weighted": "weighted-mean"}
 
 
-@dataclass(repr=False)
-class MeanValue(NumberMethod):
-    """The mean of the answers on each item.
+@dataclass(eq=False, repr=False, kw_only=True)
+class Average(RatingMethod):
+    """The mean or the median of the answers on each item, or a mean in which annotators who agree with it weigh more.
 
-    Intervals take all answers as equally noisy and independent: the variance around item means, pooled, over the number of
-    answers. Biases that annotators carry from item to item are not in them.
+    ``kind="mean"``: intervals take all answers as equally noisy and independent: the variance around item means, pooled, over
+    the number of answers. Biases that annotators carry from item to item are not in them.
+
+    ``kind="median"``: dimension by dimension. Intervals are those of the mean, times what a median of Gaussian answers loses:
+    up to a factor of 1.25.
+
+    ``kind="weighted"``: the plain loop that circulates: weights 1 / (mse + floor), and the mean again, `rounds` times. It does
+    not know that the mean is drawn to those who weigh most, so whoever comes nearest may end up alone; `gaussian-crowd` is the
+    cure.
 
     Examples
     --------
-    >>> MeanValue().fit(Ratings.from_arrays(["a", "a", "b"], ["x", "y", "x"], [1, 2, 5])).estimate_.ravel().tolist()
+    >>> Average().fit(Ratings.from_arrays(["a", "a", "b"], ["x", "y", "x"], [1, 2, 5])).estimate_.ravel().tolist()
     [1.5, 5.0]
-    """
-
-    name: ClassVar[str] = "mean"
-
-    def _fit(self, values: Ratings, known: Floats) -> Estimates:
-        problem = Problem.of(values, known)
-        weight = problem.weight[:, None]
-        total = problem.by_item(weight)
-        estimate = problem.by_item(weight * problem.value) / np.where(total > 0, total, np.nan)
-        return plain_estimates(values, self.name, problem, estimate, problem.noise() / np.maximum(total, 1e-300), None)
-
-
-@dataclass(repr=False)
-class MedianValue(NumberMethod):
-    """The median of the answers on each item, dimension by dimension.
-
-    Intervals are those of the mean, times what a median of Gaussian answers loses: up to a factor of 1.25.
-
-    Examples
-    --------
-    >>> MedianValue().fit(Ratings.from_arrays(["a", "a", "a"], ["x", "y", "z"], [1, 2, 50])).estimate_.item()
+    >>> Average(kind="median").fit(Ratings.from_arrays(["a", "a", "a"], ["x", "y", "z"], [1, 2, 50])).estimate_.item()
     2.0
-    """
-
-    name: ClassVar[str] = "median"
-
-    def _fit(self, values: Ratings, known: Floats) -> Estimates:
-        problem = Problem.of(values, known)
-        estimate = np.stack([_medians(problem, d) for d in range(problem.n_dimensions)], axis=1)
-        total = np.maximum(problem.by_item(problem.weight[:, None]), 1e-300)
-        # pi / 2 is the loss with many answers; with one there is none.
-        loss = np.pi / 2 * total / (total + np.pi / 2 - 1)
-        return plain_estimates(values, self.name, problem, estimate, loss * problem.noise() / total, None)
-
-
-@dataclass(repr=False)
-class WeightedMeanValue(NumberMethod):
-    """A mean in which annotators weigh one over their mean squared distance from it, again and again.
-
-    The plain loop that circulates: weights 1 / (mse + floor), and the mean anew. It does not know that the mean is drawn to
-    those who weigh most, so whoever comes nearest may end up alone; `gaussian-crowd` is the cure.
-
-    Examples
-    --------
-    >>> values = Ratings.from_arrays([1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, [1, 1.2, 4, 5, 5.1, 2])
-    >>> WeightedMeanValue(rounds=3).fit(values).annotators_["annotator"].to_list()[-1]
+    >>> ratings = Ratings.from_arrays([1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, [1, 1.2, 4, 5, 5.1, 2])
+    >>> Average(kind="weighted", rounds=3).fit(ratings).annotators_frame().sort("weight")["annotator"][0]
     'z'
     """
 
-    rounds: int = setting(50, "how often weights and means are computed", low=1, whole=True)
-    floor: float = setting(1e-9, "added to the mean squared distances, in units of the overall variance", above=0)
+    kind: str = setting("mean", "Mean, median, or mean weighted by agreement with it.", choices=tuple(_NAMES))
+    rounds: int = setting(50, "Weighted: how often weights and means are computed.", low=1, whole=True)
+    floor: float = setting(1e-9, "Weighted: added to the mean squared distances, in units of the overall variance.", above=0)
 
-    name: ClassVar[str] = "weighted-mean"
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name in the registry."""
+        return _NAMES.get(self.kind, "mean")
 
-    def _fit(self, values: Ratings, known: Floats) -> Estimates:
-        problem = Problem.of(values, known)
+    def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        problem = Problem.of(ratings, known)
+        if self.kind == "weighted":
+            return self._weighted(problem, progress)
+        return (_means if self.kind == "mean" else _all_medians)(problem), DIRECT
+
+    def _weighted(self, problem: Problem, progress: Progress | None) -> tuple[Found, Run[Any]]:
         count = np.maximum(problem.count, 1e-300)
-        estimate, weight = problem.item_means(), np.ones(problem.n_annotators)
-        for _ in range(self.rounds):
-            off = (problem.value - estimate[problem.item]) ** 2
+
+        def step(state: tuple[Floats, Floats]) -> tuple[tuple[Floats, Floats], Round]:
+            before = state[0]
+            off = (problem.value - before[problem.item]) ** 2
             mse = problem.by_annotator(problem.weight[:, None] * off).mean(axis=1) / count
             weight = 1 / (mse + self.floor)
             each = (problem.weight * weight[problem.annotator])[:, None]
             total = problem.by_item(each)
             estimate = problem.by_item(each * problem.value) / np.where(total > 0, total, np.nan)
             estimate = np.where(problem.is_known[:, None], problem.known, estimate)
-        self.n_iter_ = self.rounds
+            moved = np.abs(estimate - before)
+            return (estimate, weight), Round(float(moved[np.isfinite(moved)].mean()) if np.isfinite(moved).any() else 0.0)
+
+        # As many rounds as were asked for; fewer only where another would change nothing.
+        start = problem.item_means(), np.ones(problem.n_annotators)
+        run = replace(loop(step, start, max_iter=self.rounds, tol=0.0, progress=progress), converged=True)
+        estimate, weight = run.state
         total = problem.by_item(problem.weight[:, None] * weight[problem.annotator, None])
-        return plain_estimates(values, self.name, problem, estimate, 1 / np.maximum(total, 1e-300), weight)
+        return plain_estimates(problem, estimate, 1 / np.maximum(total, 1e-300), weight), run
+
+
+def _means(problem: Problem) -> Found:
+    weight = problem.weight[:, None]
+    total = problem.by_item(weight)
+    estimate = problem.by_item(weight * problem.value) / np.where(total > 0, total, np.nan)
+    return plain_estimates(problem, estimate, problem.noise() / np.maximum(total, 1e-300), None)
+
+
+def _all_medians(problem: Problem) -> Found:
+    estimate = np.stack([_medians(problem, d) for d in range(problem.n_dimensions)], axis=1)
+    total = np.maximum(problem.by_item(problem.weight[:, None]), 1e-300)
+    # pi / 2 is the loss with many answers; with one there is none.
+    loss = np.pi / 2 * total / (total + np.pi / 2 - 1)
+    return plain_estimates(problem, estimate, loss * problem.noise() / total, None)
 
 
 def _medians(problem: Problem, d: int) -> Floats:
@@ -124,9 +125,7 @@ def _medians(problem: Problem, d: int) -> Floats:
     return found
 
 
-def plain_estimates(
-    values: Ratings, method: str, problem: Problem, estimate: Floats, variance: Floats, weight: Floats | None
-) -> Estimates:
+def plain_estimates(problem: Problem, estimate: Floats, variance: Floats, weight: Floats | None) -> Found:
     """Estimates without a model of annotators; their table is measured from the estimates.
 
     Parameters
@@ -145,14 +144,12 @@ def plain_estimates(
     share = problem.count * (1.0 if weight is None else weight)
     signal = float(np.nansum(np.nanvar(estimate, axis=0))) if np.isfinite(estimate).any() else 0.0
     freedom = max(float(problem.weight.sum()) - np.isfinite(estimate).all(axis=1).sum(), 1.0)
-    return Estimates(
-        values,
-        method,
-        estimate * problem.spread + problem.centre,
-        np.where(known, 0.0, np.sqrt(variance)) * problem.spread,
-        np.full(estimate.shape, freedom),
-        bias * problem.spread,
-        np.sqrt(squares) * problem.spread,
-        share / share.sum(),
-        signal / np.maximum(signal + squares.sum(axis=1), 1e-300),
-    )
+    return {
+        "estimate": estimate * problem.spread + problem.centre,
+        "scale": np.where(known, 0.0, np.sqrt(variance)) * problem.spread,
+        "freedom": np.full(estimate.shape, freedom),
+        "bias": bias * problem.spread,
+        "noise": np.sqrt(squares) * problem.spread,
+        "weight": share / share.sum(),
+        "reliability": signal / np.maximum(signal + squares.sum(axis=1), 1e-300),
+    }

@@ -1,114 +1,157 @@
-"""The shell of methods for values: check, fit, say what came out."""
+"""The shell of methods for ratings: check, fit, keep one `Estimates`."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
-from crowdwise.errors import ConvergenceWarning, InputError
-from crowdwise.estimator.configured import Configured
-from crowdwise.estimator.settings import check_settings
+from crowdwise.engines.loop import Round, Run, loop, warn_unless_converged
+from crowdwise.errors import InputError
+from crowdwise.estimator.estimator import Estimator
+from crowdwise.methods.ratings.features import aligned
+from crowdwise.methods.ratings.result import Estimates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from typing_extensions import Self
 
-    from crowdwise.methods.ratings.result import Estimates
+    from crowdwise.engines.loop import Progress
 
-__all__ = ["NumberMethod", "check_values", "iterate"]
+__all__ = ["DIRECT", "FeatureRatingMethod", "Found", "RatingMethod", "as_ratings", "iterate"]
 
 Floats = NDArray[np.float64]
-# Estimates that move by less than this share of the overall spread in a round have arrived.
-_STILL = 1e-4
+
+#: Fields of an `Estimates`, by name.
+Found = dict[str, Any]
+#: The run of a method that computes its estimates at once.
+DIRECT: Run[Any] = Run(None, (), True)
+# Estimates have no probabilities: a hundredth of their mean move, in units of the overall spread, means about as much.
+_MOVED = 0.01
 
 
-@dataclass(repr=False)
-class NumberMethod(Configured):
-    """Base of methods that estimate numbers from values alone; a method defines `_fit`."""
+class _Shell(Estimator):
+    """What every fitted method for ratings can be asked."""
 
-    name: ClassVar[str]
-
-    def fit(self, values: Ratings, gold: Any = None) -> Self:
-        """Estimate the value of every item.
-
-        Parameters
-        ----------
-        values : Ratings
-        gold : mapping or frame, optional
-            Known values of some items, ``{item: value}``; see `Ratings.known`. They are kept as they are, and tell how
-            annotators are off.
-        """
-        check_settings(self)
-        check_values(values)
-        self.n_iter_, self.converged_, self.trace_ = 0, True, np.zeros(0)
-        vars(self)["result_"] = self._fit(values, values.known(gold))
-        return self
-
-    def _fit(self, values: Ratings, known: Floats) -> Estimates:
-        raise NotImplementedError
-
-    @property
-    def result_(self) -> Estimates:
-        """Estimates, intervals and annotators."""
-        found: Estimates = self._kept("result_")
+    def _fitted(self) -> Estimates:
+        found: Estimates = super()._fitted()
         return found
 
     @property
     def estimate_(self) -> Floats:
         """The estimates, [N, D]."""
-        return self.result_.estimate
+        return self._fitted().estimate
 
-    @property
-    def items_(self) -> pl.DataFrame:
-        """One row per item, with its 95% interval."""
-        return self.result_.items_frame()
-
-    @property
-    def annotators_(self) -> pl.DataFrame:
-        """One row per annotator."""
-        return self.result_.annotators_frame()
-
-    def _account(self, trace: list[float], converged: bool, max_iter: int) -> None:
-        self.n_iter_, self.converged_, self.trace_ = len(trace), converged, np.array(trace)
-        if not converged:
-            warnings.warn(
-                f"{self.name} did not converge in {max_iter} rounds; raise max_iter or tol", ConvergenceWarning, stacklevel=4
-            )
+    def _keep(self, ratings: Ratings, found: Found, run: Run[Any]) -> None:
+        self.result_ = Estimates(
+            method=self.name,
+            settings=self.get_params(),
+            votes=ratings,
+            trace=run.trace,
+            n_iter=run.n_iter,
+            converged=run.converged,
+            **found,
+        )
 
 
-def check_values(values: Any) -> None:
-    """Refuse what is no `Ratings`, or holds none."""
-    if not isinstance(values, Ratings):
-        raise InputError(f"expected Ratings, got {type(values).__name__}; build them with Ratings.from_arrays")
-    if not values.n_votes or not values.weights.sum() > 0:
+@dataclass(eq=False, repr=False, kw_only=True)
+class RatingMethod(_Shell):
+    """Base of methods that estimate numbers from ratings alone; a method defines `_fit`."""
+
+    def fit(
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Estimate the value of every item.
+
+        Parameters
+        ----------
+        data : Ratings or frame
+            A frame has the columns item, annotator and value.
+        gold : mapping or frame, optional
+            Known values of some items, ``{item: value}``; see `Ratings.known`. They are kept as they are, and tell how
+            annotators are off.
+        history, engine
+            No method of ratings takes these yet.
+        progress : callable, optional
+            Called after every iteration with (iteration, objective, change).
+        """
+        self._check_fit(gold=gold, history=history, engine=engine)
+        ratings = as_ratings(data)
+        self._keep(ratings, *self._fit(ratings, ratings.known(gold), progress))
+        return self
+
+    def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FeatureRatingMethod(_Shell):
+    """Base of methods that estimate numbers from features and ratings; a method defines `_checked_rows` and `_fit_rows`."""
+
+    def fit(
+        self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Fit to features and ratings.
+
+        Parameters
+        ----------
+        X : [N, F]
+            A row of features per item: an array or a sparse matrix.
+        y : Ratings or frame
+            The answers.
+        items : sequence, optional
+            Ids of the rows; without them rows are in the order of the answers' items.
+        gold : mapping or frame, optional
+            Known values of some items.
+        progress : callable, optional
+            Called after every iteration or epoch with (number, objective, change).
+        engine
+            No method of ratings takes one yet.
+        """
+        self._check_fit(gold=gold, engine=engine)
+        ratings, rows = as_ratings(y), self._checked_rows(X)
+        ratings = aligned(ratings, rows.shape[0], items)
+        self.n_features_in_ = int(rows.shape[1])
+        self._keep(ratings, *self._fit_rows(rows, ratings, ratings.known(gold), progress))
+        return self
+
+    def _checked_rows(self, X: Any, n_features: int | None = None) -> Any:
+        raise NotImplementedError
+
+    def _fit_rows(self, rows: Any, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        raise NotImplementedError
+
+
+def as_ratings(data: Any) -> Ratings:
+    """Ratings, or a frame of them; refused where there are none."""
+    ratings = Ratings.from_frame(data) if hasattr(data, "columns") or isinstance(data, dict) else data
+    if not isinstance(ratings, Ratings):
+        raise InputError(
+            f"expected Ratings or a frame, got {type(data).__name__}; build them with Ratings.from_arrays or .read"
+        )
+    if not ratings.n_votes or not ratings.weights.sum() > 0:
         raise InputError("there are no values to learn from; every value is missing or has weight 0")
+    return ratings
 
 
 def iterate(
     state: Any,
     step: Callable[[Any], Any],
     score: Callable[[Any], float],
-    where: Callable[[Any], Floats],
+    *,
     tol: float,
     max_iter: int,
-) -> tuple[Any, list[float], bool]:
-    """Repeat `step` until the score's relative change is below `tol` and estimates stand still, as far as anybody could see.
+    progress: Progress | None,
+) -> Run[Any]:
+    """Run the loop on states that hold `items`, and warn where it stops early."""
 
-    `where` gives the estimates of a state, in units of the overall spread.
-    """
-    trace: list[float] = []
-    for _ in range(max_iter):
-        before = where(state)
-        state = step(state)
-        trace.append(score(state))
-        still = len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tol * max(abs(trace[-1]), 100.0)
-        if still and float(np.abs(where(state) - before).max(initial=0.0)) <= max(100 * tol, _STILL):
-            return state, trace, True
-    return state, trace, False
+    def moved(before: Any) -> tuple[Any, Round]:
+        after = step(before)
+        change = _MOVED * float(np.abs(after.items.mean - before.items.mean).mean()) if after.items.mean.size else 0.0
+        return after, Round(change, {"objective": score(after)})
+
+    return warn_unless_converged(loop(moved, state, max_iter=max_iter, tol=tol, progress=progress))

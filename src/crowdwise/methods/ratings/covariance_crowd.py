@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,13 @@ from scipy.stats import norm
 from crowdwise.data.encode import series_of
 from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.ratings.base import NumberMethod
+from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers
 from crowdwise.methods.ratings.pair_moments import Moments, Parts, decompose, dependence, moments
 from crowdwise.methods.ratings.problem import Problem
-from crowdwise.methods.ratings.result import Estimates
+
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["CovarianceCrowd"]
 
@@ -28,8 +30,8 @@ _ROUNDS = 30
 _PASSES = 4
 
 
-@dataclass(repr=False)
-class CovarianceCrowd(NumberMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CovarianceCrowd(RatingMethod):
     """Values with an annotator's bias, gain and noise, from covariances between annotators.
 
     A value is m + b_a + g_a (z_n - m) plus noise. Two annotators vary together by g_a g_b Var(z): rank one, off the diagonal.
@@ -46,43 +48,56 @@ class CovarianceCrowd(NumberMethod):
     >>> truth = [1, 5, 8, 3, 6, 2, 9, 4]
     >>> answers = [answer for t in truth for answer in (t, t + 0.3, t - 0.2, 10 - t)]
     >>> values = Ratings.from_arrays([t for t in truth for _ in range(4)], ["x", "y", "z", "upside down"] * 8, answers)
-    >>> CovarianceCrowd().fit(values).annotators_.sort("gain")["annotator"].to_list()[0]
+    >>> CovarianceCrowd().fit(values).annotators_frame().sort("gain")["annotator"].to_list()[0]
     'upside down'
     """
 
-    overlap: int = setting(3, "items that two annotators must share for their covariance to count", low=2, whole=True)
-    gain_spread: float = setting(0.5, "standard deviation of gains around one, before any answer is seen", above=0)
-    alarm: float = setting(0.05, "expected number of pairs taken for dependent by chance", above=0)
+    overlap: int = setting(3, "Items that two annotators must share for their covariance to count.", low=2, whole=True)
+    gain_spread: float = setting(0.5, "Standard deviation of gains around one, before any answer is seen.", above=0)
+    alarm: float = setting(0.05, "Expected number of pairs taken for dependent by chance.", above=0)
 
     name: ClassVar[str] = "covariance-crowd"
 
-    def _fit(self, values: Ratings, known: Floats) -> Estimates:
-        warn_of_single_answers(values)
-        problem = Problem.of(values, known, correct=True)
-        done, frames = [], []
+    def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        warn_of_single_answers(ratings)
+        problem = Problem.of(ratings, known, correct=True)
+        done, pairs = [], []
         for d in range(problem.n_dimensions):
             found = moments(problem, d, self.overlap)
             n_pairs = max(len(found.first) / 2, 1)
             threshold = float(norm.isf(min(self.alarm / n_pairs, 1.0) / 2))
             parts, fitted = self._decompose(problem, d, found, threshold)
             done.append((fitted.estimate, fitted.variance, fitted.bias, fitted.gain, parts.noise, fitted.share))
-            frames.append(_pairs_frame(values, values.names[d], found, parts))
-        #: Dependent pairs: annotators, shared items, correlation of their noise, standard errors.
-        self.pairs_ = pl.concat(frames)
+            pairs.append(_pairs(d, found, parts))
+            if progress is not None:
+                progress(d + 1, float("nan"), 0.0)
         estimate, variance, bias, gain, noise, share = (np.stack(part, axis=1) for part in zip(*done, strict=True))
         known_rows = problem.is_known[:, None]
         signal = gain**2
-        return Estimates(
-            values,
-            self.name,
-            np.where(known_rows, problem.known, estimate) * problem.spread + problem.centre,
-            np.where(known_rows, 0.0, np.sqrt(variance)) * problem.spread,
-            np.full(estimate.shape, max(problem.n_annotators - 1.0, 1.0) * 5),
-            bias * problem.spread + problem.offset,
-            np.sqrt(noise) * problem.spread,
-            share.mean(axis=1) / share.mean(axis=1).sum(),
-            (signal / (signal + noise)).mean(axis=1),
-            {"gain": gain},
+        return {
+            "estimate": np.where(known_rows, problem.known, estimate) * problem.spread + problem.centre,
+            "scale": np.where(known_rows, 0.0, np.sqrt(variance)) * problem.spread,
+            "freedom": np.full(estimate.shape, max(problem.n_annotators - 1.0, 1.0) * 5),
+            "bias": bias * problem.spread + problem.offset,
+            "noise": np.sqrt(noise) * problem.spread,
+            "weight": share.mean(axis=1) / share.mean(axis=1).sum(),
+            "reliability": (signal / (signal + noise)).mean(axis=1),
+            "more": {"gain": gain},
+            "pairs": {name: np.concatenate([part[name] for part in pairs]) for name in pairs[0]},
+        }, DIRECT
+
+    @property
+    def pairs_(self) -> pl.DataFrame:
+        """Dependent pairs, most surprising first: annotators, shared items, correlation of their noise, standard errors."""
+        result = self._fitted()
+        pairs, people = result.pairs, series_of(result.votes.annotators)
+        return pl.DataFrame(
+            {
+                "annotator_a": people[pairs["first"]],
+                "annotator_b": people[pairs["second"]],
+                "dimension": pl.Series([result.votes.names[d] for d in pairs["dimension"]], dtype=pl.String),
+                **{name: pairs[name] for name in ("n_shared", "noise_correlation", "standard_errors")},
+            }
         )
 
     def _decompose(self, problem: Problem, d: int, found: Moments, threshold: float) -> tuple[Parts, _Fitted]:
@@ -194,19 +209,16 @@ def _weights(problem: Problem, found: Moments, parts: Parts, gain: Floats) -> Fl
     return plain
 
 
-def _pairs_frame(values: Ratings, name: str, found: Moments, parts: Parts) -> pl.DataFrame:
-    """Dependent pairs, most surprising first."""
+def _pairs(d: int, found: Moments, parts: Parts) -> dict[str, NDArray[Any]]:
+    """Dependent pairs in one dimension, most surprising first."""
     chosen = np.flatnonzero((parts.excess != 0) & (found.first < found.second))
     chosen = chosen[np.argsort(-np.abs(parts.surprise[chosen]), kind="stable")]
-    people = series_of(values.annotators)
     first, second = found.first[chosen], found.second[chosen]
-    return pl.DataFrame(
-        {
-            "annotator_a": people[first],
-            "annotator_b": people[second],
-            "dimension": pl.Series([name] * len(chosen), dtype=pl.String),
-            "n_shared": found.shared[chosen].astype(np.int64),
-            "noise_correlation": parts.excess[chosen] / np.sqrt(parts.noise[first] * parts.noise[second]),
-            "standard_errors": parts.surprise[chosen],
-        }
-    )
+    return {
+        "first": first,
+        "second": second,
+        "dimension": np.full(len(chosen), d),
+        "n_shared": found.shared[chosen].astype(np.int64),
+        "noise_correlation": parts.excess[chosen] / np.sqrt(parts.noise[first] * parts.noise[second]),
+        "standard_errors": parts.surprise[chosen],
+    }

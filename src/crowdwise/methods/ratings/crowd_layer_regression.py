@@ -9,29 +9,68 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
 from crowdwise.engines.gradient.rows import Rows, rows_of
+from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weights_of
+from crowdwise.engines.loop import Round, Run
 from crowdwise.errors import DivergedError
-from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.methods.ratings.base import NumberMethod, check_values
-from crowdwise.methods.ratings.features import aligned, checked_features
+from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.estimator.storage import members_of, value_of
+from crowdwise.methods.ratings.base import FeatureRatingMethod, Found
+from crowdwise.methods.ratings.features import checked_features
 from crowdwise.methods.ratings.finish import point_estimates
 from crowdwise.methods.ratings.gaussian import Items, infer_items, relative_noise, update_annotators
 from crowdwise.methods.ratings.problem import Problem
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from collections.abc import Mapping
 
     from crowdwise.data.ratings import Ratings
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["CrowdLayerRegression"]
 
 Floats = NDArray[np.float64]
+_WEIGHTS = "network.safetensors"
 _CHUNK = 4096
 _ROUNDS = 50
 
 
-@dataclass(repr=False)
-class CrowdLayerRegression(NumberMethod):
+@storable
+@dataclass(frozen=True, eq=False)
+class LayerUnits:
+    """Sizes of the network, and the units of rows and values.
+
+    Attributes
+    ----------
+    hidden, n_in, n_out : int
+    row_centre, row_scale : [F] or None
+        Mean and standard deviation of the features, where these are brought to 0 and 1.
+    unit, level : [D]
+        What the output is multiplied by and moved by.
+    centre, spread : [D]
+        Mean and standard deviation of the values.
+    """
+
+    hidden: int
+    n_in: int
+    n_out: int
+    row_centre: Floats | None
+    row_scale: Floats | None
+    unit: Floats
+    level: Floats
+    centre: Floats
+    spread: Floats
+
+    def sound(self) -> bool:
+        """Whether saved arrays agree with each other."""
+        rows = [part for part in (self.row_centre, self.row_scale) if part is not None]
+        values = self.unit, self.level, self.centre, self.spread
+        return all(part.shape == (self.n_in,) for part in rows) and all(part.shape == (self.n_out,) for part in values)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CrowdLayerRegression(FeatureRatingMethod):
     """A network whose output passes through a layer per annotator: a bias (b), a scale (s), or both.
 
     With mu(x) the network's output, the value of annotator a is fitted by mu + b_a (`b`), s_a mu (`s`), s_a mu + b_a (`s+b`)
@@ -44,74 +83,69 @@ class CrowdLayerRegression(NumberMethod):
     Rodrigues and Pereira (2018), Deep learning from crowds, AAAI.
     """
 
-    layer: str = setting("b", "what an annotator does to the output", choices=("b", "s", "s+b", "b+s"))
-    hidden: int = setting(128, "units of the hidden layer; 0 makes the network linear", low=0, whole=True)
-    dropout: float = setting(0.5, "share of hidden units left out in training", low=0)
-    epochs: int = setting(50, "passes over the items", low=1, whole=True)
-    batch: int = setting(64, "items in a step", low=1, whole=True)
-    rate: float = setting(1e-3, "step size of Adam", above=0)
-    decay: float = setting(1e-4, "weight decay of the network", low=0)
-    standardise: bool = setting(True, "bring every feature to mean 0 and variance 1; sparse ones stay as they are")
-    random_state: int = setting(0, "seed of the network, of batches and dropout", low=0, whole=True)
+    layer: str = setting("b", "What an annotator does to the output.", choices=("b", "s", "s+b", "b+s"))
+    hidden: int = setting(128, "Units of the hidden layer; 0 makes the network linear.", low=0, whole=True)
+    dropout: float = setting(0.5, "Share of hidden units left out in training.", low=0)
+    epochs: int = setting(50, "Passes over the items.", low=1, whole=True)
+    batch: int = setting(64, "Items in a step.", low=1, whole=True)
+    rate: float = setting(1e-3, "Step size of Adam.", above=0)
+    decay: float = setting(1e-4, "Weight decay of the network.", low=0)
+    standardise: bool = setting(True, "Bring every feature to mean 0 and variance 1; sparse ones stay as they are.")
+    random_state: int | None = random_state_setting("Seed of the network, of batches and dropout.")
 
     name: ClassVar[str] = "crowd-layer-regression"
 
-    def fit(self, X: Any, values: Ratings, gold: Any = None, *, items: Any = None) -> Self:  # type: ignore[override]
-        """Fit to features and values.
+    def _checked_rows(self, X: Any, n_features: int | None = None) -> Any:
+        return checked_features(X, n_features)
 
-        Parameters
-        ----------
-        X : [N, F]
-            A row of features per item: an array or a sparse matrix.
-        values : Ratings
-        gold : mapping or frame, optional
-            Known values of some items; the network learns them as it learns answers without bias.
-        items : sequence, optional
-            Ids of the rows; without them rows are in the order of ``values.items``.
-        """
-        check_settings(self)
-        check_values(values)
-        matrix = checked_features(X)
-        values = aligned(values, matrix.shape[0], items)
-        dense = not hasattr(matrix, "tocsr")
-        self.n_features_in_ = int(matrix.shape[1])
-        self._centre = matrix.mean(axis=0) if dense and self.standardise else None
-        self._scale = np.maximum(matrix.std(axis=0), 1e-12) if dense and self.standardise else None
-        problem = Problem.of(values, values.known(gold))
-        rows = self._rows(matrix)
-        generator = torch.Generator().manual_seed(self.random_state)
+    def _fit_rows(self, rows: Any, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        scaled = self.standardise and not hasattr(rows, "tocsr")
+        row_centre = rows.mean(axis=0) if scaled else None
+        row_scale = np.maximum(rows.std(axis=0), 1e-12) if scaled else None
+        problem, seed = Problem.of(ratings, known), seed_of(self.random_state)
+        n_in, n_out = int(rows.shape[1]), problem.n_dimensions
+        plain = np.ones(n_out), np.zeros(n_out)
+        self._units = LayerUnits(self.hidden, n_in, n_out, row_centre, row_scale, *plain, problem.centre, problem.spread)
+        table = self._rows(rows)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.random_state)
-            self._network = self._made(int(matrix.shape[1]), problem.n_dimensions)
-            scale, bias = self._train(rows, problem, generator)
-        self._identify(problem, scale, bias)
-        self._problem = problem
-        vars(self)["result_"] = self._estimates(values, problem, self._outputs(rows))
-        return self
+            torch.manual_seed(seed)
+            self._network = _made(self._units, self.dropout)
+            run = self._train(table, problem, torch.Generator().manual_seed(seed), progress)
+        scale, bias = self._identify(problem, *run.state)
+        return self._estimates(problem, self._outputs(table), scale, bias), run
 
     def predict(self, X: Any) -> Floats:
         """Values of items by their features alone, [N, D]."""
-        found: Floats = (
-            self._outputs(self._rows(checked_features(X, self._kept("n_features_in_")))) * self._problem.spread
-            + self._problem.centre
-        )
+        rows = self._checked_rows(X, self._kept("n_features_in_"))
+        found: Floats = self._outputs(self._rows(rows)) * self._units.spread + self._units.centre
         return found
+
+    @property
+    def scale_(self) -> Floats:
+        """Scale of every annotator on the network's output, [A, D]."""
+        return self._fitted().more["scale"]
+
+    def _members(self) -> dict[str, bytes]:
+        return members_of(self._units, "model") | {_WEIGHTS: weights_bytes(self._network.state_dict())}
+
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
+        super()._restore(outcome, members, network)
+        self._units = value_of(members, "model")
+        self._network = _made(self._units, self.dropout)
+        load_weights(self._network, weights_of(members[_WEIGHTS]))
+        self.n_features_in_ = self._units.n_in
 
     # -- the network -----------------------------------------------------------------------------
 
     def _rows(self, matrix: Any) -> Rows:
-        if self._centre is not None and not hasattr(matrix, "tocsr"):
-            matrix = (matrix - self._centre) / self._scale
+        if self._units.row_centre is not None and not hasattr(matrix, "tocsr"):
+            matrix = (matrix - self._units.row_centre) / self._units.row_scale
         return rows_of(matrix, torch.float32)
 
-    def _made(self, n_in: int, n_out: int) -> torch.nn.Module:
-        if self.hidden == 0:
-            return torch.nn.Linear(n_in, n_out)
-        first, last = torch.nn.Linear(n_in, self.hidden), torch.nn.Linear(self.hidden, n_out)
-        return torch.nn.Sequential(first, torch.nn.ReLU(), torch.nn.Dropout(min(self.dropout, 0.99)), last)
-
-    def _train(self, rows: Rows, problem: Problem, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-        """Train network and layer; return scales and biases, [A, D], of the form s mu + b."""
+    def _train(
+        self, rows: Rows, problem: Problem, generator: torch.Generator, progress: Progress | None
+    ) -> Run[tuple[torch.Tensor, torch.Tensor]]:
+        """Train network and layer; the state is scales and biases, [A, D], of the form s mu + b."""
         shape = (problem.n_annotators, problem.n_dimensions)
         scale, bias = torch.nn.Parameter(torch.ones(shape)), torch.nn.Parameter(torch.zeros(shape))
         learned = [part for part, letter in ((scale, "s"), (bias, "b")) if letter in self.layer]
@@ -120,36 +154,35 @@ class CrowdLayerRegression(NumberMethod):
             {"params": learned},
         ]
         optimiser = torch.optim.Adam(groups, lr=self.rate)
-        value = torch.from_numpy(problem.value.astype(np.float32))
-        weight = torch.from_numpy(problem.weight.astype(np.float32))[:, None]
-        annotator = torch.from_numpy(problem.annotator.astype(np.int64))
-        pointer = np.searchsorted(problem.item, np.arange(problem.n_items + 1))
-        known = torch.from_numpy(np.nan_to_num(problem.known).astype(np.float32))
-        held = torch.from_numpy(problem.is_known)
-        useful = np.flatnonzero((np.diff(pointer) > 0) | problem.is_known)
-        trace = []
-        for _ in range(self.epochs):
-            order, total = useful[torch.randperm(len(useful), generator=generator).numpy()], 0.0
+        answers = _Answers.of(problem)
+        rounds: list[Round] = []
+        for epoch in range(self.epochs):
+            order, total = answers.shuffled(generator), 0.0
             for start in range(0, len(order), self.batch):
                 chosen = order[start : start + self.batch]
-                votes, place = _votes_of(pointer, chosen)
-                output = self._network(rows.take(torch.from_numpy(chosen)))
-                mine, who = output[place], annotator[votes]
-                said = scale[who] * (mine + bias[who]) if self.layer == "b+s" else scale[who] * mine + bias[who]
-                loss = (weight[votes] * (said - value[votes]) ** 2).sum()
-                loss = loss + ((output - known[chosen]) ** 2)[held[chosen]].sum()
-                loss = loss / max(len(votes), 1)
+                loss = self._loss(rows, answers, chosen, scale, bias)
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
                 total += float(loss.detach()) * len(chosen)
-            trace.append(total / max(len(order), 1))
-            if not np.isfinite(trace[-1]):
+            rounds.append(Round(0.0, {"objective": -total / max(len(order), 1)}))
+            if not np.isfinite(rounds[-1].bound):
                 raise DivergedError(f"{self.name}: the loss is no finite number; lower rate or scale the features")
-        self.trace_, self.n_iter_, self.converged_ = np.array(trace), len(trace), True
-        return scale.detach(), (scale * bias if self.layer == "b+s" else bias).detach()
+            if progress is not None:
+                progress(epoch + 1, rounds[-1].bound, 0.0)
+        return Run((scale.detach(), (scale * bias if self.layer == "b+s" else bias).detach()), rounds, True)
 
-    def _identify(self, problem: Problem, scale: torch.Tensor, bias: torch.Tensor) -> None:
+    def _loss(self, rows: Rows, answers: _Answers, chosen: Any, scale: torch.Tensor, bias: torch.Tensor) -> Any:
+        """Mean squared error of the answers on these items, and of known values."""
+        votes, place = _votes_of(answers.pointer, chosen)
+        output = self._network(rows.take(torch.from_numpy(chosen)))
+        mine, who = output[place], answers.annotator[votes]
+        said = scale[who] * (mine + bias[who]) if self.layer == "b+s" else scale[who] * mine + bias[who]
+        loss = (answers.weight[votes] * (said - answers.value[votes]) ** 2).sum()
+        loss = loss + ((output - answers.known[chosen]) ** 2)[answers.held[chosen]].sum()
+        return loss / max(len(votes), 1)
+
+    def _identify(self, problem: Problem, scale: torch.Tensor, bias: torch.Tensor) -> tuple[Floats, Floats]:
         """Set the mean scale to one and the mean bias to zero by moving the output; with known values it stays."""
         share = problem.count / problem.count.sum()
         s, b = scale.numpy().astype(np.float64), bias.numpy().astype(np.float64)
@@ -157,9 +190,8 @@ class CrowdLayerRegression(NumberMethod):
         unit = np.ones(s.shape[1]) if fixed else share @ s
         unit = np.where(np.abs(unit) > 1e-3, unit, 1.0)
         level = np.zeros(s.shape[1]) if fixed else share @ b
-        self._unit, self._level = unit, level
-        self.scale_ = s / unit
-        self.bias_ = b - self.scale_ * level
+        self._units = replace(self._units, unit=unit, level=level)
+        return s / unit, b - s / unit * level
 
     def _outputs(self, rows: Rows) -> Floats:
         self._network.eval()
@@ -169,20 +201,20 @@ class CrowdLayerRegression(NumberMethod):
                 for start in range(0, len(rows), _CHUNK)
             ]
         self._network.train()
-        found: Floats = np.concatenate(parts).astype(np.float64) * self._unit + self._level
+        found: Floats = np.concatenate(parts).astype(np.float64) * self._units.unit + self._units.level
         return found
 
     # -- estimates -------------------------------------------------------------------------------
 
-    def _estimates(self, values: Ratings, problem: Problem, output: Floats) -> Any:
+    def _estimates(self, problem: Problem, output: Floats, own_scale: Floats, own_bias: Floats) -> Found:
         """Items with the network as their prior: a few rounds of EM for the noise of annotators and of the network."""
         prior: dict[str, Any] = {"shrinkage": 1.0, "strength": 1.0, "shared": True}
-        scale = np.where(np.abs(self.scale_) > 0.05, self.scale_, 0.05)
+        scale = np.where(np.abs(own_scale) > 0.05, own_scale, 0.05)
         # In the units of the items, where an annotator's scale is one.
         plain = replace(problem, value=problem.value / scale[problem.annotator])
         noise = relative_noise(problem.noise())
         shape = (problem.n_annotators, problem.n_dimensions)
-        bias, tau = self.bias_ / scale, np.broadcast_to(noise / problem.noise(), shape)
+        bias, tau = own_bias / scale, np.broadcast_to(noise / problem.noise(), shape)
         items = Items(output, np.zeros(output.shape), output, np.broadcast_to(0.2, output.shape))
         for _ in range(_ROUNDS):
             precision = plain.weight[:, None] * (tau / noise)[plain.annotator]
@@ -191,10 +223,48 @@ class CrowdLayerRegression(NumberMethod):
             spread = np.maximum(((items.mean - output) ** 2 + items.variance).mean(axis=0), 1e-4)
             items = replace(items, prior_variance=np.broadcast_to(spread, output.shape))
         signal = float((output.var(axis=0) + items.prior_variance[0]).sum())
-        found = point_estimates(values, self.name, plain, items, tau, noise, bias, level="annotators", signal=signal, **prior)
-        more = {**found.more, "scale": self.scale_}
-        own = np.abs(scale) * found.noise
-        return replace(found, bias=self.bias_ * problem.spread, noise=own, more=more)
+        found = point_estimates(plain, items, tau, noise, bias, level="annotators", signal=signal, **prior)
+        more = {**found["more"], "scale": own_scale}
+        return found | {"bias": own_bias * problem.spread, "noise": np.abs(scale) * found["noise"], "more": more}
+
+
+def _made(units: LayerUnits, dropout: float) -> torch.nn.Module:
+    """The network, untrained."""
+    if units.hidden == 0:
+        return torch.nn.Linear(units.n_in, units.n_out)
+    first, last = torch.nn.Linear(units.n_in, units.hidden), torch.nn.Linear(units.hidden, units.n_out)
+    return torch.nn.Sequential(first, torch.nn.ReLU(), torch.nn.Dropout(min(dropout, 0.99)), last)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The answers as tensors; those on item n stand at ``pointer[n]:pointer[n + 1]``."""
+
+    value: torch.Tensor
+    weight: torch.Tensor
+    annotator: torch.Tensor
+    pointer: NDArray[np.int64]
+    known: torch.Tensor
+    held: torch.Tensor
+    useful: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Answers:
+        pointer = np.searchsorted(problem.item, np.arange(problem.n_items + 1))
+        return cls(
+            torch.from_numpy(problem.value.astype(np.float32)),
+            torch.from_numpy(problem.weight.astype(np.float32))[:, None],
+            torch.from_numpy(problem.annotator.astype(np.int64)),
+            pointer,
+            torch.from_numpy(np.nan_to_num(problem.known).astype(np.float32)),
+            torch.from_numpy(problem.is_known),
+            np.flatnonzero((np.diff(pointer) > 0) | problem.is_known),
+        )
+
+    def shuffled(self, generator: torch.Generator) -> NDArray[np.int64]:
+        """Items with answers or known values, in a random order."""
+        found: NDArray[np.int64] = self.useful[torch.randperm(len(self.useful), generator=generator).numpy()]
+        return found
 
 
 def _votes_of(pointer: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,11 @@ from crowdwise.errors import DataWarning
 from crowdwise.methods.ratings.gaussian import Items
 from crowdwise.methods.ratings.intervals import uncertainty
 from crowdwise.methods.ratings.problem import Problem
-from crowdwise.methods.ratings.result import Estimates
 
 __all__ = ["crowd_estimates", "doubt_of", "point_estimates", "warn_of_single_answers"]
 
 Floats = NDArray[np.float64]
+Found = dict[str, Any]
 
 
 def doubt_of(problem: Problem, items: Items, precision: Floats, prior: float, shared: bool) -> Floats:
@@ -34,8 +35,6 @@ def doubt_of(problem: Problem, items: Items, precision: Floats, prior: float, sh
 
 
 def crowd_estimates(
-    values: Ratings,
-    method: str,
     problem: Problem,
     items: Items,
     precision: Floats,
@@ -45,8 +44,8 @@ def crowd_estimates(
     noise_variance: Floats,
     level: str,
     signal: float | None = None,
-) -> Estimates:
-    """Estimates, intervals and the table of annotators.
+) -> Found:
+    """Estimates, intervals and the columns of annotators, as the fields of an `Estimates`.
 
     Parameters
     ----------
@@ -73,23 +72,19 @@ def crowd_estimates(
         variance = variance + spread_of_biases * max(float((share**2).sum()) - 1 / n_annotators, 0.0)
     weight = problem.by_annotator(precision).mean(axis=1)
     signal = float(items.prior_variance.sum()) if signal is None else signal
-    return Estimates(
-        values,
-        method,
-        items.mean * problem.spread + problem.centre,
-        np.sqrt(variance) * problem.spread,
-        found.freedom,
-        bias * problem.spread + problem.offset,
-        np.sqrt(noise_variance) * problem.spread,
-        weight / weight.sum(),
-        signal / (signal + noise_variance.sum(axis=1)),
-        {"bias_sd": np.sqrt(found.bias_variance) * problem.spread},
-    )
+    return {
+        "estimate": items.mean * problem.spread + problem.centre,
+        "scale": np.sqrt(variance) * problem.spread,
+        "freedom": found.freedom,
+        "bias": bias * problem.spread + problem.offset,
+        "noise": np.sqrt(noise_variance) * problem.spread,
+        "weight": weight / weight.sum(),
+        "reliability": signal / (signal + noise_variance.sum(axis=1)),
+        "more": {"bias_sd": np.sqrt(found.bias_variance) * problem.spread},
+    }
 
 
 def point_estimates(
-    values: Ratings,
-    method: str,
     problem: Problem,
     items: Items,
     tau: Floats,
@@ -101,7 +96,7 @@ def point_estimates(
     shared: bool,
     level: str,
     signal: float | None = None,
-) -> Estimates:
+) -> Found:
     """The same for annotators as points (see `GaussianCrowd`): tau, [A, D], noise of dimensions, [D], biases, [A, D]."""
     precision = problem.weight[:, None] * (tau / noise)[problem.annotator]
     doubt = doubt_of(problem, items, precision, strength, shared)[problem.annotator]
@@ -109,10 +104,10 @@ def point_estimates(
     # The prior of a bias is one of its annotator's noise; what intervals need is the spread of biases in the crowd.
     own = variance / (shrinkage + problem.count[:, None])
     spread = np.maximum((bias**2 + own).mean(axis=0), 1e-6)
-    return crowd_estimates(values, method, problem, items, precision, doubt, bias, spread, variance, level, signal)
+    return crowd_estimates(problem, items, precision, doubt, bias, spread, variance, level, signal)
 
 
-def warn_of_single_answers(values: Ratings) -> None:
+def warn_of_single_answers(ratings: Ratings) -> None:
     """Without two answers to one item, noise cannot be told from what items differ by."""
-    if values.votes_per_item.max(initial=0) < 2:
-        warnings.warn("no item has two values, so the noise of annotators is a guess", DataWarning, stacklevel=4)
+    if ratings.votes_per_item.max(initial=0) < 2:
+        warnings.warn("no item has two values, so the noise of annotators is a guess", DataWarning, stacklevel=5)

@@ -1,16 +1,17 @@
-"""Gaussian crowd by EM: a bias and a noise variance per annotator."""
+"""Gaussian crowd: a bias and a noise variance per annotator, by EM or by variational Bayes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.ratings.base import NumberMethod, iterate
+from crowdwise.methods.ratings.base import Found, RatingMethod, iterate
 from crowdwise.methods.ratings.finish import point_estimates, warn_of_single_answers
 from crowdwise.methods.ratings.gaussian import (
     Items,
@@ -22,7 +23,11 @@ from crowdwise.methods.ratings.gaussian import (
     update_prior,
 )
 from crowdwise.methods.ratings.problem import Problem
-from crowdwise.methods.ratings.result import Estimates
+from crowdwise.methods.ratings.variational import start
+from crowdwise.methods.ratings.variational_fit import fit_variational
+
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["GaussianCrowd"]
 
@@ -42,58 +47,71 @@ class _State:
         return problem.weight[:, None] * (self.tau / self.noise)[problem.annotator]
 
 
-@dataclass(repr=False)
-class GaussianCrowd(NumberMethod):
-    """Values with an annotator's bias and noise, by EM.
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussianCrowd(RatingMethod):
+    """Values with an annotator's bias and noise, by EM, or by variational Bayes (`bayes`).
 
-    z_n ~ N(m, s); a value of annotator a on it is z_n + b_a plus noise of precision tau_a. Items are summed out; biases,
-    precisions, m and s maximise the probability of the values times a prior of annotators: b_a ~ N(0, 1 / (shrinkage tau_a)),
-    and tau_a as if it had shown `strength` times two answers of the overall variance. The variance of z_n enters the noise of
-    its annotators: without it, whoever is nearest to the estimates gets all the weight.
+    z_n ~ N(m, s); a value of annotator a on it is z_n + b_a plus noise of precision tau_a.
+
+    By EM, items are summed out; biases, precisions, m and s maximise the probability of the values times a prior of annotators:
+    b_a ~ N(0, 1 / (shrinkage tau_a)), and tau_a as if it had shown `strength` times two answers of the overall variance. The
+    variance of z_n enters the noise of its annotators: without it, whoever is nearest to the estimates gets all the weight.
+
+    With `bayes`, b_a ~ N(0, v) and tau_a ~ Gamma(k, r). The posteriors of items, biases and precisions are found together with
+    the priors (m, s, v, k, r) that raise the bound most, so a crowd of equal annotators is pooled and a mixed one is not.
+    Intervals sum out biases and their level, and add the doubt about precisions. An answer itself is known up to `resolution`
+    of the crowd's noise variance: two annotators who answer alike, as many do who always say 0, would become infinitely precise
+    otherwise.
 
     Values of several dimensions are independent given the annotators, who have one precision for all of them (`shared`), times
     a noise of each dimension.
 
     References
     ----------
-    Raykar et al. (2010), Journal of Machine Learning Research 11, section 5 (continuous labels).
+    Raykar et al. (2010), Journal of Machine Learning Research 11, section 5 (continuous labels); with `bayes`, with priors
+    summed out variationally.
 
     Examples
     --------
     >>> truth = [1, 5, 8, 3, 6, 2, 9, 4]
     >>> slips = [1, -2, 2, 1, -1, 2, -2, 0]
     >>> answers = [answer for t, slip in zip(truth, slips) for answer in (t, t + 0.3, t + slip)]
-    >>> values = Ratings.from_arrays([t for t in truth for _ in range(3)], ["x", "y", "z"] * 8, answers)
-    >>> GaussianCrowd().fit(values).annotators_["annotator"].to_list()[-1]
+    >>> ratings = Ratings.from_arrays([t for t in truth for _ in range(3)], ["x", "y", "z"] * 8, answers)
+    >>> GaussianCrowd().fit(ratings).annotators_frame().sort("weight")["annotator"][0]
+    'z'
+    >>> GaussianCrowd(bayes=True).fit(ratings).annotators_frame().sort("weight")["annotator"][0]
     'z'
     """
 
-    shrinkage: float = setting(1.0, "biases shrink as if an annotator had given so many answers without one", above=0)
-    strength: float = setting(1.0, "prior of the precisions: counts as twice as many answers of the overall variance", above=0)
-    shared: bool = setting(True, "one precision of an annotator for all dimensions, else one for each")
-    level: str = setting(
-        "values", "mean bias 0 over values or annotators, without known values", choices=("values", "annotators")
+    bayes: bool = setting(False, "Variational, with learned priors, instead of EM.")
+    shrinkage: float = setting(1.0, "EM: biases shrink as if an annotator had given so many answers without one.", above=0)
+    strength: float = setting(
+        1.0, "EM: prior of the precisions, counts as twice as many answers of the overall variance.", above=0
     )
-    tol: float = setting(1e-7, "stop when the log-probability changes by less, relatively", above=0)
-    max_iter: int = setting(1000, "rounds at most", low=1, whole=True)
+    resolution: float = setting(0.05, "Bayes: answers are known up to this share of the crowd's noise variance.", low=0)
+    shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
+    level: str = setting(
+        "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
+    )
+    tol: float = setting(1e-7, "Stop when the objective and the estimates change by less, relatively.", above=0)
+    max_iter: int = setting(1000, "Rounds at most.", low=1, whole=True)
 
-    name: ClassVar[str] = "gaussian-crowd"
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name in the registry."""
+        return "gaussian-crowd-bayes" if self.bayes else "gaussian-crowd"
 
-    def _fit(self, values: Ratings, known: Floats) -> Estimates:
-        warn_of_single_answers(values)
-        problem = Problem.of(values, known, correct=True)
-        state, trace, converged = iterate(
-            self._start(problem),
-            lambda state: self._step(problem, state),
-            lambda state: self._score(problem, state),
-            lambda state: state.items.mean,
-            self.tol,
-            self.max_iter,
-        )
-        self._account(trace, converged, self.max_iter)
-        return point_estimates(
-            values, self.name, problem, state.items, state.tau, state.noise, state.bias, level=self.level, **self._prior()
-        )
+    def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        warn_of_single_answers(ratings)
+        problem = Problem.of(ratings, known, correct=True)
+        until: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
+        if self.bayes:
+            first = start(problem, shared=self.shared, resolution=self.resolution)
+            return fit_variational(problem, first, learn_tail=False, shared=self.shared, level=self.level, **until)
+        run = iterate(self._start(problem), partial(self._step, problem), partial(self._score, problem), **until)
+        state = run.state
+        found = point_estimates(problem, state.items, state.tau, state.noise, state.bias, level=self.level, **self._prior())
+        return found, run
 
     def _start(self, problem: Problem) -> _State:
         shape = (problem.n_annotators, problem.n_dimensions)

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.methods.ratings.base import NumberMethod, check_values, iterate
-from crowdwise.methods.ratings.features import aligned, checked_features
+from crowdwise.data.storable import storable
+from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.estimator.storage import members_of, value_of
+from crowdwise.methods.ratings.base import FeatureRatingMethod, Found, iterate
+from crowdwise.methods.ratings.features import checked_features
 from crowdwise.methods.ratings.finish import point_estimates
 from crowdwise.methods.ratings.gaussian import Items, annotator_prior, relative_noise, update_annotators
 from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.sparse_process import Kernel, Process, inducing_rows
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from collections.abc import Mapping
 
     from crowdwise.data.ratings import Ratings
+    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["GPCrowdRegression"]
 
@@ -40,8 +43,44 @@ class _State:
     score: float
 
 
-@dataclass(repr=False)
-class GPCrowdRegression(NumberMethod):
+@storable
+@dataclass(frozen=True, eq=False)
+class ProcessRegression:
+    """What predicts values from features: a process per dimension, and the units of rows and values.
+
+    Attributes
+    ----------
+    processes : tuple of Process
+    row_centre, row_scale : [F]
+        Mean and standard deviation of the features.
+    shift, own : [D]
+        What estimates are moved by, and the variance of items around their process; in units of `spread`.
+    centre, spread : [D]
+        Mean and standard deviation of the values.
+    """
+
+    processes: tuple[Process, ...]
+    row_centre: Floats
+    row_scale: Floats
+    shift: Floats
+    own: Floats
+    centre: Floats
+    spread: Floats
+
+    def sound(self) -> bool:
+        """Whether saved arrays agree with each other: predict one row."""
+        return self.predict(self.row_centre[None])[0].shape == (1, len(self.processes))
+
+    def predict(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Values of rows, and their standard deviations, [N, D] each."""
+        found = [process.at((rows - self.row_centre) / self.row_scale) for process in self.processes]
+        mean = np.stack([part[0] for part in found], axis=1) + self.shift
+        sd = np.sqrt(np.stack([part[1] for part in found], axis=1) + self.own)
+        return mean * self.spread + self.centre, sd * self.spread
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GPCrowdRegression(FeatureRatingMethod):
     """Values and features: a Gaussian process for what features tell, a bias and a noise variance per annotator.
 
     f is a Gaussian process of the features; z_n ~ N(f(x_n), s); a value of annotator a is z_n + b_a plus noise of precision
@@ -55,87 +94,73 @@ class GPCrowdRegression(NumberMethod):
     Learning from multiple annotators with Gaussian processes.
     """
 
-    kernel: str = setting("rbf", "how features tell rows apart: by distance, or linearly", choices=("rbf", "linear"))
-    inducing: int = setting(100, "inducing points at most", low=1, whole=True)
-    standardise: bool = setting(True, "bring every feature to mean 0 and variance 1")
-    shrinkage: float = setting(1.0, "biases shrink as if an annotator had given so many answers without one", above=0)
-    strength: float = setting(0.1, "prior of the precisions: counts as twice as many answers of the overall variance", above=0)
-    shared: bool = setting(True, "one precision of an annotator for all dimensions, else one for each")
+    kernel: str = setting("rbf", "How features tell rows apart: by distance, or linearly.", choices=("rbf", "linear"))
+    inducing: int = setting(100, "Inducing points at most.", low=1, whole=True)
+    standardise: bool = setting(True, "Bring every feature to mean 0 and variance 1.")
+    shrinkage: float = setting(1.0, "Biases shrink as if an annotator had given so many answers without one.", above=0)
+    strength: float = setting(0.1, "Prior of the precisions: counts as twice as many answers of the overall variance.", above=0)
+    shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
     level: str = setting(
-        "values", "mean bias 0 over values or annotators, without known values", choices=("values", "annotators")
+        "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
     )
-    tol: float = setting(1e-5, "stop when the bound changes by less, relatively", above=0)
-    max_iter: int = setting(100, "rounds at most", low=1, whole=True)
-    random_state: int = setting(0, "seed of the inducing points", low=0, whole=True)
+    tol: float = setting(1e-5, "Stop when the bound changes by less, relatively.", above=0)
+    max_iter: int = setting(100, "Rounds at most.", low=1, whole=True)
+    random_state: int | None = random_state_setting("Seed of the inducing points.")
 
     name: ClassVar[str] = "gp-crowd-regression"
 
-    def fit(self, X: Any, values: Ratings, gold: Any = None, *, items: Any = None) -> Self:  # type: ignore[override]
-        """Fit to features and values.
+    def _checked_rows(self, X: Any, n_features: int | None = None) -> Floats:
+        rows = checked_features(X, n_features)
+        return np.asarray(rows.todense(), np.float64) if hasattr(rows, "todense") else rows
 
-        Parameters
-        ----------
-        X : [N, F]
-            A row of features per item; sparse matrices become dense.
-        values : Ratings
-        gold : mapping or frame, optional
-            Known values of some items.
-        items : sequence, optional
-            Ids of the rows; without them rows are in the order of ``values.items``.
-        """
-        check_settings(self)
-        check_values(values)
-        rows = checked_features(X)
-        rows = np.asarray(rows.todense(), np.float64) if hasattr(rows, "todense") else rows
-        values = aligned(values, len(rows), items)
-        self.n_features_in_ = rows.shape[1]
-        self._centre = rows.mean(axis=0) if self.standardise else np.zeros(rows.shape[1])
-        self._scale = np.maximum(rows.std(axis=0), 1e-12) if self.standardise else np.ones(rows.shape[1])
-        rows = (rows - self._centre) / self._scale
-        problem = Problem.of(values, values.known(gold), correct=True)
-        self._points = inducing_rows(rows, self.inducing, self.random_state)
-        state, trace, converged = iterate(
+    def _fit_rows(self, rows: Floats, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        centre = rows.mean(axis=0) if self.standardise else np.zeros(rows.shape[1])
+        scale = np.maximum(rows.std(axis=0), 1e-12) if self.standardise else np.ones(rows.shape[1])
+        rows = (rows - centre) / scale
+        problem = Problem.of(ratings, known, correct=True)
+        self._points = inducing_rows(rows, self.inducing, seed_of(self.random_state))
+        run = iterate(
             self._start(problem, rows),
             lambda state: self._step(problem, rows, state),
             lambda state: state.score,
-            lambda state: state.items.mean,
-            self.tol,
-            self.max_iter,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            progress=progress,
         )
-        self._account(trace, converged, self.max_iter)
-        self._state, self._problem = state, problem
+        state = run.state
+        del self._points
         signal = float(sum(kernel.diagonal(rows).mean() for kernel in state.kernels) + state.own.sum())
-        vars(self)["result_"] = result = point_estimates(
-            values,
-            self.name,
-            problem,
-            state.items,
-            state.tau,
-            state.noise,
-            state.bias,
-            level=self.level,
-            signal=signal,
-            **self._prior(),
-        )
+        points = state.tau, state.noise, state.bias
+        found = point_estimates(problem, state.items, *points, level=self.level, signal=signal, **self._prior())
         # The level of the biases was fixed after the fit; predictions move with it.
         seen = problem.is_known
-        moved = (result.estimate - problem.centre) / problem.spread - state.items.mean
+        moved = (found["estimate"] - problem.centre) / problem.spread - state.items.mean
         share = problem.count / problem.count.sum()
         held = 0.0 if seen.any() else float((share**2).sum())
-        self._level = held * (state.bias**2).mean(axis=0)
-        self._shift = moved[~seen].mean(axis=0) if (~seen).any() else np.zeros(problem.n_dimensions)
-        return self
+        self.model_ = ProcessRegression(
+            tuple(state.processes),
+            centre,
+            scale,
+            moved[~seen].mean(axis=0) if (~seen).any() else np.zeros(problem.n_dimensions),
+            state.own + held * (state.bias**2).mean(axis=0),
+            problem.centre,
+            problem.spread,
+        )
+        return found, run
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Values of new items by their features, [N, D]; with `return_std`, their standard deviations as well."""
-        rows = checked_features(X, self._kept("n_features_in_"))
-        rows = np.asarray(rows.todense(), np.float64) if hasattr(rows, "todense") else rows
-        rows = (rows - self._centre) / self._scale
-        found = [process.at(rows) for process in self._state.processes]
-        mean = np.stack([part[0] for part in found], axis=1) + self._shift
-        spread = np.sqrt(np.stack([part[1] for part in found], axis=1) + self._state.own + self._level)
-        estimate = mean * self._problem.spread + self._problem.centre
-        return (estimate, spread * self._problem.spread) if return_std else estimate
+        rows = self._checked_rows(X, self._kept("n_features_in_"))
+        estimate, sd = self.model_.predict(rows)
+        return (estimate, sd) if return_std else estimate
+
+    def _members(self) -> dict[str, bytes]:
+        return members_of(self.model_, "model")
+
+    def _restore(self, outcome: Any, members: Mapping[str, bytes], network: Any = None) -> None:
+        super()._restore(outcome, members, network)
+        self.model_ = value_of(members, "model")
+        self.n_features_in_ = len(self.model_.row_centre)
 
     def _prior(self) -> dict[str, Any]:
         return {"shrinkage": self.shrinkage, "strength": self.strength, "shared": self.shared}

@@ -10,8 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
-from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.storable import storable
 from crowdwise.errors import SettingError
+from crowdwise.estimator.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,14 +24,14 @@ __all__ = ["Estimates"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Estimates(ReadOnly):
-    """Estimated values of items, each with Student's t around it.
+@storable
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Estimates(Outcome):
+    """Estimated values of items, each with Student's t around it; see also `Outcome`.
 
     Attributes
     ----------
-    values : Ratings
-    method : str
+    votes : Ratings
     estimate : [N, D]
         NaN where a method says nothing of items without answers.
     scale, freedom : [N, D]
@@ -43,10 +44,11 @@ class Estimates(ReadOnly):
         Squared correlation of an annotator's answers with the true values, as the fit has it.
     more : mapping
         Further columns of the table of annotators, [A] or [A, D] each.
+    pairs : mapping
+        What is known of dependent pairs of annotators, where a method looks for them.
     """
 
-    values: Ratings
-    method: str
+    votes: Ratings
     estimate: Floats
     scale: Floats
     freedom: Floats
@@ -55,9 +57,17 @@ class Estimates(ReadOnly):
     weight: Floats
     reliability: Floats
     more: Mapping[str, Floats] = field(default_factory=dict)
+    pairs: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        return f"Estimates({self.method}: {self.values!r})"
+    def sound(self) -> bool:
+        """Whether the arrays of saved estimates agree with each other."""
+        items = self.votes.n_items, self.votes.n_dimensions
+        people = self.votes.n_annotators, self.votes.n_dimensions
+        return (
+            all(part.shape == items for part in (self.estimate, self.scale, self.freedom))
+            and all(part.shape == people for part in (self.bias, self.noise))
+            and all(len(part) == people[0] for part in (self.weight, self.reliability, *self.more.values()))
+        )
 
     @property
     def sd(self) -> Floats:
@@ -77,25 +87,24 @@ class Estimates(ReadOnly):
         return self.estimate - half, self.estimate + half
 
     def items_frame(self, level: float = 0.95) -> pl.DataFrame:
-        """One row per item: estimate, sd, low, high and the number of answers; a name before each where values have several."""
+        """One row per item: estimate, sd, low, high, n_votes; a name before each where values have several dimensions."""
         low, high = self.interval(level)
-        columns: dict[str, Any] = {"item": series_of(self.values.items)}
+        columns: dict[str, Any] = {"item": series_of(self.votes.items)}
         parts = {"estimate": self.estimate, "sd": self.sd, "low": low, "high": high}
-        for k, name in enumerate(self.values.names):
+        for k, name in enumerate(self.votes.names):
             for part, array in parts.items():
-                plain = len(self.values.names) == 1
+                plain = len(self.votes.names) == 1
                 columns[part if plain else name if part == "estimate" else f"{name}_{part}"] = array[:, k]
-        return pl.DataFrame(columns).with_columns(pl.Series("n_values", self.values.votes_per_item)).fill_nan(None)
+        return pl.DataFrame(columns).with_columns(pl.Series("n_votes", self.votes.votes_per_item)).fill_nan(None)
 
     def annotators_frame(self) -> pl.DataFrame:
-        """One row per annotator, most weight first: n_values, bias, noise, weight and reliability."""
+        """One row per annotator: n_votes, bias, noise, weight and reliability."""
         columns: dict[str, Any] = {
-            "annotator": series_of(self.values.annotators),
-            "n_values": self.values.votes_per_annotator,
+            "annotator": series_of(self.votes.annotators),
+            "n_votes": self.votes.votes_per_annotator,
         }
         for part, array in {"bias": self.bias, "noise": self.noise, **self.more}.items():
             wide = array[:, None] if array.ndim == 1 else array
-            names = [part] if wide.shape[1] == 1 else [f"{part}_{name}" for name in self.values.names]
+            names = [part] if wide.shape[1] == 1 else [f"{part}_{name}" for name in self.votes.names]
             columns |= {name: wide[:, k] for k, name in enumerate(names)}
-        frame = pl.DataFrame(columns | {"weight": self.weight, "reliability": self.reliability}).fill_nan(None)
-        return frame.sort("weight", descending=True, maintain_order=True)
+        return pl.DataFrame(columns | {"weight": self.weight, "reliability": self.reliability}).fill_nan(None)

@@ -8,12 +8,15 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from crowdwise.data.storable import storable
+
 __all__ = ["Kernel", "Process", "inducing_rows"]
 
 Floats = NDArray[np.float64]
 _JITTER = 1e-6
 
 
+@storable
 @dataclass(frozen=True)
 class Kernel:
     """Variance times exp(-distance^2 / (2 length^2)), or, linear, times the inner product over the number of columns."""
@@ -39,6 +42,7 @@ class Kernel:
         return np.full(len(rows), self.variance)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Process:
     """The posterior of f, and the bound on the log-probability of what was observed (Titsias, 2009).

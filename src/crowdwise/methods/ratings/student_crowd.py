@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
-from crowdwise.methods.ratings.gaussian_crowd_bayes import GaussianCrowdBayes
+from crowdwise.methods.ratings.base import Found, RatingMethod
+from crowdwise.methods.ratings.finish import warn_of_single_answers
 from crowdwise.methods.ratings.problem import Problem
-from crowdwise.methods.ratings.variational import Crowd, start, step
+from crowdwise.methods.ratings.variational import start
+from crowdwise.methods.ratings.variational_fit import fit_variational
+
+if TYPE_CHECKING:
+    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["StudentCrowd"]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(repr=False)
-class StudentCrowd(GaussianCrowdBayes):
+@dataclass(eq=False, repr=False, kw_only=True)
+class StudentCrowd(RatingMethod):
     """Values with an annotator's bias and heavy-tailed noise, by variational Bayes.
 
     As `gaussian-crowd-bayes`, with noise of Student's t distribution: an answer's precision is tau_a u, with a u of its own,
@@ -32,23 +38,20 @@ class StudentCrowd(GaussianCrowdBayes):
     Lange, Little and Taylor (1989), Journal of the American Statistical Association 84; Raykar et al. (2010).
     """
 
-    tail: float | None = setting(None, "degrees of freedom of the noise; learned where not given", low=1, optional=True)
-
-    max_iter: int = setting(3000, "rounds at most", low=1, whole=True)
+    tail: float | None = setting(None, "Degrees of freedom of the noise; learned where not given.", low=1, optional=True)
+    resolution: float = setting(0.05, "Answers are known up to this share of the crowd's noise variance.", low=0)
+    shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
+    level: str = setting(
+        "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
+    )
+    tol: float = setting(1e-7, "Stop when the bound and the estimates change by less, relatively.", above=0)
+    max_iter: int = setting(3000, "Rounds at most.", low=1, whole=True)
 
     name: ClassVar[str] = "student-crowd"
 
-    def _begin(self, problem: Problem) -> Crowd:
-        return start(problem, shared=self.shared, resolution=self.resolution, heavy=True, tail=self.tail)
-
-    def _advance(self, problem: Problem, crowd: Crowd) -> Crowd:
-        return step(problem, crowd, learn_tail=self.tail is None)
-
-    def _doubt_of_answers(self, crowd: Crowd, problem: Problem) -> float:
-        return 2 / (crowd.tail + problem.n_dimensions)
-
-    def _noise_variance(self, crowd: Crowd) -> Floats:
-        # The variance of Student's t where it has one; three degrees are the fewest that give a useful number.
-        tail = max(crowd.tail, 3.0)
-        variance: Floats = tail / (tail - 2) / crowd.annotator_precision
-        return variance
+    def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
+        warn_of_single_answers(ratings)
+        problem = Problem.of(ratings, known, correct=True)
+        first = start(problem, shared=self.shared, resolution=self.resolution, heavy=True, tail=self.tail)
+        until = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
+        return fit_variational(problem, first, learn_tail=self.tail is None, shared=self.shared, level=self.level, **until)

@@ -20,28 +20,28 @@ Systems with Applications 41(13); Dawid and Skene (1979).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.label_sets import LabelSets
-from crowdwise.errors import ConvergenceWarning, InputError, SettingError
-from crowdwise.estimator.configured import Configured
+from crowdwise.engines.loop import ABOUT_TOL, Round, loop, warn_unless_converged
+from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.cost import announce
-from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.settings import setting
 from crowdwise.methods.sets.evidence import Evidence
 from crowdwise.methods.sets.patterns import Patterns
 from crowdwise.methods.sets.result import InferredSets
 from crowdwise.methods.sets.skills import Coin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typing_extensions import Self
 
+    from crowdwise.engines.loop import Progress
     from crowdwise.methods.sets.patterns import Posterior
 
 __all__ = ["LabelWise"]
@@ -49,11 +49,21 @@ __all__ = ["LabelWise"]
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Annotators on labels that apply and that do not, the mixture, and the posterior of the items."""
+
+    hit: Coin
+    clear: Coin
+    patterns: Patterns
+    posterior: Posterior
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class LabelWise(Configured):
+class LabelWise(Estimator):
     """Sets of labels from chosen labels, with annotators' skill shared across labels."""
 
-    dependence: bool = setting(False, "Let labels go together: a mixture of label patterns in place of independent labels.")
+    dependence: bool = setting(False, "Let labels go together: a mixture of label patterns instead of independent labels.")
     patterns: int | None = setting(
         None,
         "Most patterns of the mixture; by default twice the number of labels, and 20 at most.",
@@ -68,22 +78,55 @@ class LabelWise(Configured):
     label_sd: float = setting(1.0, "Spread of ease among labels, in logits.", above=0)
     own_sd: float = setting(0.5, "How far an annotator's skill on a label differs from its skill in general, in logits.", low=0)
     max_iter: int = setting(2000, "Most iterations.", low=1, whole=True)
-    tol: float = setting(
-        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-6, ABOUT_TOL, above=0)
 
     name: ClassVar[str] = "label-wise"
 
-    def fit(self, answers: Any, *, progress: Callable[[int, float, float], None] | None = None) -> Self:
-        """Fit to answers: `LabelSets`, or a frame that `LabelSets.from_frame` takes."""
-        check_settings(self)
+    def fit(
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Fit to sets of labels.
+
+        Parameters
+        ----------
+        data : LabelSets or frame
+            A frame is one that `LabelSets.from_frame` takes.
+        gold, history, engine
+            This method takes none of these yet.
+        progress : callable, optional
+            Called after every iteration with (iteration, bound, mean change).
+        """
+        self._check_fit(gold=gold, history=history, engine=engine)
         for name in ("threshold", "sensitivity", "specificity"):
             if not 0 < getattr(self, name) < 1:
                 raise SettingError(f"LabelWise: {name} must lie between 0 and 1; got {getattr(self, name)!r}")
-        answers = answers if isinstance(answers, LabelSets) else LabelSets.from_frame(answers)
+        answers = data if isinstance(data, LabelSets) else LabelSets.from_frame(data)
         if answers.n_labels == 0:
             raise InputError("no label is named in any answer; give all of them with labels=... or --classes")
         evidence = Evidence.of(answers)
+        step = partial(self._step, evidence)
+        run = loop(step, self._start(answers, evidence), max_iter=self.max_iter, tol=self.tol, progress=progress)
+        state = warn_unless_converged(run, stacklevel=3).state
+        # A tie goes to the label: equal answers summed in another order must not decide.
+        chosen = state.posterior.label >= self.threshold - 1e-9
+        self.result_ = InferredSets(
+            votes=answers,
+            method=self.name,
+            settings=self.get_params(),
+            trace=run.trace,
+            n_iter=run.n_iter,
+            converged=run.converged,
+            probability=state.posterior.label,
+            chosen=chosen,
+            set_probability=state.posterior.of_set(chosen),
+            sensitivity=state.hit.probability,
+            specificity=state.clear.probability,
+            share=state.patterns.probability,
+            patterns=state.patterns,
+        )
+        return self
+
+    def _start(self, answers: LabelSets, evidence: Evidence) -> _State:
         wanted = 1 if not self.dependence else self.patterns or min(2 * answers.n_labels, 20)
         cells = answers.n_items * answers.n_labels * wanted
         announce(self.name, operations=3000.0 * cells, memory=3.0 * 8 * cells, advice="use fewer patterns, or dependence=false")
@@ -91,43 +134,30 @@ class LabelWise(Configured):
         size = (answers.n_annotators, answers.n_labels)
         spread = (self.skill_sd, self.label_sd, self.own_sd)
         hit, clear = Coin.start(*size, self.sensitivity, *spread), Coin.start(*size, self.specificity, *spread)
-        trace: list[float] = []
-        before, converged = posterior.label, False
-        for iteration in range(self.max_iter):
-            hit, clear, patterns = self._maximise(evidence, hit, clear, patterns, posterior)
-            (log_hit, log_miss), (log_clear, log_alarm) = hit.log_prob(), clear.log_prob()
-            yes, no = evidence.log_lik(log_hit, log_miss), evidence.log_lik(log_alarm, log_clear)
-            posterior, total = patterns.infer(yes, no)
-            trace.append(total - patterns.penalty() - hit.penalty() - clear.penalty())
-            now = posterior.label
-            change = float(np.abs(now - before).max(initial=0.0))
-            before = now
-            if progress is not None:
-                progress(iteration + 1, trace[-1], change)
-            if iteration and abs(trace[-1] - trace[-2]) <= self.tol * abs(trace[-1]) and change <= 100 * self.tol:
-                converged = True
-                break
-        if not converged:
-            warnings.warn(
-                f"stopped after {len(trace)} iterations before the stopping rule was met; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self.trace_, self.n_iter_, self.converged_ = np.array(trace), len(trace), converged
-        self.patterns_ = patterns
-        # A tie goes to the label: equal answers summed in another order must not decide.
-        chosen = before >= self.threshold - 1e-9
-        self.result_ = InferredSets(
-            answers=answers,
-            method=self.name,
-            probability=before,
-            chosen=chosen,
-            set_probability=posterior.of_set(chosen),
-            sensitivity=hit.probability,
-            specificity=clear.probability,
-            share=patterns.probability,
-        )
-        return self
+        return _State(hit, clear, patterns, posterior)
+
+    def _step(self, evidence: Evidence, before: _State) -> tuple[_State, Round]:
+        hit, clear, patterns = self._maximise(evidence, before.hit, before.clear, before.patterns, before.posterior)
+        (log_hit, log_miss), (log_clear, log_alarm) = hit.log_prob(), clear.log_prob()
+        yes, no = evidence.log_lik(log_hit, log_miss), evidence.log_lik(log_alarm, log_clear)
+        posterior, total = patterns.infer(yes, no)
+        bound = total - patterns.penalty() - hit.penalty() - clear.penalty()
+        # A label is a question of its own: the largest change of an item's labels, on average.
+        moved = np.abs(posterior.label - before.posterior.label).max(axis=1, initial=0.0)
+        change = float(moved.mean()) if len(moved) else 0.0
+        return _State(hit, clear, patterns, posterior), Round(change, {"objective": bound})
+
+    @property
+    def patterns_(self) -> Patterns:
+        """Labels that go together."""
+        patterns: Patterns = self._fitted().patterns
+        return patterns
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, [K]."""
+        labels: NDArray[Any] = self._fitted().votes.labels
+        return labels
 
     @staticmethod
     def _maximise(
@@ -137,13 +167,3 @@ class LabelWise(Configured):
         chosen, told = evidence.counts(applies)
         alarms, told_not = evidence.counts(1 - applies)
         return hit.update(chosen, told), clear.update(told_not - alarms, told_not), patterns.update(posterior)
-
-    @property
-    def items_(self) -> Any:
-        """A table of the items."""
-        return self._kept("result_").frame()
-
-    @property
-    def annotators_(self) -> Any:
-        """A table of the annotators."""
-        return self._kept("result_").annotators_frame()

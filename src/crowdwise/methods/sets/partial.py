@@ -30,12 +30,14 @@ from numpy.typing import NDArray
 from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
+from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import Progress
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.errors import InputError
 from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.configured import Configured
-from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.outcome import Outcome
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.priors.marginals import Marginals
@@ -44,14 +46,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.data.annotations import Annotations
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["PartialDawidSkene", "PartialVotes", "Symbols"]
 
 Floats = NDArray[np.float64]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
-class Symbols:
+class Symbols(ReadOnly):
     """What votes may say: `agrees` [S, K], whether a symbol agrees with a class; `silent` [S], whether it says nothing."""
 
     names: NDArray[Any]
@@ -78,9 +82,21 @@ class Symbols:
         return cls(names, classes, agrees, silent, negative & ~silent)
 
 
-@dataclass(frozen=True, eq=False)
-class PartialVotes(ReadOnly):
-    """What a fit to partial votes returns: `posterior` [N, K], and `symbol_probability` [A, K, S] of annotators."""
+@storable
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PartialVotes(Outcome):
+    """What a fit to partial votes returns; see also `Outcome`.
+
+    Attributes
+    ----------
+    votes : Annotations
+        Votes that say something; their classes are the symbols.
+    symbols : Symbols
+    posterior : [N, K]
+    class_prior : [K]
+    symbol_probability : [A, K, S]
+        How often an annotator gives every symbol to items of a class.
+    """
 
     votes: Annotations
     symbols: Symbols
@@ -88,12 +104,22 @@ class PartialVotes(ReadOnly):
     class_prior: Floats
     symbol_probability: Floats
 
+    def sound(self) -> bool:
+        """Whether the arrays of a saved fit agree with each other."""
+        n_classes, n_symbols = len(self.symbols.classes), self.votes.n_classes
+        return (
+            self.symbols.agrees.shape == (n_symbols, n_classes)
+            and self.posterior.shape == (self.votes.n_items, n_classes)
+            and self.class_prior.shape == (n_classes,)
+            and self.symbol_probability.shape == (self.votes.n_annotators, n_classes, n_symbols)
+        )
+
     @property
     def labels(self) -> NDArray[Any]:
         """The class of every item, [N]."""
         return np.asarray(self.symbols.classes[best_class(self.posterior, self.class_prior)])
 
-    def frame(self, probabilities: bool = True) -> pl.DataFrame:
+    def items_frame(self, probabilities: bool = True) -> pl.DataFrame:
         """One row per item: label, confidence, votes, a note, and p(class) columns."""
         votes = self.votes
         columns: dict[str, Any] = {
@@ -126,41 +152,42 @@ class PartialVotes(ReadOnly):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PartialDawidSkene(Configured):
+class PartialDawidSkene(Estimator):
     """Dawid-Skene for votes for a class, against a class, and abstentions."""
 
     abstain: str = setting(
         "ignore", 'Abstentions: "ignore" them, or "count" them as an answer like the others.', choices=("ignore", "count")
     )
-    negations: str = setting(" ".join(NEGATIONS), "Marks before a class that is ruled out, between spaces.", free=True)
-    abstentions: str = setting(" ".join(ABSTAIN), "Labels that are abstentions, between spaces.", free=True)
+    negations: str = setting(" ".join(NEGATIONS), "Marks before a class that is ruled out, separated by spaces.", free=True)
+    abstentions: str = setting(" ".join(ABSTAIN), "Labels that are abstentions, separated by spaces.", free=True)
     smoothing: float = setting(2.0, "Pseudo-votes per symbol added to every row of an annotator.", low=0)
     max_iter: int = setting(1000, "Most iterations.", low=1, whole=True)
-    tol: float = setting(
-        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-6, ABOUT_TOL, above=0)
 
     name: ClassVar[str] = "partial-dawid-skene"
 
-    def fit(self, votes: Any, *, progress: Progress | None = None) -> Self:
-        """Fit to votes: `Annotations` whose classes are the symbols (``cat``, ``!cat``, ``abstain``), or a frame."""
-        check_settings(self)
-        votes = as_annotations(votes)
+    def fit(
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
+        """Fit to partial votes.
+
+        Parameters
+        ----------
+        data : Annotations or frame
+            Votes whose classes are the symbols: ``cat``, ``!cat``, ``abstain``.
+        gold, history, engine
+            This method takes none of these yet.
+        progress : callable, optional
+            Called after every iteration with (iteration, bound, mean change).
+        """
+        self._check_fit(gold=gold, history=history, engine=engine)
+        votes = as_annotations(data)
         symbols = Symbols.of(votes.classes, tuple(self.negations.split()), tuple(self.abstentions.split()))
-        if len(symbols.classes) == 0:
-            raise InputError("no vote names a class; check the label column, or the words for abstentions")
-        if "" in symbols.classes:
-            raise InputError("a vote is a mark and no class after it; write the class that is ruled out, such as !cat")
-        if len(symbols.classes) == 1 and symbols.negative.any():
-            raise InputError(
-                f"votes are against {symbols.classes[0]!r}, and no other class is named; give all classes with classes=... "
-                "or --classes, or take the votes for sets of labels (label-wise, --type multilabel)"
-            )
+        _check(symbols)
         if self.abstain == "ignore" and symbols.silent.any():
             votes = votes.take_votes(~symbols.silent[votes.label])
         pseudo = self._pseudo_votes(votes, symbols)
         uniform = np.full(pseudo.shape, 1 / pseudo.shape[1])
-        start = _shares(votes, symbols)
         n_classes = len(symbols.classes)
         done = best_of(
             lambda begin: alternate(
@@ -173,11 +200,27 @@ class PartialDawidSkene(Configured):
                 tol=self.tol,
                 progress=progress,
             ),
-            [start],
+            [_shares(votes, symbols)],
         )
-        self.trace_, self.n_iter_, self.converged_ = sum(done.trace.values()), done.n_iter, done.converged
-        self.result_ = PartialVotes(votes, symbols, done.posterior, done.prior.probability, done.annotators.confusion())
+        self.result_ = PartialVotes(
+            method=self.name,
+            settings=self.get_params(),
+            votes=votes,
+            trace=done.trace,
+            n_iter=done.n_iter,
+            converged=done.converged,
+            symbols=symbols,
+            posterior=done.posterior,
+            class_prior=done.prior.probability,
+            symbol_probability=done.annotators.confusion(),
+        )
         return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, [K]."""
+        classes: NDArray[Any] = self._fitted().symbols.classes
+        return classes
 
     def _pseudo_votes(self, votes: Annotations, symbols: Symbols) -> Floats:
         """[A, S, K]: an annotator's own use of the symbols, those that agree with the class K + 1 times."""
@@ -189,17 +232,17 @@ class PartialDawidSkene(Configured):
         raised = used[:, :, None] * (1 + n_classes * (symbols.agrees & ~symbols.silent[:, None]))
         return np.asarray(self.smoothing * n_symbols * raised / raised.sum(axis=1, keepdims=True))
 
-    @property
-    def items_(self) -> pl.DataFrame:
-        """A table of the items."""
-        frame: pl.DataFrame = self._kept("result_").frame()
-        return frame
 
-    @property
-    def annotators_(self) -> pl.DataFrame:
-        """A table of the annotators."""
-        frame: pl.DataFrame = self._kept("result_").annotators_frame()
-        return frame
+def _check(symbols: Symbols) -> None:
+    if len(symbols.classes) == 0:
+        raise InputError("no vote names a class; check the label column, or the words for abstentions")
+    if "" in symbols.classes:
+        raise InputError("a vote is a mark and no class after it; write the class that is ruled out, such as !cat")
+    if len(symbols.classes) == 1 and symbols.negative.any():
+        raise InputError(
+            f"votes are against {symbols.classes[0]!r}, and no other class is named; give all classes with classes=... "
+            "or --classes, or take the votes for sets of labels (label-wise, --type multilabel)"
+        )
 
 
 def _shares(votes: Annotations, symbols: Symbols) -> Floats:

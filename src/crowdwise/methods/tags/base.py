@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.token_votes import TokenVotes
-from crowdwise.estimator.configured import FitAccount
-from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.chains import Steps, best_path
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.methods.tags.confidence import span_probability
@@ -22,6 +22,8 @@ from crowdwise.methods.tags.scoring import first_tokens
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from crowdwise.engines.loop import Progress
 
 __all__ = ["SequenceMethod", "shares_of"]
 
@@ -35,18 +37,18 @@ def shares_of(tags: TokenVotes) -> Floats:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SequenceMethod(FitAccount):
+class SequenceMethod(Estimator):
     """Base of methods for tagged tokens; a method supplies `name`, `_fit` and `_confusion`.
 
-    `fit` takes `TokenVotes` or a long frame. Fitted attributes: `result_` (a `SequenceResult`), `spans_`, `tokens_`,
-    `annotators_` (frames), `posterior_` [N, K], `labels_` [N], `trace_`, `n_iter_`, `converged_`.
+    Fitted attributes beside those of every estimator: `spans_` (a frame), `posterior_` [N, K], `labels_` [N], `classes_` [K].
+    Items are tokens.
     """
 
     bio: bool = setting(True, "Forbid what BIO forbids: I-X at the start, or after anything but B-X and I-X.")
 
     name: ClassVar[str]
 
-    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags) -> ChainFit:
+    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags, progress: Progress | None) -> ChainFit:
         raise NotImplementedError
 
     def _confusion(self, tags: TokenVotes, fit: ChainFit) -> Floats:
@@ -56,27 +58,32 @@ class SequenceMethod(FitAccount):
     def _posterior(self, tags: TokenVotes, fit: ChainFit) -> Floats:
         return fit.messages.posterior
 
-    def fit(self, tags: Any) -> Self:
+    def fit(
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
+    ) -> Self:
         """Fit to the tags of several annotators.
 
         Parameters
         ----------
-        tags : TokenVotes or frame
+        data : TokenVotes or frame
             A frame has the columns sequence, position, annotator, label and perhaps token.
+        gold, history, engine
+            No method of tags takes these yet.
+        progress : callable, optional
+            Called after every iteration with (iteration, bound, mean change).
         """
-        check_settings(self)
-        if not isinstance(tags, TokenVotes):
-            tags = TokenVotes.from_frame(tags)
+        self._check_fit(gold=gold, history=history, engine=engine)
+        tags = data if isinstance(data, TokenVotes) else TokenVotes.from_frame(data)
         scheme = Tags.of(tags.votes.classes, bio=self.bio)
         steps, first = Steps.of(tags.sequence_ptr), first_tokens(tags.sequence_ptr)
-        fit = self._fit(tags, steps, scheme)
+        fit = self._fit(tags, steps, scheme, progress)
         initial, transition = fit.transitions.weights()
         path = best_path(initial, transition, fit.messages.emission, steps)
         spans = scheme.spans(path, first)
         self.result_ = SequenceResult(
             method=self.name,
             settings=self.get_params(),
-            tags=tags,
+            votes=tags,
             scheme=scheme,
             posterior=self._posterior(tags, fit),
             path=path,
@@ -85,7 +92,7 @@ class SequenceMethod(FitAccount):
             transition=fit.transitions.probability(),
             confusion=self._confusion(tags, fit),
             trace=fit.trace,
-            n_iter=len(fit.trace),
+            n_iter=fit.n_iter,
             converged=fit.converged,
         )
         return self
@@ -103,17 +110,12 @@ class SequenceMethod(FitAccount):
     @property
     def spans_(self) -> pl.DataFrame:
         """One row per span, with its confidence."""
-        return self._fitted().span_frame()
+        return self._fitted().spans_frame()
 
     @property
-    def tokens_(self) -> pl.DataFrame:
-        """One row per token, with its tag."""
-        return self._fitted().token_frame()
-
-    @property
-    def annotators_(self) -> pl.DataFrame:
-        """One row per annotator, best first."""
-        return self._fitted().annotator_frame()
+    def classes_(self) -> NDArray[Any]:
+        """The tags, [K]."""
+        return self._fitted().votes.votes.classes
 
     @property
     def posterior_(self) -> Floats:

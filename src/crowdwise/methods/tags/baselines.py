@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.chains import forward_backward
 from crowdwise.methods.labels.dawid_skene import DawidSkene
@@ -22,7 +23,9 @@ from crowdwise.methods.tags.transitions import Transitions
 
 if TYPE_CHECKING:
     from crowdwise.data.token_votes import TokenVotes
+    from crowdwise.engines.loop import Progress
     from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.result import Result
     from crowdwise.kernels.chains import Steps
     from crowdwise.methods.tags.scheme import Tags
 
@@ -31,26 +34,34 @@ __all__ = ["TokenDawidSkene", "TokenMajority"]
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class TokenFit(ChainFit):
+    """Valid sequences, and the result of the tokens on their own."""
+
+    tokens: Result
+
+
 class _TokenByToken(SequenceMethod):
     """Tags of every token by a label-only method."""
 
     def _tokens(self) -> Aggregator:
         raise NotImplementedError
 
-    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags) -> ChainFit:
-        self.token_result_ = self._tokens().fit(tags.votes).result_
+    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags, progress: Progress | None) -> ChainFit:
+        found = self._tokens().fit(tags.votes, progress=progress).result_
         # Weights of one, so that only what is forbidden changes the product of the tokens' own probabilities.
         allowed = self._allowed(scheme)
         flat = Transitions(allowed, 0.0, allowed.astype(float))
-        messages = forward_backward(*flat.weights(), self.token_result_.posterior, steps)
-        trace = sum(self.token_result_.trace.values(), start=np.zeros(self.token_result_.n_iter))
-        return ChainFit(flat, None, messages, np.asarray(trace), self.token_result_.converged)
+        messages = forward_backward(*flat.weights(), found.posterior, steps)
+        return TokenFit(flat, None, messages, found.trace, found.n_iter, found.converged, found)
 
     def _posterior(self, tags: TokenVotes, fit: ChainFit) -> Floats:
-        return self.token_result_.posterior
+        assert isinstance(fit, TokenFit)
+        return fit.tokens.posterior
 
     def _confusion(self, tags: TokenVotes, fit: ChainFit) -> Floats:
-        return self.token_result_.confusion
+        assert isinstance(fit, TokenFit)
+        return fit.tokens.confusion
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,7 +79,7 @@ class TokenDawidSkene(_TokenByToken):
     """Dawid-Skene of every token, made a valid tag sequence."""
 
     max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
-    tol: float = setting(1e-6, "Stop when the bound changes by less than this share.", low=0)
+    tol: float = setting(1e-6, ABOUT_TOL, low=0)
 
     name: ClassVar[str] = "token-dawid-skene"
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
@@ -34,6 +35,7 @@ from crowdwise.parts.annotators.confusion import DirichletConfusion
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.token_votes import TokenVotes
+    from crowdwise.engines.loop import Progress
     from crowdwise.kernels.chains import Steps
     from crowdwise.methods.tags.scheme import Tags
 
@@ -61,11 +63,11 @@ class BSC(SequenceMethod):
     )
     transition_prior: float = setting(1.0, "Dirichlet parameter of every transition that is allowed.", above=0)
     max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
-    tol: float = setting(1e-6, "Stop when the bound changes by less than this share.", low=0)
+    tol: float = setting(1e-6, ABOUT_TOL, low=0)
 
     name: ClassVar[str] = "bsc"
 
-    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags) -> ChainFit:
+    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags, progress: Progress | None) -> ChainFit:
         votes = by_previous_tag(tags)[0]
         return fit_chain(
             votes,
@@ -75,6 +77,7 @@ class BSC(SequenceMethod):
             start=shares_of(tags),
             max_iter=self.max_iter,
             tol=self.tol,
+            progress=progress,
         )
 
     def _row_prior(self, n_classes: int) -> Floats:

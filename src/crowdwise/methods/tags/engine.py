@@ -11,19 +11,19 @@ As in `crowdwise.engines.alternate`, point parts give EM and Dirichlet parts var
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.errors import ConvergenceWarning
+from crowdwise.engines.loop import Round, loop, warn_unless_converged
 from crowdwise.kernels.chains import Messages, Steps, forward_backward
 from crowdwise.methods.tags.transitions import TransitionModel, counted
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
+    from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["ChainFit", "evidence_of", "fit_chain"]
@@ -39,8 +39,20 @@ class ChainFit:
     transitions: TransitionModel
     annotators: AnnotatorModel | None
     messages: Messages
-    trace: Floats
+    trace: dict[str, Floats]
+    n_iter: int
     converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Parts, and what they say of the tokens: posterior, [N, K], and expected transitions, [K + 1, K]."""
+
+    transitions: TransitionModel
+    annotators: AnnotatorModel
+    posterior: Floats
+    counts: Floats
+    messages: Messages | None = None
 
 
 def evidence_of(votes: Annotations, annotators: AnnotatorModel) -> tuple[Floats, float]:
@@ -60,25 +72,23 @@ def fit_chain(
     start: Floats,
     max_iter: int,
     tol: float,
+    progress: Progress | None,
 ) -> ChainFit:
     """Run the loop from a posterior `start`, [N, K]."""
+
+    def step(before: _State) -> tuple[_State, Round]:
+        people = before.annotators.update(votes, before.posterior)
+        chain = before.transitions.update(before.counts)
+        evidence, log_scale = evidence_of(votes, people)
+        messages = forward_backward(*chain.weights(), evidence, steps)
+        moved = np.abs(messages.posterior - before.posterior).sum(axis=1) / 2
+        bound = messages.log_evidence + log_scale - chain.penalty() - people.penalty()
+        after = _State(chain, people, messages.posterior, counted(messages), messages)
+        return after, Round(float(moved.mean()) if len(moved) else 0.0, {"objective": bound})
+
     counts = np.vstack([start[steps.following - 1].T @ start[steps.following], start[steps.start].sum(axis=0)])
-    posterior, bounds, converged = start, [], False
-    for iteration in range(max_iter):
-        annotators = annotators.update(votes, posterior)
-        transitions = transitions.update(counts)
-        evidence, log_scale = evidence_of(votes, annotators)
-        messages = forward_backward(*transitions.weights(), evidence, steps)
-        change = float(np.abs(messages.posterior - posterior).max(initial=0.0))
-        posterior, counts = messages.posterior, counted(messages)
-        bounds.append(messages.log_evidence + log_scale - transitions.penalty() - annotators.penalty())
-        if iteration and abs(bounds[-1] - bounds[-2]) <= tol * abs(bounds[-1]) and change <= 1000 * tol:
-            converged = True
-            break
-    if not converged:
-        warnings.warn(
-            f"stopped after {max_iter} iterations before the stopping rule was met; raise max_iter or tol",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return ChainFit(transitions, annotators, messages, np.array(bounds), converged)
+    first = _State(transitions, annotators, start, counts)
+    run = warn_unless_converged(loop(step, first, max_iter=max_iter, tol=tol, progress=progress))
+    last = run.state
+    assert last.messages is not None
+    return ChainFit(last.transitions, last.annotators, last.messages, run.trace, run.n_iter, run.converged)

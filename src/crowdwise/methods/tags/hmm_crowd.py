@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
@@ -33,6 +34,7 @@ from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 if TYPE_CHECKING:
     from crowdwise.data.token_votes import TokenVotes
+    from crowdwise.engines.loop import Progress
     from crowdwise.kernels.chains import Steps
     from crowdwise.methods.tags.scheme import Tags
     from crowdwise.parts.annotators.protocol import AnnotatorModel
@@ -61,11 +63,11 @@ class HMMCrowd(SequenceMethod):
     )
     transition_smoothing: float = setting(1.0, "Pseudo-count of every transition that is allowed.", low=0)
     max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
-    tol: float = setting(1e-6, "Stop when the bound changes by less than this share.", low=0)
+    tol: float = setting(1e-6, ABOUT_TOL, low=0)
 
     name: ClassVar[str] = "hmm-crowd"
 
-    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags) -> ChainFit:
+    def _fit(self, tags: TokenVotes, steps: Steps, scheme: Tags, progress: Progress | None) -> ChainFit:
         return fit_chain(
             tags.votes,
             steps,
@@ -74,6 +76,7 @@ class HMMCrowd(SequenceMethod):
             start=shares_of(tags),
             max_iter=self.max_iter,
             tol=self.tol,
+            progress=progress,
         )
 
     def _start(self, tags: TokenVotes) -> AnnotatorModel:

@@ -11,8 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
-from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.storable import storable, within
 from crowdwise.data.token_votes import TokenVotes
+from crowdwise.estimator.outcome import Outcome
 from crowdwise.methods.tags.scheme import Spans, Tags
 from crowdwise.methods.tags.scoring import spans_of_annotators, strict_scores
 
@@ -21,14 +22,17 @@ __all__ = ["SequenceResult"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class SequenceResult(ReadOnly):
-    """Tags of tokens and spans, with their probabilities.
+@storable
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SequenceResult(Outcome):
+    """Tags of tokens and spans, with their probabilities; see also `Outcome`.
 
     Attributes
     ----------
-    tags : TokenVotes
+    votes : TokenVotes
         What was fitted.
+    scheme : Tags
+        What the tags mean.
     posterior : [N, K]
         Probability of every tag of every token.
     path : [N]
@@ -41,13 +45,9 @@ class SequenceResult(ReadOnly):
         Probability of tag k after tag j, and in the last row of the first tag.
     confusion : [A, K, K]
         Probability that an annotator gives tag l (last axis) to a token of tag k.
-    trace : [n_iter]
-        The bound after every iteration.
     """
 
-    method: str
-    settings: dict[str, Any]
-    tags: TokenVotes
+    votes: TokenVotes
     scheme: Tags
     posterior: Floats
     path: NDArray[np.int64]
@@ -55,23 +55,41 @@ class SequenceResult(ReadOnly):
     confidence: Floats
     transition: Floats
     confusion: Floats
-    trace: Floats
-    n_iter: int
-    converged: bool
+
+    def sound(self) -> bool:
+        """Whether the arrays of saved tags agree with each other."""
+        votes, spans, n_types = self.votes.votes, self.spans, len(self.scheme.types)
+        n_tokens, n_tags = votes.n_items, votes.n_classes
+        return (
+            self.posterior.shape == (n_tokens, n_tags)
+            and self.path.shape == (n_tokens,)
+            and within(self.path, 0, n_tags)
+            and self.scheme.role.shape == self.scheme.kind.shape == (n_tags,)
+            and within(self.scheme.kind, -1, n_types)
+            and spans.start.shape == spans.end.shape == spans.kind.shape == self.confidence.shape
+            and within(spans.start, 0, n_tokens)
+            and within(spans.end, 0, n_tokens)
+            and within(spans.kind, 0, n_types)
+            and self.transition.shape == (n_tags + 1, n_tags)
+            and self.confusion.shape == (votes.n_annotators, n_tags, n_tags)
+        )
 
     @cached_property
     def labels(self) -> NDArray[Any]:
         """The most probable tag sequences, by name, [N]."""
-        return self.tags.votes.classes[self.path]
+        return self.votes.votes.classes[self.path]
 
-    def token_frame(self) -> pl.DataFrame:
-        """One row per token: sequence, position, token where known, tag, and the tag's probability."""
+    def items_frame(self) -> pl.DataFrame:
+        """One row per token: item, sequence, position, token where known, tag, the tag's probability, and n_votes."""
+        votes = self.votes.votes
         confidence = self.posterior[np.arange(len(self.path)), self.path]
-        return self.tags.token_frame().with_columns(tag=series_of(self.labels).cast(pl.String), confidence=confidence)
+        frame = self.votes.token_frame().select(pl.Series("item", series_of(votes.items)), pl.all())
+        tag = series_of(self.labels).cast(pl.String)
+        return frame.with_columns(tag=tag, confidence=confidence, n_votes=votes.votes_per_item)
 
-    def span_frame(self) -> pl.DataFrame:
+    def spans_frame(self) -> pl.DataFrame:
         """One row per span: sequence, positions of its first and last token, type, confidence, and text where known."""
-        tags, spans = self.tags, self.spans
+        tags, spans = self.votes, self.spans
         types = pl.Series([self.scheme.types[kind] for kind in spans.kind.tolist()], dtype=pl.String)
         columns = {
             "sequence": series_of(tags.sequences)[tags.sequence[spans.start]],
@@ -86,22 +104,22 @@ class SequenceResult(ReadOnly):
             columns["text"] = pl.Series(text, dtype=pl.String)
         return pl.DataFrame(columns)
 
-    def annotator_frame(self) -> pl.DataFrame:
-        """One row per annotator, best first.
+    def annotators_frame(self) -> pl.DataFrame:
+        """One row per annotator.
 
         accuracy is the expected share of right tags; precision, recall and f1 count whole spans against those of the result,
         in the sequences that the annotator labelled.
         """
-        votes = self.tags.votes
+        votes = self.votes.votes
         right = self.posterior[votes.item, votes.label]
         size = votes.votes_per_annotator
         accuracy = np.bincount(votes.annotator, weights=right, minlength=votes.n_annotators) / np.maximum(size, 1)
-        found, of_result, both = spans_of_annotators(self.tags, self.scheme, self.spans)
+        found, of_result, both = spans_of_annotators(self.votes, self.scheme, self.spans)
         precision, recall, f1 = strict_scores(both, found, of_result)
-        frame = pl.DataFrame(
+        return pl.DataFrame(
             {
                 "annotator": series_of(votes.annotators),
-                "n_tokens": size,
+                "n_votes": size,
                 "n_spans": found,
                 "accuracy": np.where(size > 0, accuracy, np.nan),
                 "precision": precision,
@@ -109,4 +127,3 @@ class SequenceResult(ReadOnly):
                 "f1": f1,
             }
         ).fill_nan(None)
-        return frame.sort("f1", "accuracy", descending=True, nulls_last=True, maintain_order=True)

@@ -16,8 +16,7 @@ __all__ = ["save_plot"]
 
 def save_plot(ranking: Ranking, path: str | PathLike[str], most: int = 40) -> int:
     """Draw the best items, at most `most` of them, and return how many were drawn."""
-    # Best first, whatever the order of the frame.
-    frame = ranking.frame().sort("component", "rank", nulls_last=True, maintain_order=True)
+    frame = ranking.by_rank()
     shown = frame.head(most)
     n_shown = shown.height
     with figure_file(path, (6.0, 1.2 + 0.24 * n_shown), dpi=120) as figure:
