@@ -55,7 +55,7 @@ class SimilarityNMF(Clustering):
     name: ClassVar[str] = "similarity-nmf"
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to answers on pairs.
 

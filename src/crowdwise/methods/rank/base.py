@@ -42,14 +42,14 @@ class Ranker(Estimator):
 class ScoreRanker(Ranker):
     """Base of methods with a free score per item, which have standard errors; each supplies `_fit`."""
 
-    prior: float = setting(0.1, "weight of a virtual tie of every item with an item of score 0", low=0)
-    level: float = setting(0.95, "probability of the intervals of scores and ranks", above=0)
-    draws: int = setting(400, "draws of all scores, for intervals of ranks; at most 32 above 1,500 items", low=2, whole=True)
-    tol: float = setting(1e-5, "stop when no score moves by more", above=0)
-    random_state: int | None = random_state_setting("seed of the draws")
+    prior: float = setting(0.1, "Weight of a virtual tie of every item with an item of score 0.", low=0)
+    level: float = setting(0.95, "Probability of the intervals of scores and ranks.", above=0)
+    draws: int = setting(400, "Draws of all scores, for intervals of ranks; at most 32 above 1,500 items.", low=2, whole=True)
+    tol: float = setting(1e-5, "Stop when no score moves by more.", above=0)
+    random_state: int | None = random_state_setting("Seed of the draws.")
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to comparisons.
 

@@ -38,13 +38,13 @@ class BradleyTerry(ScoreRanker):
 
     name: ClassVar[str] = "bradley-terry"
 
-    solver: str = setting("newton", "newton, or mm: Hunter's updates, many but plain", choices=("newton", "mm"))
-    ties: str = setting("half", "half a win for each, or a probability of their own", choices=TIES)
+    solver: str = setting("newton", "newton, or mm: Hunter's updates, many but plain.", choices=("newton", "mm"))
+    ties: str = setting("half", "Half a win for each, or a probability of their own.", choices=TIES)
     prior_shape: str = setting(
-        "tie", "tie: the virtual tie; gaussian: normal scores with precision `prior`", choices=("tie", "gaussian")
+        "tie", "tie: the virtual tie; gaussian: normal scores with precision `prior`.", choices=("tie", "gaussian")
     )
     max_iter: int | None = setting(
-        None, "cap on iterations; None: 100 of newton, 20,000 of mm", low=1, whole=True, optional=True
+        None, "Cap on iterations; None: 100 of newton, 20,000 of mm.", low=1, whole=True, optional=True
     )
 
     def _check(self) -> None:

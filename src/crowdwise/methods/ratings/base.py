@@ -63,7 +63,7 @@ class RatingMethod(_Shell):
     """Base of methods that estimate numbers from ratings alone; a method defines `_fit`."""
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Estimate the value of every item.
 

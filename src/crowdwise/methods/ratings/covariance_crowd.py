@@ -52,9 +52,9 @@ class CovarianceCrowd(RatingMethod):
     'upside down'
     """
 
-    overlap: int = setting(3, "items that two annotators must share for their covariance to count", low=2, whole=True)
-    gain_spread: float = setting(0.5, "standard deviation of gains around one, before any answer is seen", above=0)
-    alarm: float = setting(0.05, "expected number of pairs taken for dependent by chance", above=0)
+    overlap: int = setting(3, "Items that two annotators must share for their covariance to count.", low=2, whole=True)
+    gain_spread: float = setting(0.5, "Standard deviation of gains around one, before any answer is seen.", above=0)
+    alarm: float = setting(0.05, "Expected number of pairs taken for dependent by chance.", above=0)
 
     name: ClassVar[str] = "covariance-crowd"
 

@@ -83,18 +83,18 @@ class GaussianCrowd(RatingMethod):
     'z'
     """
 
-    bayes: bool = setting(False, "variational, with learned priors, instead of EM")
-    shrinkage: float = setting(1.0, "EM: biases shrink as if an annotator had given so many answers without one", above=0)
+    bayes: bool = setting(False, "variational, with learned priors, instead of EM.")
+    shrinkage: float = setting(1.0, "EM: biases shrink as if an annotator had given so many answers without one.", above=0)
     strength: float = setting(
-        1.0, "EM: prior of the precisions, counts as twice as many answers of the overall variance", above=0
+        1.0, "EM: prior of the precisions, counts as twice as many answers of the overall variance.", above=0
     )
-    resolution: float = setting(0.05, "bayes: answers are known up to this share of the crowd's noise variance", low=0)
-    shared: bool = setting(True, "one precision of an annotator for all dimensions, else one for each")
+    resolution: float = setting(0.05, "bayes: answers are known up to this share of the crowd's noise variance.", low=0)
+    shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
     level: str = setting(
-        "values", "mean bias 0 over values or annotators, without known values", choices=("values", "annotators")
+        "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
     )
-    tol: float = setting(1e-7, "stop when the objective and the estimates change by less, relatively", above=0)
-    max_iter: int = setting(1000, "rounds at most", low=1, whole=True)
+    tol: float = setting(1e-7, "Stop when the objective and the estimates change by less, relatively.", above=0)
+    max_iter: int = setting(1000, "Rounds at most.", low=1, whole=True)
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -94,18 +94,18 @@ class GPCrowdRegression(FeatureRatingMethod):
     Learning from multiple annotators with Gaussian processes.
     """
 
-    kernel: str = setting("rbf", "how features tell rows apart: by distance, or linearly", choices=("rbf", "linear"))
-    inducing: int = setting(100, "inducing points at most", low=1, whole=True)
-    standardise: bool = setting(True, "bring every feature to mean 0 and variance 1")
-    shrinkage: float = setting(1.0, "biases shrink as if an annotator had given so many answers without one", above=0)
-    strength: float = setting(0.1, "prior of the precisions: counts as twice as many answers of the overall variance", above=0)
-    shared: bool = setting(True, "one precision of an annotator for all dimensions, else one for each")
+    kernel: str = setting("rbf", "How features tell rows apart: by distance, or linearly.", choices=("rbf", "linear"))
+    inducing: int = setting(100, "Inducing points at most.", low=1, whole=True)
+    standardise: bool = setting(True, "Bring every feature to mean 0 and variance 1.")
+    shrinkage: float = setting(1.0, "Biases shrink as if an annotator had given so many answers without one.", above=0)
+    strength: float = setting(0.1, "Prior of the precisions: counts as twice as many answers of the overall variance.", above=0)
+    shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
     level: str = setting(
-        "values", "mean bias 0 over values or annotators, without known values", choices=("values", "annotators")
+        "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
     )
-    tol: float = setting(1e-5, "stop when the bound changes by less, relatively", above=0)
-    max_iter: int = setting(100, "rounds at most", low=1, whole=True)
-    random_state: int | None = random_state_setting("seed of the inducing points")
+    tol: float = setting(1e-5, "Stop when the bound changes by less, relatively.", above=0)
+    max_iter: int = setting(100, "Rounds at most.", low=1, whole=True)
+    random_state: int | None = random_state_setting("Seed of the inducing points.")
 
     name: ClassVar[str] = "gp-crowd-regression"
 

@@ -38,14 +38,14 @@ class StudentCrowd(RatingMethod):
     Lange, Little and Taylor (1989), Journal of the American Statistical Association 84; Raykar et al. (2010).
     """
 
-    tail: float | None = setting(None, "degrees of freedom of the noise; learned where not given", low=1, optional=True)
-    resolution: float = setting(0.05, "answers are known up to this share of the crowd's noise variance", low=0)
-    shared: bool = setting(True, "one precision of an annotator for all dimensions, else one for each")
+    tail: float | None = setting(None, "Degrees of freedom of the noise; learned where not given.", low=1, optional=True)
+    resolution: float = setting(0.05, "Answers are known up to this share of the crowd's noise variance.", low=0)
+    shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
     level: str = setting(
-        "values", "mean bias 0 over values or annotators, without known values", choices=("values", "annotators")
+        "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
     )
-    tol: float = setting(1e-7, "stop when the bound and the estimates change by less, relatively", above=0)
-    max_iter: int = setting(3000, "rounds at most", low=1, whole=True)
+    tol: float = setting(1e-7, "Stop when the bound and the estimates change by less, relatively.", above=0)
+    max_iter: int = setting(3000, "Rounds at most.", low=1, whole=True)
 
     name: ClassVar[str] = "student-crowd"
 

@@ -83,7 +83,7 @@ class LabelWise(Estimator):
     name: ClassVar[str] = "label-wise"
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to sets of labels.
 

@@ -166,7 +166,7 @@ class PartialDawidSkene(Estimator):
     name: ClassVar[str] = "partial-dawid-skene"
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to partial votes.
 

@@ -59,7 +59,7 @@ class SequenceMethod(Estimator):
         return fit.messages.posterior
 
     def fit(
-        self, data: Any, *, gold: Any = None, history: Any = None, progress: Progress | None = None, engine: Any = None
+        self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
     ) -> Self:
         """Fit to the tags of several annotators.
 
