@@ -46,8 +46,8 @@ def test_several_labels_per_item(run: Run, files: Path) -> None:
     done = run("aggregate", "sets.csv", "--type", "multilabel", "-o", "labels.csv", "--annotators", "people.csv")
     assert "label-wise: 3 items, 3 annotators; converged" in done.stderr
     labels = pl.read_csv(files / "labels.csv")
-    assert labels["labels"].to_list() == ["cat|dog", "none", "dog"]
-    assert labels.columns == ["item", "labels", "confidence", "n_votes", "note", "p(cat)", "p(dog)"]
+    assert labels["label"].to_list() == ["cat|dog", "none", "dog"]
+    assert labels.columns == ["item", "label", "confidence", "n_votes", "note", "p(cat)", "p(dog)"]
     people = pl.read_csv(files / "people.csv")
     assert people.columns == ["annotator", "n_votes", "sensitivity", "specificity"]
     assert people["n_votes"].to_list() == [3, 3, 2]
@@ -60,7 +60,7 @@ def test_separator_threshold_and_settings(run: Run, files: Path) -> None:
     assert "cat;dog" in out
     assert "cat;dog" not in run("aggregate", "commas.csv", *options, "--threshold", "0.9999").stdout
     document = json.loads(run("aggregate", "sets.csv", "--type", "multilabel", "--json", "-q").stdout)
-    assert document["items"][0]["labels"] == "cat|dog"
+    assert document["items"][0]["label"] == "cat|dog"
     assert document["converged"]
 
 

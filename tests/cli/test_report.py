@@ -14,7 +14,7 @@ def test_a_page_from_votes(run: Run, folder: Path) -> None:
     assert "wrote r.html" in told.stderr
     page = (folder / "r.html").read_text()
     assert "<h1>Cats &amp; dogs</h1>" in page
-    command = "crowdwise report votes.csv -o r.html --truth truth.csv --title &#x27;Cats &amp; dogs&#x27; --method dawid-skene"
+    command = "crowdwise report votes.csv --truth truth.csv -o r.html --method dawid-skene --title &#x27;Cats &amp; dogs&#x27;"
     assert command in page
     # The file can be told from another: its digest, as sha256sum prints it.
     assert "votes.csv (SHA-256 " in page

@@ -110,7 +110,7 @@ def test_items_without_votes_get_the_class_shares_of_all_shards() -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_methods_that_need_all_votes_say_so(name: str) -> None:
-    with Local(shards=2) as engine, pytest.raises(SettingError, match="takes no engine"):
+    with Local(shards=2) as engine, pytest.raises(SettingError, match=f"{name} takes no engine.*dawid-skene"):
         make(name).fit(CROWD.votes, engine=engine)
 
 

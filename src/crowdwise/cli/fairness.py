@@ -77,7 +77,7 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
     given: dict[str, Any] = {"truth": read_gold(options.truth, data), "positive": options.positive}
     given["random_state"] = method.seed or 0
     said = _predictions(data, options)
-    fitted = estimator.fit(data, groups=found) if estimator.name == _METHOD else estimator.fit(data)
+    fitted = estimator.fit(data.with_groups(found) if estimator.name == _METHOD else data)
     seen = audit(fitted, found, predictions=said, soft=options.soft, fdr=options.fdr, **given)
     alike = None
     if options.parity is not None:

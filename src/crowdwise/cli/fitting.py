@@ -25,6 +25,7 @@ __all__ += ["build_task", "check_explainable", "fit", "fit_rows", "fit_to", "lea
 DEFAULT_METHOD, DEFAULT_CLASSIFIER = "auto", "auto-classifier"
 # Where no choice is made: campaigns fit again and again, and flags of annotators rest on confusion matrices.
 STEADY_METHOD, CAMPAIGN_CLASSIFIER = "dawid-skene", "ccem"
+_PRIOR = "annotator_prior"
 
 
 # -- settings ----------------------------------------------------------------------------------
@@ -43,25 +44,20 @@ def settings_of(options: TaskOptions, known: list[str]) -> dict[str, Any]:
             settings[name.strip().replace("-", "_")] = value
     prior: str | None = getattr(options, "annotator_prior", None)
     if prior is not None:
-        setting = _prior_setting(known)
-        if setting in settings:
-            raise SettingError(f"--annotator-prior and --set {setting}= say the same thing; give one of them")
-        settings[str(setting)] = _annotator_prior(prior, setting)
+        if _PRIOR in settings:
+            raise SettingError(f"--annotator-prior and --set {_PRIOR}= say the same thing; give one of them")
+        settings[_PRIOR] = _annotator_prior(prior, known)
     if options.seed is not None and "random_state" in known:
         settings["random_state"] = options.seed
     shares: str | None = getattr(options, "class_prior", None)
     return settings if shares is None else settings | {"class_prior": _class_prior(shares)}
 
 
-def _prior_setting(known: list[str]) -> str | None:
-    return next((name for name in ("annotator_prior", "worker_prior") if name in known), None)
-
-
-def _annotator_prior(text: str, setting: str | None) -> str:
+def _annotator_prior(text: str, known: list[str]) -> str:
     """The prior, if the method takes one and this is one."""
     from crowdwise.parts.priors.abilities import ability_prior
 
-    if setting is None:
+    if _PRIOR not in known:
         raise SettingError(f"--annotator-prior: this method has no such prior; {', '.join(_with_prior())} have")
     try:
         with warnings.catch_warnings():
@@ -80,7 +76,7 @@ def _with_prior() -> list[str]:
     found = []
     for name, method in select(answers="labels").items():
         try:
-            found += [name] if _prior_setting([f.name for f in fields(method.cls)]) else []
+            found += [name] if _PRIOR in {f.name for f in fields(method.cls)} else []
         except MissingExtraError:
             continue
     return found

@@ -46,12 +46,16 @@ def setting(
 
 def random_state_setting(about: str) -> Any:
     """Declare `random_state`, by one rule everywhere: a whole number, by default 0, or None for another run every time."""
-    return setting(0, about, low=0, whole=True, optional=True)
+    return setting(0, about, free=True)
 
 
-def seed_of(random_state: int | None) -> int:
-    """The seed itself, or a fresh one."""
-    return secrets.randbits(31) if random_state is None else int(random_state)
+def seed_of(random_state: Any) -> int:
+    """The seed itself, or a fresh one; anything else than None and whole numbers from 0 is refused."""
+    if random_state is None:
+        return secrets.randbits(31)
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
+        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
+    return int(random_state)
 
 
 def describe_settings(cls: type) -> list[dict[str, Any]]:

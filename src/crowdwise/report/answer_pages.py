@@ -77,13 +77,9 @@ def span_page(result: SequenceResult, spans: pl.DataFrame) -> dict[str, Any]:
 
 def set_page(title: str, items: pl.DataFrame, people: pl.DataFrame) -> dict[str, Any]:
     """Sets of labels or classes, the least certain first."""
-    return {
-        "title": title,
-        "facts": {"Items": items.height, "Annotators": people.height},
-        "tables": {
-            "Items, the least certain first": items.sort("confidence", maintain_order=True), "Annotators": people
-        },
-    }  # fmt: skip
+    sure = items.sort("confidence", maintain_order=True)
+    sizes = {"Items": items.height, "Annotators": people.height}
+    return {"title": title, "facts": sizes, "tables": {"Items, the least certain first": sure, "Annotators": people}}
 
 
 def _intervals(frame: pl.DataFrame, title: str, unit: str, columns: tuple[str, str, str]) -> Intervals:

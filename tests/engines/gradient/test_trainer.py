@@ -16,7 +16,7 @@ from tests.engines.gradient.helpers import blobs, even, quiet, small_crowd, vote
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import DivergedError, InputError, SettingError
+from crowdwise.errors import DivergedError, SettingError
 from crowdwise.methods.classify.aggnet import AggNet
 from crowdwise.methods.classify.ccem import CCEM
 
@@ -528,21 +528,3 @@ def test_predictions_are_made_without_dropout() -> None:
     np.testing.assert_array_equal(first, model.predict_proba(FEATURES))
     # And rows do not depend on the rows beside them.
     np.testing.assert_allclose(model.predict_proba(FEATURES[7:8]), first[7:8], rtol=1e-12)
-
-
-def test_a_method_that_reads_features_refuses_a_network_without_a_linear_layer() -> None:
-    from crowdwise.parts.heads.tap import FeatureTap
-
-    with pytest.raises(InputError, match="the last linear layer of the network"):
-        FeatureTap(nn.Sequential(nn.Conv2d(3, 3, 1), nn.Flatten()))
-
-
-def test_the_tap_keeps_what_the_last_linear_layer_read() -> None:
-    from crowdwise.parts.heads.tap import FeatureTap
-
-    network = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
-    tap = FeatureTap(network)
-    rows = torch.randn(5, 4)
-    network(rows)
-    assert tap.width == 6
-    np.testing.assert_array_equal(tap.features.detach(), network[1](network[0](rows)).detach())

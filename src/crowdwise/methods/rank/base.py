@@ -10,7 +10,7 @@ import numpy as np
 from crowdwise.engines.loop import warn_unless_converged
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.methods.rank.games import Floats, Games, as_comparisons, check_connected
 from crowdwise.methods.rank.laplacian import rank_interval, spread_of
 from crowdwise.methods.rank.result import Ranking
@@ -79,7 +79,7 @@ class ScoreRanker(Ranker):
 
     def _uncertain(self, games: Games, score: Floats, weight: Floats, diagonal: Floats) -> dict[str, Any]:
         """Standard errors and ranges of ranks, by the names of a `Ranking`."""
-        spread = spread_of(games, weight, diagonal, self.draws, np.random.default_rng(self.random_state))
+        spread = spread_of(games, weight, diagonal, self.draws, np.random.default_rng(seed_of(self.random_state)))
         lower, upper = rank_interval(score, spread, self.level, games.component)
         # An item that was never compared can stand anywhere.
         unknown = np.isnan(spread.standard_error)

@@ -38,10 +38,10 @@ class BradleyTerry(ScoreRanker):
 
     name: ClassVar[str] = "bradley-terry"
 
-    solver: str = setting("newton", "newton, or mm: Hunter's updates, many but plain.", choices=("newton", "mm"))
+    solver: str = setting("newton", "Newton, or mm: Hunter's updates, many but plain.", choices=("newton", "mm"))
     ties: str = setting("half", "Half a win for each, or a probability of their own.", choices=TIES)
     prior_shape: str = setting(
-        "tie", "tie: the virtual tie; gaussian: normal scores with precision `prior`.", choices=("tie", "gaussian")
+        "tie", "Tie: the virtual tie; gaussian: normal scores with precision `prior`.", choices=("tie", "gaussian")
     )
     max_iter: int | None = setting(
         None, "Cap on iterations; None: 100 of newton, 20,000 of mm.", low=1, whole=True, optional=True
@@ -68,7 +68,7 @@ class BradleyTerry(ScoreRanker):
             score=score,
             ties=self.ties,
             tie=found.tie,
-            trace={"objective": np.array(found.trace)},
+            trace={"objective": np.array(found.trace[1:])},
             n_iter=len(found.trace) - 1,
             converged=found.converged,
             **self._uncertain(games, score, curvature, problem.prior_curvature(found.score)),

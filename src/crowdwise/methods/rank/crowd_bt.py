@@ -49,12 +49,12 @@ class CrowdBT(ScoreRanker):
     prior: float = setting(1.0, "Weight of a virtual tie of every item with an item of score 0.", above=0)
     errors: str = setting(
         "flips",
-        "flips: a preference is turned round; sides: first or second is said without looking.",
+        "Flips: a preference is turned round; sides: first or second is said without looking.",
         choices=("flips", "sides"),
     )
     right: float = setting(10.0, "First parameter of the Beta prior of reliability, or of looking.", low=1)
     wrong: float = setting(2.0, "Second parameter of that prior.", low=1)
-    sides: float = setting(2.0, "sides: both parameters of the Beta prior of saying first without looking.", low=1)
+    sides: float = setting(2.0, "Sides: both parameters of the Beta prior of saying first without looking.", low=1)
     em_rounds: int = setting(10, "Rounds of EM before joint L-BFGS.", low=0, whole=True)
     max_iter: int = setting(500, "Cap on iterations of L-BFGS.", low=1, whole=True)
     tol: float = setting(1e-3, "Stop when the gradient is below, in units of standard errors.", above=0)
@@ -79,7 +79,7 @@ class CrowdBT(ScoreRanker):
             score=score,
             columns=described(found.people, ballots, lead),
             line=found.people.line(),
-            trace={"objective": np.array(found.trace)},
+            trace={"objective": np.array(found.trace[1:])},
             n_iter=len(found.trace) - 1,
             converged=found.converged,
             **self._uncertain(games, score, weight, diagonal),

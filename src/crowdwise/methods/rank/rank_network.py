@@ -64,16 +64,16 @@ class RankNetwork(Ranker):
 
     name: ClassVar[str] = "rank-network"
 
-    network: str = setting("auto", "auto, linear, mlp or cnn", choices=("auto", "linear", "mlp", "cnn"))
-    hidden: int | None = setting(None, "width of the hidden layer; None: by the items", low=1, whole=True, optional=True)
-    dropout: float | None = setting(0.0, "share of hidden units left out in training", low=0, optional=True)
-    epochs: int = setting(60, "passes over the votes", low=1, whole=True)
-    batch_size: int = setting(256, "votes per step", low=1, whole=True)
-    learning_rate: float = setting(0.01, "step size of Adam, falling to 0 along a cosine", above=0)
-    weight_decay: float = setting(1e-3, "decay of the weights (AdamW)", low=0)
-    right: float = setting(10.0, "first parameter of the Beta prior of reliabilities", low=1)
-    wrong: float = setting(2.0, "second parameter of the Beta prior", low=1)
-    random_state: int | None = random_state_setting("seed of the weights and of the order of the votes")
+    network: str = setting("auto", "Auto, linear, mlp or cnn.", choices=("auto", "linear", "mlp", "cnn"))
+    hidden: int | None = setting(None, "Width of the hidden layer; None: by the items.", low=1, whole=True, optional=True)
+    dropout: float | None = setting(0.0, "Share of hidden units left out in training.", low=0, optional=True)
+    epochs: int = setting(60, "Passes over the votes.", low=1, whole=True)
+    batch_size: int = setting(256, "Votes per step.", low=1, whole=True)
+    learning_rate: float = setting(0.01, "Step size of Adam, falling to 0 along a cosine.", above=0)
+    weight_decay: float = setting(1e-3, "Decay of the weights (AdamW).", low=0)
+    right: float = setting(10.0, "First parameter of the Beta prior of reliabilities.", low=1)
+    wrong: float = setting(2.0, "Second parameter of the Beta prior.", low=1)
+    random_state: int | None = random_state_setting("Seed of the weights and of the order of the votes.")
 
     def fit(
         self, X: Any, y: Any, *, items: Any = None, gold: Any = None, progress: Progress | None = None, engine: Any = None

@@ -49,9 +49,9 @@ class Average(RatingMethod):
     'z'
     """
 
-    kind: str = setting("mean", "mean, median, or mean weighted by agreement with it.", choices=tuple(_NAMES))
-    rounds: int = setting(50, "weighted: how often weights and means are computed.", low=1, whole=True)
-    floor: float = setting(1e-9, "weighted: added to the mean squared distances, in units of the overall variance.", above=0)
+    kind: str = setting("mean", "Mean, median, or mean weighted by agreement with it.", choices=tuple(_NAMES))
+    rounds: int = setting(50, "Weighted: how often weights and means are computed.", low=1, whole=True)
+    floor: float = setting(1e-9, "Weighted: added to the mean squared distances, in units of the overall variance.", above=0)
 
     @property
     def name(self) -> str:  # type: ignore[override]

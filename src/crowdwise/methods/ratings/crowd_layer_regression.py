@@ -83,15 +83,15 @@ class CrowdLayerRegression(FeatureRatingMethod):
     Rodrigues and Pereira (2018), Deep learning from crowds, AAAI.
     """
 
-    layer: str = setting("b", "what an annotator does to the output", choices=("b", "s", "s+b", "b+s"))
-    hidden: int = setting(128, "units of the hidden layer; 0 makes the network linear", low=0, whole=True)
-    dropout: float = setting(0.5, "share of hidden units left out in training", low=0)
-    epochs: int = setting(50, "passes over the items", low=1, whole=True)
-    batch: int = setting(64, "items in a step", low=1, whole=True)
-    rate: float = setting(1e-3, "step size of Adam", above=0)
-    decay: float = setting(1e-4, "weight decay of the network", low=0)
-    standardise: bool = setting(True, "bring every feature to mean 0 and variance 1; sparse ones stay as they are")
-    random_state: int | None = random_state_setting("seed of the network, of batches and dropout")
+    layer: str = setting("b", "What an annotator does to the output.", choices=("b", "s", "s+b", "b+s"))
+    hidden: int = setting(128, "Units of the hidden layer; 0 makes the network linear.", low=0, whole=True)
+    dropout: float = setting(0.5, "Share of hidden units left out in training.", low=0)
+    epochs: int = setting(50, "Passes over the items.", low=1, whole=True)
+    batch: int = setting(64, "Items in a step.", low=1, whole=True)
+    rate: float = setting(1e-3, "Step size of Adam.", above=0)
+    decay: float = setting(1e-4, "Weight decay of the network.", low=0)
+    standardise: bool = setting(True, "Bring every feature to mean 0 and variance 1; sparse ones stay as they are.")
+    random_state: int | None = random_state_setting("Seed of the network, of batches and dropout.")
 
     name: ClassVar[str] = "crowd-layer-regression"
 

@@ -83,12 +83,12 @@ class GaussianCrowd(RatingMethod):
     'z'
     """
 
-    bayes: bool = setting(False, "variational, with learned priors, instead of EM.")
+    bayes: bool = setting(False, "Variational, with learned priors, instead of EM.")
     shrinkage: float = setting(1.0, "EM: biases shrink as if an annotator had given so many answers without one.", above=0)
     strength: float = setting(
         1.0, "EM: prior of the precisions, counts as twice as many answers of the overall variance.", above=0
     )
-    resolution: float = setting(0.05, "bayes: answers are known up to this share of the crowd's noise variance.", low=0)
+    resolution: float = setting(0.05, "Bayes: answers are known up to this share of the crowd's noise variance.", low=0)
     shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
     level: str = setting(
         "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")

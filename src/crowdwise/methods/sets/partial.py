@@ -28,6 +28,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import encode, series_of
+from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
@@ -54,7 +55,7 @@ Floats = NDArray[np.float64]
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Symbols:
+class Symbols(ReadOnly):
     """What votes may say: `agrees` [S, K], whether a symbol agrees with a class; `silent` [S], whether it says nothing."""
 
     names: NDArray[Any]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 
@@ -52,7 +53,7 @@ class Posterior:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Patterns:
+class Patterns(ReadOnly):
     """Shares of patterns and of labels in them; `centre` [K] and `weight` are a Beta prior on the latter."""
 
     share_c: Floats

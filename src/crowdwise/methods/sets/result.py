@@ -76,7 +76,7 @@ class InferredSets(Outcome):
         names = np.array([str(name) for name in answers.labels], dtype=object)
         columns: dict[str, Any] = {
             "item": series_of(answers.items),
-            "labels": pl.Series([separator.join(names[row]) or NONE for row in self.chosen], dtype=pl.String),
+            "label": pl.Series([separator.join(names[row]) or NONE for row in self.chosen], dtype=pl.String),
             "confidence": self.set_probability,
             "n_votes": answers.votes_per_item,
             "note": np.where(answers.votes_per_item == 0, "no answers", ""),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
 
@@ -20,7 +21,7 @@ _OUTSIDE, _BEGIN, _INSIDE = 0, 1, 2
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Spans:
+class Spans(ReadOnly):
     """Runs of tokens of one type.
 
     Attributes
@@ -41,7 +42,7 @@ class Spans:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Tags:
+class Tags(ReadOnly):
     """The tags of a vocabulary: O is outside, B-X begins a span of type X, I-X goes on with it; any other is outside.
 
     Attributes
