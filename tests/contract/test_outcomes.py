@@ -18,7 +18,7 @@ from crowdwise.estimator.registry import METHODS
 ANSWER = {
     "labels": "label",
     "partial labels": "label",
-    "label sets": "labels",
+    "label sets": "label",
     "tags": "tag",
     "ratings": "estimate",
     "comparisons": "score",

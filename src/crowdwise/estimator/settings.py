@@ -67,6 +67,8 @@ def check_settings(estimator: Any) -> None:
     """Raise a `SettingError` that names the setting, its value and the allowed range."""
     for f in fields(estimator):
         _check(type(estimator).__name__, f, getattr(estimator, f.name))
+        if f.name == "random_state":
+            seed_of(estimator.random_state)  # refuses what is no seed, also where this fit draws nothing
 
 
 def _check(owner: str, f: Field[Any], value: Any) -> None:
