@@ -63,8 +63,8 @@ def accuracies(seed: int, setting: tuple[str, tuple[float, float], int, tuple[fl
     found = []
     for name in METHODS:
         model = crowdwise.make(name)
-        if "worker_prior" in model.get_params():
-            model.set_params(worker_prior=f"beta:{right},{wrong}")
+        if "annotator_prior" in model.get_params():
+            model.set_params(annotator_prior=f"beta:{right},{wrong}")
         q = model.fit(votes).posterior_
         # A tie counts as half: the paper's accuracy is that of a fair coin there.
         found.append(float(np.mean(np.where(np.abs(q[:, 0] - 0.5) < 1e-9, 0.5, q.argmax(axis=1) == truth))))

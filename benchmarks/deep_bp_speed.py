@@ -32,7 +32,7 @@ WARM, TIMED = 3, 9
 SIZES = (10_000, 100_000, 1_000_000)
 SETTINGS = {
     "one-coin, exact": {},
-    "full rows, 64 draws": {"family": "confusion", "worker_prior": "dir:2,1", "integral": "sobol", "samples": 64},
+    "full rows, 64 draws": {"family": "confusion", "annotator_prior": "dir:2,1", "integral": "sobol", "samples": 64},
 }
 
 
@@ -95,7 +95,7 @@ def beside_loop() -> str:
     right = rng.beta(2, 1, (DRAWS, 2))
     draws_skl = np.stack([np.stack([right[:, 0], 1 - right[:, 0]], 1), np.stack([1 - right[:, 1], right[:, 1]], 1)], 1)
     loop = LoopRounds(votes, prior_nk, draws_skl)
-    same = Rounds(votes, prior_nk, worker_prior=draws_skl)
+    same = Rounds(votes, prior_nk, annotator_prior=draws_skl)
     exact = Rounds(votes, prior_nk)
     sides = {"loop": loop, "same": same, "exact": exact}
     for _ in range(WARM):

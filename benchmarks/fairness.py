@@ -184,7 +184,9 @@ def training() -> str:
             rng = np.random.default_rng(10_000 + seed)
             noise = rng.normal(size=(1200, 6))
             X = np.column_stack([truth + 0.8 * noise[:, 0], group + 0.6 * noise[:, 1], truth + 1.5 * noise[:, 2], noise[:, 3:]])
-            model = ParityClassifier(network="mlp", random_state=seed, **options).fit(X[:800], votes[:800], groups=group[:800])
+            model = ParityClassifier(network="mlp", random_state=seed, **options).fit(
+                X[:800], votes[:800].with_groups(group[:800])
+            )
             f = model.predict_proba(X[800:])[:, 1]
             said, new, known = f > 0.5, group[800:], truth[800:]
             got[0].append(float(f[new == 0].mean() - f[new == 1].mean()))

@@ -231,7 +231,7 @@ def measure(name: str, seeds: int, most: int) -> tuple[dict[str, list[dict[str, 
         key = f"{name} / {method} / {rate:g} / batch {BATCH}, M {M}, {epochs} epochs / {seed}"
         if method.startswith(OURS):  # with its defaults, which may change
             model = SVGPCR(**settings_of(method, rate))
-            key += f" / rate {model.rate}, learning_rate {model.learning_rate}, warmup {model.warmup}, {model.worker_prior}"
+            key += f" / rate {model.rate}, learning_rate {model.learning_rate}, warmup {model.warmup}, {model.annotator_prior}"
         if key not in kept:
             started = perf_counter()
             kept[key] = run(crowds[seed], method, rate, seed, epochs)

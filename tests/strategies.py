@@ -41,12 +41,8 @@ def small_votes(
         np.array([f"{prefix}{i}" for i in range(size)], dtype=object)
         for prefix, size in (("i", n_items), ("a", n_annotators), ("c", n_classes))
     ]
-    return Annotations.from_arrays(
-        *(list(vocabulary[column]) for vocabulary, column in zip(names, codes.T, strict=True)),
-        items=names[0],
-        annotators=names[1],
-        classes=names[2],
-    )
+    # From codes: thousands of examples need no look-up of names, which has tests of its own.
+    return Annotations.from_codes(*codes.T, *names)
 
 
 def edges(votes: Annotations) -> list[tuple[object, object, object]]:

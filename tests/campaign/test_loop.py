@@ -224,6 +224,7 @@ def test_the_loop_ends_where_a_fit_to_all_votes_ends() -> None:
     assert loop.result.posterior == pytest.approx(BayesGC().fit(loop.votes).posterior_)
 
 
+@pytest.mark.slow
 def test_an_online_model_is_updated_and_knows_newcomers_without_votes() -> None:
     loop = cold(model=StreamingDawidSkene())
     told = 0

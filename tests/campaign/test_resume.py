@@ -246,6 +246,7 @@ def last_told(output: str, before: int) -> int:
     return int(told[-1].split()[1]) + 1 if told else before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moment", "arrived"), [("before", 2), ("half", 2), ("after", 3)])
 def test_a_process_killed_while_it_writes(tmp_path: Path, moment: str, arrived: int) -> None:
     killed = worker(tmp_path / "c", 0, 10, moment)
@@ -260,6 +261,7 @@ def test_a_process_killed_while_it_writes(tmp_path: Path, moment: str, arrived: 
     assert edges(ActiveLoop.load(tmp_path / "c", BayesGC()).votes) == expected(10)
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_begins_leaves_no_campaign(tmp_path: Path) -> None:
     killed = worker(tmp_path / "c", 0, 3, "start")
     _, problem = killed.communicate(timeout=60)

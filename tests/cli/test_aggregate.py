@@ -192,7 +192,7 @@ def test_an_online_method_goes_on_from_its_exact_state(run: Run, folder: Path, m
 
 def test_a_saved_model_keeps_its_method(run: Run) -> None:
     run("aggregate", "votes.csv", "--save", "model")
-    assert "cannot go on" in run("aggregate", "votes.csv", "--warm-from", "model", "-m", "glad", code=2).stderr
+    assert "cannot continue" in run("aggregate", "votes.csv", "--warm-from", "model", "-m", "glad", code=2).stderr
     run("aggregate", "votes.csv", "--warm-from", "model", "--history", "truth.csv", code=2)
 
 

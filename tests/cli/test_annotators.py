@@ -24,6 +24,7 @@ def campaign(folder: Path) -> pl.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 def test_the_table(run: Run, campaign: pl.DataFrame, folder: Path) -> None:
     rows = json.loads(run("annotators", "spam.csv", "--json").stdout)
     assert {
@@ -47,6 +48,7 @@ def test_the_table(run: Run, campaign: pl.DataFrame, folder: Path) -> None:
     assert run("annotators", "spam.csv", "-q").stderr == ""
 
 
+@pytest.mark.slow
 def test_dropped_spammers_are_listed(run: Run, campaign: pl.DataFrame) -> None:
     rows = json.loads(run("annotators", "spam.csv", "--json", "--drop-spammers").stdout)
     assert [row["annotator"] for row in rows if "dropped" in row["flags"]] == [rows[-2]["annotator"], rows[-1]["annotator"]]
@@ -62,6 +64,7 @@ def test_nobody_is_dropped_from_an_honest_crowd(run: Run) -> None:
     assert "dropped_annotators" not in json.loads(run("aggregate", "votes.csv", "--drop-spammers", "--json").stdout)
 
 
+@pytest.mark.slow
 def test_time_finds_who_changed(run: Run, campaign: pl.DataFrame, folder: Path) -> None:
     result = run("annotators", "spam.csv", "--time", "when", "--json")
     flags = {row["annotator"]: row["flags"] for row in json.loads(result.stdout)}

@@ -31,6 +31,7 @@ def test_without_truth_held_out_votes_decide(run: Run, crowd: Path) -> None:
     assert labels["label"].to_list() == plain["label"].to_list()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["temperature", "dirichlet", "isotonic", "groups", "none"])
 def test_with_truth_the_error_before_and_after_is_told(run: Run, crowd: Path, how: str) -> None:
     done = run("calibrate", "crowd.csv", "--truth", "some.csv", "--how", how, "-o", "labels.csv")
@@ -45,6 +46,7 @@ def test_with_truth_the_error_before_and_after_is_told(run: Run, crowd: Path, ho
     assert len(facts["labels"]) == 300
 
 
+@pytest.mark.slow
 def test_gold_of_the_votes_is_set_aside_as_the_truth(run: Run, crowd: Path) -> None:
     votes = pl.read_csv(crowd / "crowd.csv").join(
         pl.read_csv(crowd / "some.csv").rename({"label": "gold"}), on="item", how="left"
@@ -56,6 +58,7 @@ def test_gold_of_the_votes_is_set_aside_as_the_truth(run: Run, crowd: Path) -> N
     assert (crowd / "one.csv").read_text() == (crowd / "two.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_plot_is_drawn(run: Run, crowd: Path) -> None:
     pytest.importorskip("matplotlib")
     run("calibrate", "crowd.csv", "--truth", "some.csv", "--plot", "curve.svg", "-o", "labels.csv")
@@ -138,8 +141,8 @@ def test_review_says_how_many_true_labels_are_lacking(run: Run, crowd: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--error", "1"], "--error must be between 0 and 1"),
-        (["--risk", "0"], "--risk must be between 0 and 1"),
+        (["--error", "1"], "--error must lie between 0 and 1"),
+        (["--risk", "0"], "--risk must lie between 0 and 1"),
         (["--how", "temperature"], "true labels are kept for the check"),
         (["--adaptive"], "need true labels"),
         (["-o", "nowhere/decisions.csv"], "does not exist; create it first"),

@@ -37,6 +37,7 @@ def test_the_number_of_clusters_is_chosen_and_shown(run: Run, pairs: Path) -> No
     assert "held-out answer by number of clusters: 2: " in result.stderr
 
 
+@pytest.mark.slow
 def test_features_by_id(run: Run, pairs: Path) -> None:
     pytest.importorskip("torch")
     order = np.random.default_rng(0).permutation(40)

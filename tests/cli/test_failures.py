@@ -77,6 +77,7 @@ def test_warnings_are_lines_and_filters_are_restored(run: Run) -> None:
     assert warnings.filters == before
 
 
+@pytest.mark.slow
 def test_debug_shows_the_traceback(folder: Path) -> None:
     def stderr(*arguments: str, **environment: str) -> str:
         done = subprocess.run(
@@ -98,6 +99,7 @@ def test_control_characters_do_not_reach_the_terminal(run: Run, folder: Path) ->
     assert "\\x1b[31mred" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are of another kind there")
 def test_interrupt_leaves_no_file(folder: Path) -> None:
     rows = [f"i{n},a{(n + k) % 7},{(n * k) % 3}" for n in range(300) for k in range(3)]
@@ -111,12 +113,12 @@ def test_interrupt_leaves_no_file(folder: Path) -> None:
         "-o",
         "labels.csv",
         "--set",
-        "restarts=2000",
+        "restarts=20000",
         "--set",
         "tol=1e-12",
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    time.sleep(2)
+    time.sleep(5)  # importing takes longer while other tests run
     assert process.poll() is None, "the fit ended before it could be interrupted"
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=20)

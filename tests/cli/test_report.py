@@ -14,7 +14,7 @@ def test_a_page_from_votes(run: Run, folder: Path) -> None:
     assert "wrote r.html" in told.stderr
     page = (folder / "r.html").read_text()
     assert "<h1>Cats &amp; dogs</h1>" in page
-    command = "crowdwise report votes.csv -o r.html --truth truth.csv --title &#x27;Cats &amp; dogs&#x27; --method dawid-skene"
+    command = "crowdwise report votes.csv --truth truth.csv -o r.html --method dawid-skene --title &#x27;Cats &amp; dogs&#x27;"
     assert command in page
     # The file can be told from another: its digest, as sha256sum prints it.
     assert "votes.csv (SHA-256 " in page
@@ -56,7 +56,7 @@ def test_formulas_in_the_labels_file_are_escaped(run: Run, folder: Path) -> None
     [
         (["-o", "r.txt"], "a page ends in .html"),
         (["-o", "no/r.html"], "does not exist"),
-        (["--price", "-1"], "--price must be 0 or more"),
+        (["--price", "-1"], "--price must be at least 0"),
         (["--fdr", "2"], "fdr must lie"),
         (["--labels", "votes.csv"], "is also the input"),
         (["--labels", "l.xyz"], "cannot write"),

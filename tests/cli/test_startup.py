@@ -1,19 +1,20 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 from tests.cli.conftest import Run
 
 from crowdwise import __version__
-from crowdwise.cli.display import bar
-from crowdwise.cli.text import count, number, one_line
+from crowdwise.cli import app
+from crowdwise.cli.display import bar, count, number, one_line
 
-COMMANDS = ["aggregate", "train", "predict", "annotators", "explain", "compare", "summary", "convert", "simulate", "methods"]
-COMMANDS += ["suggest", "plan", "simulate-campaign", "demo", "calibrate", "review", "report"]
+COMMANDS = sorted(str(command.name) for command in app.registered_commands)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -38,12 +39,24 @@ def test_every_command_has_help_with_an_example(run: Run, command: str) -> None:
     assert f"Example: crowdwise {command}" in " ".join(run(command, "--help").stdout.split())
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_made_of_sentences_without_types(run: Run, command: str) -> None:
+    shown = run(command, "--help", env={"COLUMNS": "300"}).stdout
+    assert not re.search(r"<\w+(\[.*\])?>", shown)
+    for made in typer.main.get_command(app).commands[command].params:  # type: ignore[attr-defined]
+        text = made.help or ""
+        assert text[:1].isupper() or text.startswith(("votes or", "classes;", "memory;")), (made.name, text)
+        assert text.endswith((".", "arrow", "...")), (made.name, text)
+        assert made.metavar is not None, made.name
+
+
 def test_version_and_bare_call(run: Run) -> None:
     assert run("--version").stdout == f"crowdwise {__version__}\n"
     done = subprocess.run([sys.executable, "-m", "crowdwise", "--version"], capture_output=True, text=True)
     assert done.stdout == f"crowdwise {__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals there")
 @pytest.mark.parametrize("colour", [True, False])
 def test_a_terminal_gets_the_first_rows(folder: Path, colour: bool) -> None:

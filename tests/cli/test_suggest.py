@@ -171,7 +171,7 @@ def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -
 
 
 def test_targets_are_shares(run: Run, campaign: Path) -> None:
-    assert "--target must be between 0 and 1" in run("plan", "votes.csv", "--target", "95", code=2).stderr
+    assert "--target must lie between 0 and 1" in run("plan", "votes.csv", "--target", "95", code=2).stderr
     assert "--repeats must be at least 1" in run("plan", "votes.csv", "--repeats", "0", code=2).stderr
 
 

@@ -175,6 +175,7 @@ def test_one_of_several_arrays(run: Run, files: Path) -> None:
     assert train(run, "two.npz", "--key", "train").stdout == train(run).stdout
 
 
+@pytest.mark.slow
 def test_images_sparse_matrices_and_pixels_on_disk(run: Run, files: Path) -> None:
     import scipy.sparse
 

@@ -7,21 +7,15 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from crowdwise.data.annotations import Annotations
-from crowdwise.data.comparisons import Comparisons
-from crowdwise.data.label_sets import LabelSets
-from crowdwise.data.ratings import Ratings
-from crowdwise.data.similarities import Similarities
-from crowdwise.data.token_votes import TokenVotes
+from crowdwise import Annotations, Comparisons, LabelSets, Ratings, Similarities, TokenVotes
 from crowdwise.errors import CrowdwiseWarning
-from crowdwise.estimator.registry import METHODS, Method, make
+from crowdwise.estimator.registry import METHODS, Method, make, select
 
 KINDS: dict[str, Any] = {
     "labels": Annotations,
@@ -43,18 +37,9 @@ FAST = (
 CANDIDATES = {"auto": ["majority", "dawid-skene"], "auto-classifier": ["two-stage", "raykar"]}
 
 
-def installed(method: Method) -> bool:
-    """Whether the optional dependency of a method is there; asked without loading it."""
-    return not method.extra or find_spec(method.extra) is not None
-
-
 def parameters(**wanted: Any) -> Any:
-    """Every installed method with these capabilities, as parameters; the fast suite runs one or two of each kind."""
-    names = [
-        name
-        for name, method in METHODS.items()
-        if installed(method) and all(getattr(method, field) == value for field, value in wanted.items())
-    ]
+    """Every method with these capabilities, as parameters; the fast suite runs one or two of each kind."""
+    names = select(**wanted)
     return pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in names])
 
 

@@ -60,7 +60,7 @@ def test_fit_has_one_of_two_signatures(name: str) -> None:
 def test_settings_are_given_by_keyword_alone(name: str) -> None:
     """Otherwise a setting added in the middle changes the meaning of code that exists."""
     parameters = list(inspect.signature(METHODS[name].cls).parameters.values())
-    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {parameter.kind for parameter in parameters} <= {inspect.Parameter.KEYWORD_ONLY}
     assert {parameter.name for parameter in parameters} == set(make(name).get_params())
     assert all(parameter.default is not parameter.empty for parameter in parameters)
 
@@ -95,11 +95,11 @@ def test_settings_are_read_and_changed_by_name(name: str) -> None:
     model = make(name)
     assert model.set_params(**model.get_params()) is model
     assert model.get_params() == make(name).get_params()
-    setting = next(iter(model.get_params()))
     with pytest.raises(SettingError, match=r"'colour'"):
         model.set_params(colour=1)
-    with pytest.raises(SettingError, match=f"did you mean '{setting}'"):
-        model.set_params(**{setting + "x": 1})
+    for setting in list(model.get_params())[:1]:
+        with pytest.raises(SettingError, match=f"did you mean '{setting}'"):
+            model.set_params(**{setting + "x": 1})
     with pytest.raises(SettingError, match="'colour'"):
         make(name, colour=1)
     with pytest.raises(TypeError, match="colour"):

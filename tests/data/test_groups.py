@@ -68,3 +68,31 @@ def test_the_column_of_a_votes_file_is_read(tmp_path: Path) -> None:
 def test_a_bootstrap_sample_that_repeats_items_keeps_their_groups() -> None:
     sample = VOTES[np.array([1, 1, 0])]
     assert groups_of(sample, {"a": "old", "b": "young"}).codes.tolist() == [1, 1, 0]
+
+
+def test_groups_travel_with_the_votes() -> None:
+    votes = VOTES.with_groups({"a": "old", "b": "young", "ç": "old"}).with_gold({"a": 1})
+    assert votes.groups is not None
+    assert votes.select(items=["b", "ç"]).groups.codes.tolist() == [1, 0]
+    assert votes.drop(annotators=["x"]).groups.codes.tolist() == [0, 1, 0]
+    assert votes.with_classes([1, 0]).groups is votes.groups
+    assert votes.deduplicate().groups is votes.groups
+    assert votes[np.array([1, 1, 0])].groups.codes.tolist() == [1, 1, 0]
+    assert [part.groups.sizes.sum() for part in votes.split(0.4, by="item")] == [2, 1]
+    assert votes.with_groups(None).groups is None
+    assert votes.with_gold({"b": 0}).groups is votes.groups
+
+
+def test_groups_are_joined_with_the_votes() -> None:
+    votes = VOTES.with_groups({"a": "old", "b": "young", "ç": "old"})
+    more = Annotations.from_arrays(["b", "d"], ["z", "z"], [0, 1])
+    joined = votes.concat(more.with_groups({"b": "young", "d": "child"}))
+    assert joined.groups.names.tolist() == ["child", "old", "young"]
+    assert joined.items.tolist() == ["a", "b", "d", "ç"]
+    assert joined.groups.names[joined.groups.codes].tolist() == ["old", "young", "child", "old"]
+    assert votes.concat(more.select(items=["b"])).groups.codes.tolist() == [0, 1, 0]
+    with pytest.raises(InputError, match="no group for 1 of 4 items, such as 'd'; attach groups to all votes"):
+        votes.concat(more)
+    with pytest.raises(InputError, match="item 'b' is in two groups"):
+        votes.concat(more.with_groups({"b": "old", "d": "old"}))
+    assert VOTES.concat(more).groups is None

@@ -153,7 +153,7 @@ def test_the_change_of_a_round_is_the_mean_share_of_probability_that_moved(hard:
     np.testing.assert_allclose(changes, expected, atol=1e-12)
 
 
-class InTwo(Whole):
+class InTwo:
     """Two shards in memory, for parts that are fitted to counts; remembers what it was told to keep."""
 
     keeps = True
@@ -161,6 +161,8 @@ class InTwo(Whole):
     def __init__(self, votes: Any) -> None:
         half = votes.n_items // 2
         self.parts = [Whole.of(part) for part in (votes[:half], votes[half:])]
+        for part in self.parts:
+            part.shard.alone = False
         self.memory: Kept | None = None
 
     @property
@@ -190,7 +192,7 @@ def test_two_shards_are_one_fit_and_resume_where_they_were_interrupted() -> None
     first.infer(votes, prior.log_prob(), none, start)
     one = alternate(votes, prior, annotators, start=start, known=none, max_iter=200, tol=1e-8)
 
-    def run(shards: InTwo, begun: Tally | None, **options: Any) -> Any:
+    def run(shards: Any, begun: Tally | None, **options: Any) -> Any:
         return alternate_over(shards, prior, annotators, start=begun, tol=1e-8, **options)
 
     def begin(shards: InTwo) -> Tally:

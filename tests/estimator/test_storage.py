@@ -68,8 +68,12 @@ VOCABULARIES = {
 }
 
 
-@pytest.mark.parametrize("kind", VOCABULARIES)
-@pytest.mark.parametrize("name", label_methods())
+# Every method's parts, and every kind of ids with the three ways of keeping a model: counts, EM, a state of its own.
+ROUND_TRIPS = [(name, "text") for name in label_methods()]
+ROUND_TRIPS += [(name, kind) for name in ("majority", "dawid-skene", "online-em") for kind in VOCABULARIES if kind != "text"]
+
+
+@pytest.mark.parametrize(("name", "kind"), ROUND_TRIPS)
 def test_round_trip(name: str, kind: str, tmp_path: Path) -> None:
     items, annotators, classes = VOCABULARIES[kind]
     n, a = (part.ravel() for part in np.indices((len(items), len(annotators))))
@@ -267,6 +271,7 @@ def test_truncated_files_are_refused_at_every_length(saved: Path) -> None:
             load(saved)
 
 
+@pytest.mark.slow
 def test_flipped_bytes_are_refused_or_harmless(saved: Path) -> None:
     # Members carry checksums; a flip outside them may hit a field that nobody reads.
     before = load(saved)
@@ -367,11 +372,11 @@ def test_a_killed_save_leaves_the_old_result_or_the_new_one(tmp_path: Path) -> N
     for folder, name in zip(folders, ("majority", "bayes-gc", "majority"), strict=True):
         fitted(name).result_.save(folder)
     done = subprocess.run(
-        [sys.executable, "-c", TRIALS, *map(str, (folders[2], folders[0], folders[1])), "205"],
+        [sys.executable, "-c", TRIALS, *map(str, (folders[2], folders[0], folders[1])), "105"],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     killed, replaced = map(int, done.stdout.split())
     # The trials mean something only if kills came before and after the moment of replacement.
-    assert killed > 50, done.stdout
-    assert 5 < replaced < 195, done.stdout
+    assert killed > 25, done.stdout
+    assert 5 < replaced < 95, done.stdout

@@ -53,6 +53,7 @@ def literal(given: list[torch.Tensor], position: torch.Tensor, entry: torch.Tens
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.0, 0.7])
 @pytest.mark.parametrize("components", [1, 2, 4])
 def test_every_vote_costs_its_surprise_and_trace(way: str, components: int, strength: float) -> None:
@@ -61,6 +62,7 @@ def test_every_vote_costs_its_surprise_and_trace(way: str, components: int, stre
     np.testing.assert_allclose(got, literal(given, POSITION, ENTRY, strength), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_many_votes_are_compiled_and_cost_the_same(dtype: torch.dtype) -> None:
     rng = np.random.default_rng(0)

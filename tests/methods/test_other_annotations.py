@@ -319,10 +319,10 @@ def test_votes_against_the_only_class_are_refused() -> None:
 @pytest.mark.parametrize("settings", [{}, {"kappa": 0}, {"class_shares": "shared"}])
 def test_groups_of_one_item_and_fifty_classes(settings: dict[str, Any]) -> None:
     votes = Annotations.from_arrays(list("xy") * 2, list("aabb"), [0, 1, 0, 1])
-    fitted = make("item-group-ds").set_params(**settings).fit(votes, groups={"x": "=1", "y": "😀"})
+    fitted = make("item-group-ds").set_params(**settings).fit(votes.with_groups({"x": "=1", "y": "😀"}))
     assert fitted.labels_.tolist() == [0, 1]
     many = Annotations.from_arrays(np.arange(100), ["a"] * 100, np.arange(100) % 50)
-    fitted = make("item-group-ds").set_params(**settings).fit(many, groups=[k % 3 for k in range(100)])
+    fitted = make("item-group-ds").set_params(**settings).fit(many.with_groups([k % 3 for k in range(100)]))
     assert fitted.posterior_.sum(axis=1) == pytest.approx(1)
 
 

@@ -88,6 +88,7 @@ def test_nothing_is_loaded_and_only_this_script_may_run(demo_page: str) -> None:
     assert "unsafe" not in policy
 
 
+@pytest.mark.slow
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     names = [*HOSTILE, "</script><script>alert(1)</script>", "<!--<script>", "=cmd()", "line\u2028separator"]
@@ -154,6 +155,7 @@ def test_many_items_have_the_normal_interval() -> None:
     assert (counts.low[0], counts.high[0]) == (469, 531)
 
 
+@pytest.mark.slow
 def test_no_gold_no_claims(demo_page: str, page_without_truth: str) -> None:
     assert "No true labels were given" in page_without_truth
     assert "votes were held out and predicted from the others" in page_without_truth
@@ -161,6 +163,7 @@ def test_no_gold_no_claims(demo_page: str, page_without_truth: str) -> None:
     assert "On 120 items of known class" in demo_page
 
 
+@pytest.mark.slow
 def test_gold_given_to_the_fit_is_not_counted_as_known() -> None:
     demo = datasets.demo()
     given = dict(list(demo.gold.items())[:30])
@@ -170,6 +173,7 @@ def test_gold_given_to_the_fit_is_not_counted_as_known() -> None:
     assert "On 90 items of known class" in in_short(facts)
 
 
+@pytest.mark.slow
 def test_a_choice_is_shown_with_its_reason() -> None:
     chosen = fitted(three_items())
 
@@ -203,6 +207,7 @@ def test_copies_are_linked_and_grouped() -> None:
     assert "copier" not in flags["person-01"]
 
 
+@pytest.mark.slow
 def test_price_makes_costs(demo_page: str, page_without_truth: str) -> None:
     assert "Cost" not in demo_page
     found = [row for row in Page(page_without_truth).rows if row[:1] == ["99.9 %"]]

@@ -111,6 +111,7 @@ def in_memory(path: Path, frame: pl.DataFrame, **options: Any) -> Annotations:
     return read(path, format="tidy", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdwise.errors.DataWarning")
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("seed", range(60))

@@ -82,6 +82,7 @@ def names(folder: Path) -> list[str]:
 # -- the same answers --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "arrow", "jsonl"])
 def test_every_kind_of_output_is_that_of_memory(suffix: str, run: Run, folder: Path) -> None:
     tables = [{"-o": f"{at}.{suffix}", "--annotators": f"{at}-a.csv", "--confusion": f"{at}-c.csv"} for at in ("far", "near")]
@@ -108,6 +109,7 @@ def test_known_labels_and_history_count_as_in_memory(run: Run, folder: Path) -> 
     assert far["ran_on"].endswith("on this machine")
 
 
+@pytest.mark.slow
 def test_two_runs_give_the_same_bytes_with_any_number_of_threads(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     for threads in ("1", "1", "3"):
@@ -117,6 +119,7 @@ def test_two_runs_give_the_same_bytes_with_any_number_of_threads(run: Run, monke
     assert written[0] == written[1] == written[2]
 
 
+@pytest.mark.slow
 def test_a_folder_of_labels_is_replaced_as_a_whole(run: Run, folder: Path) -> None:
     run("votes", *LOCAL, "--shards", "5", "-o", "labels")
     assert len(names(folder / "labels")) == 5
@@ -235,6 +238,7 @@ def test_a_folder_that_may_not_be_written_to_is_named_first(run: Run, monkeypatc
 # -- work folders ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_work_folder_serves_other_methods_and_refuses_other_votes(run: Run) -> None:
     kept = ("--work-dir", "work", "--engine", "local")
     run("votes", *kept, "-m", "dawid-skene", "-o", "first.parquet")
@@ -333,7 +337,7 @@ def test_the_same_command_after_an_interruption_gives_the_same_labels(
     assert done.returncode == code, done.stderr
     assert not Path("labels.parquet").exists()
     if sent == signal.SIGINT:
-        assert "the same command goes on from there" in done.stderr
+        assert "the same command resumes there" in done.stderr
         assert "Traceback" not in done.stderr
     run(*reference, "labels.parquet", "--work-dir", "work")
     assert Path("labels.parquet").read_bytes() == Path("expected.parquet").read_bytes()

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from crowdwise.cli.options import (
-    DropSpammers,
-    FalseDiscovery,
-    Json,
-    Output,
-    Quiet,
-    ReadOptions,
-    SpreadsheetSafe,
-    SteadyMethodOptions,
-    VotesOrSaved,
-)
-from crowdwise.errors import SettingError
+from crowdwise.cli.declare import argument, file, flag, option
+from crowdwise.cli.display import one_line
+from crowdwise.cli.fitting import STEADY_METHOD, result_of
+from crowdwise.cli.inputs import read_times
+from crowdwise.cli.job import Job
+from crowdwise.cli.options import FDR, VOTES_OR_SAVED, OutputOptions, ReadOptions, SteadyMethodOptions
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.trust.crowd.table import Findings
+    from crowdwise.estimator.result import Result
 
 # Rows that a terminal shows.
 _SCREEN = 40
@@ -33,26 +26,21 @@ EXAMPLES = (
     "Of a saved model: crowdwise annotators model\n\n"
     "With times and a plot: crowdwise annotators votes.csv --time created_at --plot confusions.png"
 )
+TIME = "Name of the column of the votes' times: tests who changed along them."
 
 
-def run(
-    votes: VotesOrSaved,
-    read: ReadOptions,
-    method: SteadyMethodOptions,
-    output: Output = None,
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Column of the votes' times: tests who changed along them.")
-    ] = None,
-    fdr: FalseDiscovery = 0.05,
-    drop_spammers: DropSpammers = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the confusion matrices (.png .pdf .svg); needs matplotlib."),
-    ] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(OutputOptions):
+    """What is read and written."""
+
+    votes: str = argument("VOTES", VOTES_OR_SAVED)
+    time: str | None = option("--time", "COLUMN", TIME)
+    fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the flags of a check.", FDR)
+    drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
+    plot: Path | None = file("--plot", "Draw the confusion matrices (.png .pdf .svg); needs matplotlib.")
+
+
+def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> None:
     """Rank the annotators: accuracy with its interval, information in bits, worst confusion, and flags with reasons.
 
     Flags are spammer, copier (agrees too much with somebody), colluder, group (shares errors with
@@ -60,71 +48,45 @@ def run(
     label, and unknown (too few votes to tell from chance). They rest on confusion matrices: without
     --method these are dawid-skene's.
     """
-    from crowdwise.cli.inputs import STEADY_METHOD, read_times, result_of
-    from crowdwise.cli.outputs import check_outputs, emit, print_json
-    from crowdwise.cli.text import say
+    from crowdwise.report.trust_text import flag_lines
     from crowdwise.trust.crowd.pruning import refit_without
     from crowdwise.trust.crowd.report import check_level
-    from crowdwise.trust.crowd.table import examine, for_terminal, with_dropped
+    from crowdwise.trust.crowd.table import examine, with_dropped
 
-    check_level(fdr)
-    check_outputs({"-o": output}, (votes, method.gold, method.history))
-    _check_plot(plot, (votes, method.gold, method.history, output))
-    times = None if time is None else read_times(votes, read, time)
-    result = result_of(votes, read, method, quiet, STEADY_METHOD)
-    found = examine(result, fdr=fdr, time=times)
+    check_level(options.fdr)
+    job = Job(options, (options.votes, method.gold, method.history), plot=options.plot)
+    times = read_times(options.votes, read, options.time)
+    result = result_of(options.votes, read, method, options.quiet, STEADY_METHOD)
+    found = examine(result, fdr=options.fdr, time=times)
     table = found.table
-    if drop_spammers and found.spammers:
+    if options.drop_spammers and found.spammers:
         result = refit_without(result, found.spammers)
-        table = with_dropped(table, examine(result, fdr=fdr, time=times).table)
-    if plot is not None:
-        from crowdwise.report.plot.crowd import plot_confusions
-
-        drawn = plot_confusions(result, plot)
-        if not quiet:
-            say(f"wrote {plot}: {drawn} confusion matrices")
-    if output is None and not as_json and sys.stdout.isatty():
-        # Those who deserve a look come first where not all fit a screen.
-        shown = table.sort(table["flags"].is_in(["", "unknown"]), maintain_order=True) if table.height > _SCREEN else table
-        emit(for_terminal(shown), None, "annotator", limit=_SCREEN)
+        table = with_dropped(table, examine(result, fdr=options.fdr, time=times).table)
+    job.file("--plot", lambda path: _plot(result, path))
+    job.main(table, "annotator", screen=_for_screen, limit=_SCREEN)
+    if options.output is None and not options.as_json and sys.stdout.isatty():
         _print_reasons(table)
-    elif not as_json or output is not None:
-        emit(table, output, "annotator", limit=200, quiet=quiet, safe=spreadsheet_safe)
-    if as_json:
-        print_json(table.to_dicts())
-    if not quiet:
-        _tell(found, drop_spammers)
+    job.say(flag_lines(found, options.drop_spammers))
+
+
+def _plot(result: Result, path: Path) -> str:
+    from crowdwise.report.plot.crowd import plot_confusions
+
+    return f"{plot_confusions(result, path)} confusion matrices"
+
+
+def _for_screen(table: pl.DataFrame) -> pl.DataFrame:
+    """Those who deserve a look come first where not all fit a screen."""
+    from crowdwise.trust.crowd.table import for_terminal
+
+    fits = table.height <= _SCREEN
+    return for_terminal(table if fits else table.sort(table["flags"].is_in(["", "unknown"]), maintain_order=True))
 
 
 def _print_reasons(table: pl.DataFrame, most: int = 20) -> None:
     """Why the flagged are flagged, a line each."""
-    from crowdwise.cli.text import one_line
-
     flagged = table.filter((table["flags"] != "") & (table["flags"] != "unknown"))
     for row in flagged.head(most).iter_rows(named=True):
         print(one_line(f"{row['annotator']}: {row['reasons']}"))
     if flagged.height > most:
         print(f"... and {flagged.height - most} more; write all with -o FILE")
-
-
-def _check_plot(plot: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
-    from crowdwise.cli.outputs import check_outputs
-    from crowdwise.report.plot.figure_file import SUFFIXES
-
-    if plot is not None:
-        if not str(plot).lower().endswith(SUFFIXES):
-            raise SettingError(f"--plot: {plot}: a plot ends in {', '.join(SUFFIXES)}")
-        check_outputs({"--plot": plot}, inputs, tables=False)
-
-
-def _tell(found: Findings, dropped: bool) -> None:
-    """Name the flagged on stderr, kind by kind."""
-    from crowdwise.cli.text import one_line, say
-
-    for kind, report in found.reports.items():
-        if report.flagged:
-            names = ", ".join(one_line(name) for name in report.flagged[:10])
-            more = f" and {len(report.flagged) - 10} more" if len(report.flagged) > 10 else ""
-            say(f"{'dropped, ' if dropped and kind == 'spammer' else ''}{kind}: {names}{more}")
-    for note in found.notes:
-        say(f"note: {one_line(note)}")

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from crowdwise import __version__
-from crowdwise.cli import (
-    aggregate,
-    annotators,
-    calibrate,
-    cluster,
-    compare,
-    convert,
-    demo,
-    explain,
-    fairness,
-    methods,
-    plan,
-    predict,
-    rank,
-    regress,
-    report,
-    review,
-    simulate,
-    simulate_campaign,
-    spans,
-    suggest,
-    summary,
-    train,
-)
-from crowdwise.cli.command import paragraphs, register
-from crowdwise.cli.options import FLAG
+from crowdwise.cli.command import Group, paragraphs, register
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="crowdwise",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     # Python's own traceback: --debug is for people who report bugs, and they paste it.
@@ -55,7 +32,7 @@ def _version(asked: bool) -> None:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Labels you can trust from the noisy votes of many annotators.
@@ -66,17 +43,18 @@ def _root(
 
 
 app.callback(help=paragraphs(_root))(_root)
+# Every command is a module of this package, with `run` and `EXAMPLES`.
 _PANELS = {
-    "Labels from votes": (aggregate, annotators, explain, calibrate, review, report, compare, summary, fairness),
-    "Classifiers from features and votes": (train, predict),
-    "Answers that are not one class per item": (rank, regress, cluster, spans),
-    "Campaigns": (suggest, plan, simulate_campaign),
-    "Files, methods, examples": (convert, simulate, methods, demo),
+    "Labels from votes": "aggregate annotators explain calibrate review report compare summary fairness",
+    "Classifiers from features and votes": "train predict",
+    "Answers that are not one class per item": "rank regress cluster spans",
+    "Campaigns": "suggest plan simulate-campaign",
+    "Files, methods, examples": "convert simulate methods demo",
 }
-for panel, modules in _PANELS.items():
-    for module in modules:
-        name = module.__name__.rpartition(".")[2].replace("_", "-")
-        register(app, module.run, name=name, examples=module.EXAMPLES, panel=panel)
+for _panel, _names in _PANELS.items():
+    for _name in _names.split():
+        _module = import_module(f"crowdwise.cli.{_name.replace('-', '_')}")
+        register(app, _module.run, name=_name, examples=_module.EXAMPLES, panel=_panel)
 
 
 def main() -> None:

@@ -2,96 +2,65 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crowdwise.cli.options import Json, MethodOptions, Output, Quiet, ReadOptions, SpreadsheetSafe, VotesOrSaved
+from crowdwise.cli.declare import argument, file, option
+from crowdwise.cli.fitting import build, fit_to, result_of
+from crowdwise.cli.inputs import gold_of, is_saved, read_gold, read_votes
+from crowdwise.cli.job import Job, among
+from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
+from crowdwise.report.label_text import narrow
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
-    from crowdwise.trust.calibration.calibrating import Calibrated
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"
     "With true labels of some items: crowdwise calibrate votes.csv --truth gold.csv --plot reliability.png -o labels.csv"
 )
-
-Truth = Annotated[
-    Path | None,
-    typer.Option("--truth", metavar="FILE", help="True labels of some items: item, label. The fit does not see them."),
-]
+_HOW = "votes or groups, without truth; temperature, dirichlet or isotonic, with it; none only measures."
 
 
-def run(
-    votes: VotesOrSaved,
-    read: ReadOptions,
-    method: MethodOptions,
-    truth: Truth = None,
-    how: Annotated[
-        str | None,
-        typer.Option(
-            "--how",
-            metavar="WAY",
-            help="votes or groups, without truth; temperature, dirichlet or isotonic, with it; none only measures.",
-            show_default="temperature with truth, else votes",
-        ),
-    ] = None,
-    output: Output = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the reliability curves (.png .pdf .svg); needs truth, matplotlib."),
-    ] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(OutputOptions):
+    """What is read and written."""
+
+    votes: str = argument("VOTES", VOTES_OR_SAVED)
+    truth: Path | None = file("--truth", TRUTH)
+    how: str | None = option("--how", "WAY", _HOW, shown="temperature with truth, else votes")
+    plot: Path | None = file("--plot", "Draw the reliability curves (.png .pdf .svg); needs truth and matplotlib.")
+
+
+def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """Infer labels and correct how sure they are.
 
-    Without true labels, by a temperature under which held-out votes are foretold best (votes), or by counting the votes of
+    Without true labels, by the temperature that predicts held-out votes best (votes), or by counting the votes of
     annotators who share errors for less (groups). With true labels of some items, by these; every one of them gets a
     probability from a calibration that has not seen it, and so the calibration error after it is an honest one.
     """
-    from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
-    from crowdwise.errors import did_you_mean
+    from crowdwise.report.trust_text import calibration_document, calibration_lines
     from crowdwise.trust.calibration.calibrating import HOWS, NEED_TRUTH, calibrate
 
-    if how is not None and how not in HOWS:
-        raise SettingError(f"--how: no way {how!r}{did_you_mean(how, list(HOWS))} (there are {', '.join(HOWS)})")
-    inputs = (votes, truth, method.gold, method.history)
-    check_outputs({"-o": output}, inputs)
-    check_plot(plot, (*inputs, output))
-    if as_json and to_stdout(output):
-        raise SettingError("--json and -o - both ask for stdout; choose one")
-    result, known = fit_and_truth(votes, read, method, truth, quiet)
+    among("--how", options.how, HOWS)
+    job = Job(options, (options.votes, options.truth, method.gold, method.history), plot=options.plot)
+    result, known = fit_and_truth(options.votes, read, method, options.truth, options.quiet)
     if known is None:
-        for option, needs in (("--how " + str(how), how in NEED_TRUTH), ("--plot", plot is not None)):
+        for name, needs in ((f"--how {options.how}", options.how in NEED_TRUTH), ("--plot", options.plot is not None)):
             if needs:
-                raise SettingError(f"{option} needs true labels: --truth FILE (columns item and label)")
-    done = calibrate(result, how, truth=known)
-    if plot is not None and done.before is not None and done.after is not None:
-        from crowdwise.cli.outputs import wrote
+                raise SettingError(f"{name} needs true labels: --truth FILE (columns item and label)")
+    done = calibrate(result, options.how, truth=known)
+    if options.plot is not None and done.before is not None and done.after is not None:
         from crowdwise.report.plot.calibration import plot_reliability
 
-        plot_reliability({"before": done.before} | ({} if done.how == "none" else {"after": done.after}), plot)
-        wrote(plot, quiet)
-    items = done.result.items_frame()
-    if as_json:
-        document = _document(done)
-        if output is None:
-            document["labels"] = items.to_dicts()
-        else:
-            write(items, output, "item", quiet, spreadsheet_safe)
-        print_json(document)
-    elif output is None and sys.stdout.isatty():
-        emit(items.select("item", "label", "confidence", "n_votes", "note"), None, "item", limit=10)
-    else:
-        emit(items, output, "item", quiet=quiet, safe=spreadsheet_safe)
-    if not quiet:
-        _tell(done)
+        curves = {"before": done.before} | ({} if done.how == "none" else {"after": done.after})
+        job.file("--plot", lambda path: plot_reliability(curves, path))
+    job.main(
+        done.result.items_frame(), "item", document=lambda: calibration_document(done), key="labels", screen=narrow, limit=10
+    )
+    job.say(calibration_lines(done))
 
 
 def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Path | None, quiet: bool) -> tuple[Result, Any]:
@@ -99,57 +68,11 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
 
     Gold that the votes carry is set aside and serves as the truth, unless --truth gives another.
     """
-    from dataclasses import replace
-
-    from crowdwise.cli.inputs import STDIN, build, fit_to, is_saved, read_gold, read_votes, result_of
-
-    if path != STDIN and is_saved(path):
+    if is_saved(path):
         result = result_of(path, read, method, quiet)
         return result, read_gold(truth, result.votes)
     estimator = build(method)
     votes = read_votes(path, read)
     known: Any = read_gold(truth, votes)
-    if known is None and votes.gold is not None and (votes.gold >= 0).any():
-        known = [votes.classes[code] if code >= 0 else None for code in votes.gold]
-    votes = replace(votes, gold=None)
-    return fit_to(votes, estimator, method, quiet).result_, known
-
-
-def check_plot(plot: Path | None, inputs: tuple[str | Path | None, ...]) -> None:
-    """Refuse a plot that could not be written, before any work."""
-    from crowdwise.cli.outputs import check_outputs
-    from crowdwise.report.plot.figure_file import SUFFIXES
-
-    if plot is not None:
-        if not str(plot).lower().endswith(SUFFIXES):
-            raise SettingError(f"--plot: {plot}: a plot ends in {', '.join(SUFFIXES)}")
-        check_outputs({"--plot": plot}, inputs, tables=False)
-
-
-def _document(done: Calibrated) -> dict[str, Any]:
-    document: dict[str, Any] = {"method": done.result.method, "how": done.how, "account": done.account, **done.facts}
-    for name, curve in (("before", done.before), ("after", done.after)):
-        if curve is not None:
-            document["n_checked"] = curve.n_known
-            document[name] = {**curve.facts(), "curve": curve.frame().to_dicts()}
-    return document
-
-
-def _tell(done: Calibrated) -> None:
-    """What was done, and the measures before and after it, on stderr."""
-    from crowdwise.cli.text import count, number, say
-
-    say(f"{done.result.method}: {done.account}")
-    if done.before is None or done.after is None:
-        say("no true labels to check it by; give some with --truth FILE")
-        return
-    say(f"checked on {count(done.before.n_known, 'item')} with a true label:")
-    for name, curve in (("before", done.before), ("after", done.after)):
-        low, high = curve.ece_interval
-        say(
-            f"{name:>6}: ECE {number(curve.ece)} (95% interval {number(low)} to {number(high)}), Brier {number(curve.brier)}, "
-            f"log-loss {number(curve.log_loss)}, confidence {number(curve.mean_confidence)}, "
-            f"accuracy {number(curve.mean_accuracy)}"
-        )
-        if done.how == "none":
-            break
+    known = gold_of(votes) if known is None else known
+    return fit_to(replace(votes, gold=None), estimator, method, quiet).result_, known

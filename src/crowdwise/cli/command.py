@@ -1,8 +1,7 @@
-"""What all commands share: option groups spread into options, and failures turned into exit codes.
+"""What all commands share: groups of options turned into options, and failures turned into exit codes.
 
-A command is a plain function. A parameter whose type is a dataclass is an option group: its
-fields become options, and the function gets the group filled in. So options that several commands
-share are defined once, in `crowdwise.cli.options`.
+A command is a plain function whose parameters are option groups (`crowdwise.cli.options`): their
+fields become options, and the function gets the groups filled in.
 """
 
 from __future__ import annotations
@@ -10,50 +9,77 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shlex
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, fields, is_dataclass
+from contextvars import ContextVar
+from dataclasses import MISSING, fields
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from crowdwise.cli.options import FLAG
-from crowdwise.cli.text import one_line, say
+from crowdwise.cli.declare import OPTION
+from crowdwise.cli.display import one_line, say
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
-__all__ = ["paragraphs", "register"]
+__all__ = ["Group", "command_line", "paragraphs", "register"]
 
-Debug = Annotated[bool, typer.Option("--debug", metavar=FLAG, envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
+Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
+_TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+
+
+class _PlainHelp:
+    """--help takes no value; typer would show the type <bool>."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        option.metavar = ""
+        return option
+
+
+class _Command(_PlainHelp, TyperCommand):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                # Its name says what it is; typer would add the type <str>.
+                vars(parameter)["display_type_rich"] = lambda ctx: None
+
+
+class Group(_PlainHelp, TyperGroup):
+    """All commands; remembers what was typed, for the pages that say how they were made."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take note of the arguments before they are taken apart."""
+        _TYPED.set(tuple(args))
+        return super().parse_args(ctx, args)
+
+
+def command_line() -> str:
+    """What was typed, as a shell would take it."""
+    return shlex.join(["crowdwise", *_TYPED.get()])
 
 
 def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str, panel: str) -> None:
     """Add `run` to the app as the command `name`, with examples at the end of its help; `panel` groups it with others."""
-    hints = get_type_hints(run, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, type] = {}
-    for parameter in inspect.signature(run).parameters.values():
-        kind = hints[parameter.name]
-        if is_dataclass(kind):
-            groups[parameter.name] = kind  # type: ignore[assignment]
-            parameters += _spread(kind)  # type: ignore[arg-type]
-        else:
-            parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+    hints = get_type_hints(run)
+    groups: dict[str, Any] = {parameter: hints[parameter] for parameter in inspect.signature(run).parameters}
+    parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
     parameters.append(inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug))
 
     def command(*, debug: bool, **given: Any) -> None:
         with _guarded(debug):
-            for group, kind in groups.items():
-                given[group] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-            run(**given)
+            run(**{of: group(**{f.name: given[f.name] for f in fields(group)}) for of, group in groups.items()})
             # Here rather than at exit, where a full disk or a closed pipe could no longer be reported.
             sys.stdout.flush()
 
     vars(command)["__signature__"] = inspect.Signature(parameters)
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app.command(name, help=paragraphs(run), epilog=examples, rich_help_panel=panel)(command)
+    app.command(name, cls=_Command, help=paragraphs(run), epilog=examples, rich_help_panel=panel)(command)
 
 
 def paragraphs(run: Callable[..., None]) -> str:
@@ -61,16 +87,17 @@ def paragraphs(run: Callable[..., None]) -> str:
     return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(run) or "")
 
 
-def _spread(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    """The fields of a group as parameters that typer understands; a group's own stand before those of its bases."""
+    hints, origins = get_type_hints(group), [vars(base).get("__annotations__", {}) for base in group.__mro__]
     return [
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+            annotation=Annotated[hints[field.name], field.metadata[OPTION]],
         )
-        for field in fields(group)
+        for field in sorted(fields(group), key=lambda f: next(k for k, own in enumerate(origins) if f.name in own))
     ]
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crowdwise.cli.campaign_options import MaybeFeatures
-from crowdwise.cli.options import Json, Quiet, ReadOptions, VotesPath
-from crowdwise.errors import InputError, SettingError
+from crowdwise.cli.declare import argument, file, option
+from crowdwise.cli.display import print_rows, print_table, steps
+from crowdwise.cli.inputs import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
+from crowdwise.cli.job import Job, at_least, print_csv, print_json, to_stdout
+from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions
+from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+    from crowdwise.trust.compare import Comparison
 
 EXAMPLES = (
     "Example: crowdwise compare votes.csv --truth truth.csv --methods majority,dawid-skene\n\n"
@@ -21,110 +23,76 @@ EXAMPLES = (
     "With classifiers: crowdwise compare votes.csv --features X.npz --methods bayes-gc,raykar,ccem"
 )
 _RUN = "Running"
+# What a terminal of 100 columns has room for.
+_SHOWN = ("accuracy", "log_loss", "held_out")
+_TRUTH = "True labels: item, label. May be left out if the votes carry gold."
 
 
-def run(
-    votes: VotesPath,
-    read: ReadOptions,
-    features: MaybeFeatures,
-    truth: Annotated[
-        Path | None,
-        typer.Option("--truth", metavar="FILE", help="True labels: item, label. May be left out if the votes carry gold."),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option("--methods", metavar="A,B", help="Methods to compare, or all.", show_default="some quick ones"),
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option("--reference", metavar="NAME", help="Method that differences are taken to.", show_default="the best"),
-    ] = None,
-    folds: Annotated[
-        int,
-        typer.Option("--folds", metavar="N", rich_help_panel=_RUN, help="Folds of held-out votes; 0 leaves them out."),
-    ] = 5,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", metavar="N", rich_help_panel=_RUN, help="Methods at a time.", show_default="one per core"),
-    ] = None,
-    time_limit: Annotated[
-        float,
-        typer.Option("--time-limit", metavar="SECONDS", rich_help_panel=_RUN, help="Most time for a method; 0 for no limit."),
-    ] = 600,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", rich_help_panel=_RUN, help="Seed of random starts, folds and resamples.")
-    ] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write here (.csv .md .html .json ...); - is stdout, as CSV."),
-    ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(ScreenOptions):
+    """What is read and written."""
+
+    votes: str = argument("VOTES", VOTES)
+    truth: Path | None = file("--truth", _TRUTH)
+    methods: str | None = option("--methods", "A,B", "Methods to compare, comma-separated, or all.", shown="some quick ones")
+    reference: str | None = option("--reference", "NAME", "Method that differences are taken to.", shown="the best")
+    folds: int = option("--folds", "N", "Folds of held-out votes; 0 leaves them out.", 5, _RUN)
+    jobs: int | None = option("--jobs", "N", "Methods at a time.", panel=_RUN, shown="one per core")
+    time_limit: float = option("--time-limit", "SECONDS", "Most time for a method; 0 for no limit.", 600.0, _RUN)
+    seed: int = option("--seed", "N", "Seed of random starts, folds and resamples.", 0, _RUN)
+    output: Path | None = option(
+        "-o --output", "FILE", "Write the table here (.csv .md .html .json ...); - is stdout, as CSV.", shown="stdout"
+    )
+
+
+def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     """Run methods side by side and measure them, with intervals that show which differences are real.
 
-    With true labels: accuracy, F1, log loss and calibration. Always: how well a method foretells
+    With true labels: accuracy, F1, log loss and calibration. Always: how well a method predicts
     votes that were held out of its fit, how far the methods agree, seconds and memory.
     """
-    from crowdwise.cli.comparison import check_suffix, document, print_comparison, write_comparison
-    from crowdwise.cli.inputs import check_rows, parse_list, read_features, read_votes
-    from crowdwise.cli.outputs import check_outputs, print_csv, print_json, to_stdout, wrote
-    from crowdwise.cli.progress import steps
-    from crowdwise.io.writer import escape_formulas
     from crowdwise.kernels.votes import n_threads
+    from crowdwise.report.comparison import check_suffix, document, write_comparison
     from crowdwise.trust.compare import comparison
     from crowdwise.trust.compare.choose import chosen
 
-    check_outputs({"-o": output}, (votes, truth, features.features), tables=False)
-    if output is not None and not to_stdout(output):
-        check_suffix(output)
-    if as_json and to_stdout(output):
-        raise SettingError("--json and -o - both ask for stdout; choose one")
-    if time_limit < 0:
-        raise SettingError(f"--time-limit must be at least 0; got {time_limit:g}")
-    names = None if methods is None else [str(name) for name in parse_list(methods, "--methods")]
+    to_file = options.output is not None and not to_stdout(options.output)
+    if to_file:
+        check_suffix(options.output)  # type: ignore[arg-type]
+    job = Job(options, (options.votes, options.truth, features.features), files={"-o": options.output})
+    at_least("--time-limit", options.time_limit, 0)
+    names = None if options.methods is None else [str(name) for name in parse_list(options.methods, "--methods")]
     # Before any file is read: two classes suit every method.
     chosen(names, {}, 2, features.features is not None)
-    rows = None if features.features is None else read_features(features.given(), read.item)
-    data = read_votes(votes, read)
+    rows = read_features(features, read.item)
+    data = read_votes(options.votes, read)
     if rows is not None:
-        check_rows(rows, data, quiet)
-    with steps(quiet) as progress:
+        check_rows(rows, data, options.quiet)
+    known = gold_of(data) if options.truth is None else read_gold(options.truth, data)
+    with steps(options.quiet) as progress:
         found = comparison(
             data,
-            _known(truth, data),
+            known,
             names,
             features=None if rows is None else _table(rows),
             items=None if rows is None else rows.items,
-            random_state=seed,
-            jobs=n_threads() if jobs is None else jobs,
-            time_limit=time_limit or None,
-            folds=folds,
-            reference=reference,
+            random_state=options.seed,
+            jobs=n_threads() if options.jobs is None else options.jobs,
+            time_limit=options.time_limit or None,
+            folds=options.folds,
+            reference=options.reference,
             progress=progress,
         )
-    if output is not None and not to_stdout(output):
-        write_comparison(found, output)
-        wrote(output, quiet)
-    elif not as_json and (to_stdout(output) or not sys.stdout.isatty()):
-        print_csv(escape_formulas(found.wide()))
-    elif not as_json:
-        print_comparison(found)
-    if as_json:
+    if to_file:
+        job.file("-o", lambda path: write_comparison(found, path))
+    if options.as_json:
         print_json(document(found))
+    elif to_stdout(options.output) or (not to_file and not sys.stdout.isatty()):
+        print_csv(found.wide(), safe=True)
+    elif not to_file:
+        _print_comparison(found)
     if found.table["error"].null_count() == 0:
         raise InputError("no method could be measured; the table says why of each")
-
-
-def _known(truth: Path | None, votes: Annotations) -> Any:
-    """True labels from their file, or those among the votes; None without any."""
-    from crowdwise.io import read_gold
-
-    if truth is not None:
-        return read_gold(truth, votes)
-    if votes.gold is not None and (votes.gold >= 0).any():
-        return [votes.classes[code] if code >= 0 else None for code in votes.gold]
-    return None
 
 
 def _table(rows: Any) -> Any:
@@ -132,3 +100,16 @@ def _table(rows: Any) -> Any:
     import polars as pl
 
     return rows.X if rows.names is None else pl.DataFrame(rows.X, schema=rows.names, orient="row")
+
+
+def _print_comparison(found: Comparison) -> None:
+    """Print the overview and, where there are any, the differences."""
+    from crowdwise.report.comparison import differences, level, overview
+
+    print_table(overview(found))
+    measures = [name for name in _SHOWN if name in found.measures]
+    rows = differences(found, measures, "{} {}".format)
+    if rows:
+        # Not as the table's title, which would be broken at the table's width.
+        print(f"Difference to {found.reference}, with its {level(found)} interval over items; * where that leaves out 0")
+        print_rows(["method", *measures], [list(row) for row in rows], right=measures)

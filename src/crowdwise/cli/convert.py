@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from crowdwise.cli.options import Quiet, ReadOptions, SpreadsheetSafe, VotesPath
-from crowdwise.errors import SettingError, did_you_mean
+from crowdwise.cli.declare import argument, flag, option
+from crowdwise.cli.display import count
+from crowdwise.cli.inputs import read_votes
+from crowdwise.cli.job import Job, among, to_stdout
+from crowdwise.cli.options import VOTES, QuietOptions, ReadOptions
+from crowdwise.errors import SettingError
+from crowdwise.report.label_text import dropped_lines
 
 EXAMPLES = (
     "Example: crowdwise convert export.json -o votes.csv\n\n"
@@ -16,32 +19,25 @@ EXAMPLES = (
 )
 
 
-def run(
-    votes: VotesPath,
-    read: ReadOptions,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.")],
-    to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="tidy (by suffix), wide, answers, label-studio, prodigy, toloka ...")
-    ] = "tidy",
-    spreadsheet_safe: SpreadsheetSafe = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(QuietOptions):
+    """What is read and written."""
+
+    votes: str = argument("VOTES", VOTES)
+    output: Path = option("-o --output", "FILE", "The file to write.", MISSING)
+    to: str = option("--to", "FORMAT", "Format: tidy (by suffix), wide, answers, label-studio, prodigy, toloka ...", "tidy")
+    spreadsheet_safe: bool = flag("--spreadsheet-safe", "Escape cells that a spreadsheet would run as formulas.")
+
+
+def run(options: Options, read: ReadOptions) -> None:
     """Read votes in any known format and write them in another, whole or not at all."""
-    from crowdwise.cli.inputs import read_votes
-    from crowdwise.cli.outputs import check_outputs, to_stdout
-    from crowdwise.cli.text import count, say
     from crowdwise.io import DESTINATIONS, convert
 
-    if to not in DESTINATIONS:
-        raise SettingError(
-            f"cannot convert to {to!r}{did_you_mean(to, list(DESTINATIONS))} (there are {', '.join(DESTINATIONS)})"
-        )
-    if to_stdout(output):
+    among("--to", options.to, DESTINATIONS)
+    if to_stdout(options.output):
         raise SettingError("convert writes files; name one with -o")
     # The other formats have suffixes of their own, which `convert` knows.
-    check_outputs({"-o": output}, (votes,), tables=to == "tidy")
-    data = convert(read_votes(votes, read), output, to=to, spreadsheet_safe=spreadsheet_safe)
-    if not quiet:
-        say(f"wrote {output}: {count(data.n_votes, 'vote')} on {count(data.n_items, 'item')}")
-        if data.n_missing:
-            say(f"dropped {count(data.n_missing, 'missing label')}")
+    job = Job(options, (options.votes,), files={} if options.to == "tidy" else {"-o": options.output})
+    data = convert(read_votes(options.votes, read), options.output, to=options.to, spreadsheet_safe=options.spreadsheet_safe)
+    job.say([f"wrote {options.output}: {count(data.n_votes, 'vote')} on {count(data.n_items, 'item')}"])
+    job.say(dropped_lines(data.n_missing, 0, 0))

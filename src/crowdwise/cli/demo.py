@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from crowdwise.cli.declare import option
+from crowdwise.cli.display import some
+from crowdwise.cli.job import rounded
+from crowdwise.report.label_text import by_accuracy
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
 
 
-def run(
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write into.")] = Path("demo-output"),
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is written."""
+
+    output: Path = option("-o --output", "DIR", "Folder to write into.", Path("demo-output"))
+
+
+def run(options: Options) -> None:
     """Aggregate the votes of a small simulated campaign and write all results into a folder.
 
     Nine honest annotators, one who answers at random, one who always gives the same answer and one
@@ -20,33 +28,30 @@ def run(
     """
     import polars as pl
 
-    from crowdwise.cli.account import rank_annotators
-    from crowdwise.cli.text import one_line
     from crowdwise.data.datasets import demo
     from crowdwise.estimator.registry import make
     from crowdwise.io import write_table
     from crowdwise.report import write_page
     from crowdwise.trust.metrics import accuracy
 
-    campaign = demo()
+    campaign, output = demo(), options.output
     votes, truth = campaign.votes, campaign.truth
     majority, fitted = make("majority").fit(votes), make("dawid-skene").fit(votes)
     result = fitted.result_
-    people = rank_annotators(result)
+    people = by_accuracy(result)
 
     output.mkdir(parents=True, exist_ok=True)
     write_page(result, output / "page.html", truth=truth)
-    write_table(votes.to_frame(), output / "votes.csv")
-    write_table(pl.DataFrame({"item": list(campaign.gold), "label": list(campaign.gold.values())}), output / "truth.csv")
-    write_table(result.items_frame(), output / "labels.csv")
-    write_table(people, output / "annotators.csv")
-
-    worst = ", ".join(one_line(name) for name in people["annotator"].tail(3).reverse())
+    known = pl.DataFrame({"item": list(campaign.gold), "label": list(campaign.gold.values())})
+    for name, frame in {
+        "votes": votes.to_frame(), "truth": known, "labels": result.items_frame(), "annotators": people
+    }.items():  # fmt: skip
+        write_table(rounded(frame), output / f"{name}.csv")
     print(
         f"{votes.n_annotators} annotators gave {votes.n_votes} votes on {votes.n_items} photos of animals.\n"
         f"Against the true labels, majority vote is right on {accuracy(majority.posterior_, truth):.1%} of them,\n"
         f"and Dawid-Skene, which learns whom to trust, on {accuracy(fitted.posterior_, truth):.1%}.\n"
-        f"It finds the least reliable annotators without seeing the truth: {worst}.\n"
+        f"It finds the least reliable annotators without seeing the truth: {some(people['annotator'].tail(3).reverse(), 3)}.\n"
         "\n"
         f"Open    {output / 'page.html'}\n"
         f"See     {output / 'labels.csv'}, {output / 'annotators.csv'}\n"

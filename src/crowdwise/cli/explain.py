@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from crowdwise.cli.options import Json, MethodOptions, ReadOptions
+from crowdwise.cli.declare import argument, flag, option
+from crowdwise.cli.display import bar, number, one_line, print_rows
+from crowdwise.cli.fitting import result_of
+from crowdwise.cli.job import print_json
+from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = "Example: crowdwise explain photo-007 votes.csv\n\nOf a saved model: crowdwise explain photo-007 --from model"
 
 
-def run(
-    wanted: Annotated[str, typer.Argument(metavar="ITEM", help="The id of the item.")],
-    read: ReadOptions,
-    method: MethodOptions,
-    votes: Annotated[str | None, typer.Argument(metavar="VOTES", help="Votes (- reads stdin), or a saved folder.")] = None,
-    source: Annotated[Path | None, typer.Option("--from", metavar="DIR", help="A folder written by --save.")] = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is read and printed."""
+
+    wanted: str = argument("ITEM", "The id of the item.")
+    votes: str | None = argument("VOTES", VOTES_OR_SAVED, None)
+    source: Path | None = option("--from", "DIR", "A folder written by --save, instead of VOTES.")
+    as_json: bool = flag("--json", "Print JSON on stdout.")
+
+
+def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """Show how much the class prior and each vote moved the label of one item.
 
     Contributions add up: to the log-odds of the label against the runner-up or, for methods that
     count votes, to the difference of their shares.
     """
-    from crowdwise.cli.display import bar, print_rows
-    from crowdwise.cli.inputs import result_of
-    from crowdwise.cli.outputs import print_json
-    from crowdwise.cli.text import number, one_line
     from crowdwise.estimator.result import Result
 
-    if (votes is None) == (source is None):
+    if (options.votes is None) == (options.source is None):
         raise SettingError("give either VOTES or --from DIR")
-    result = Result.load(source) if source is not None else result_of(str(votes), read, method)
-    why = result.explain(wanted)
-    if as_json:
+    result = Result.load(options.source) if options.votes is None else result_of(options.votes, read, method)  # type: ignore[arg-type]
+    why = result.explain(options.wanted)
+    if options.as_json:
         parts = {name: getattr(why, name) for name in ("item", "label", "against", "confidence", "unit", "total", "known")}
         print_json(parts | {"rows": why.rows.to_dicts()})
         return

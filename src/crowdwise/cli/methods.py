@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
-
-from crowdwise.cli.options import Json
+from crowdwise.cli.declare import argument, flag
+from crowdwise.cli.display import print_rows
+from crowdwise.cli.job import print_json
 
 EXAMPLES = "Example: crowdwise methods\n\nSettings of one: crowdwise methods dawid-skene"
 
 
-def run(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this method's settings.")] = None,
-    as_json: Json = False,
-) -> None:
-    """List the methods; with a name, its settings for --set with their defaults."""
-    from crowdwise.cli.display import print_rows
-    from crowdwise.cli.outputs import print_json
-    from crowdwise.estimator.registry import METHODS, make
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is asked and printed."""
 
+    name: str | None = argument("NAME", "Show the settings of this method.", None)
+    as_json: bool = flag("--json", "Print JSON on stdout.")
+
+
+def run(options: Options) -> None:
+    """List the methods; with a name, its settings for --set with their defaults."""
+    from crowdwise.estimator.registry import METHODS, find
+
+    name = options.name
     if name is not None:
-        make(name)  # refuses an unknown name and suggests a known one
+        find(name).cls  # noqa: B018  refuses an unknown name, suggests a known one, says what to install
     chosen = [method for method in METHODS if name in (None, method)]
-    if as_json:
+    if options.as_json:
         print_json([_document(method) for method in chosen])
     elif name is None:
         names = ["name", "family", "summary", "needs", "on_shards", "reference"]
@@ -42,7 +47,7 @@ def _facts(name: str) -> dict[str, Any]:
 
     method = METHODS[name]
     facts = {column: getattr(method, column) for column in ("name", "family", "summary", "needs", "reference")}
-    return facts | {"on_shards": bool(getattr(method, "additive", False))}
+    return facts | {"on_shards": method.shards}
 
 
 def _shown_fact(value: Any) -> str:
@@ -54,10 +59,15 @@ def _document(name: str) -> dict[str, Any]:
     from crowdwise.estimator.registry import METHODS
     from crowdwise.estimator.settings import describe_settings
 
+    # What the name stands for, where one class serves several.
+    own = METHODS[name].settings
     try:
-        return _facts(name) | {"settings": describe_settings(METHODS[name].cls)}
+        settings = [
+            entry | {"default": own.get(entry["name"], entry["default"])} for entry in describe_settings(METHODS[name].cls)
+        ]
+        return _facts(name) | {"settings": settings}
     except MissingExtraError:
-        # The list of all methods is no less true without torch; asked for by name, `make` has said what to install.
+        # The list of all methods is no less true without torch; asked for by name, `find` has said what to install.
         return _facts(name) | {"settings": None}
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions, column
+from crowdwise.cli.declare import argument, column, file, option
+from crowdwise.cli.fitting import build_task
+from crowdwise.cli.inputs import read_answers, read_features
+from crowdwise.cli.job import Job, among
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.data.comparisons import Comparisons
     from crowdwise.methods.rank.result import Ranking
 
 EXAMPLES = (
@@ -21,164 +23,69 @@ EXAMPLES = (
     "Without annotators: crowdwise rank games.csv --method bradley-terry --set ties=davidson\n\n"
     "From features: crowdwise rank comparisons.csv --features X.npz --plot scores.png"
 )
-_MORE, _READ = "More results", "Reading the comparisons"
+_READ = "Reading the comparisons"
 _NETWORK, _DEFAULT = "rank-network", "crowd-bt"
+_WINNER = "Name of the column of the winner: an id, a side (a, b, left, right, 1, 2) or tie."
 
 
-def _file(option: str, what: str) -> Any:
-    return typer.Option(option, metavar="FILE", rich_help_panel=_MORE, help=what)
+@dataclass(frozen=True, kw_only=True)
+class Options(OutputOptions):
+    """What is read and written."""
+
+    comparisons: str = argument("COMPARISONS", "A table: item_a, item_b, annotator, winner; - reads stdin.")
+    annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
+    preferences: Path | None = file("--preferences", "Write the consensus of every pair (.jsonl).", MORE)
+    evidence: str = option("--evidence", "WORD", "What preferences rest on: posterior, scores or votes.", "posterior", MORE)
+    plot: Path | None = file("--plot", "Draw the scores (.png .pdf .svg); needs matplotlib.", MORE)
+    page: Path | None = file("--page", PAGE, MORE)
+    first: str | None = column("--first", "first item", _READ)
+    second: str | None = column("--second", "second item", _READ)
+    annotator: str | None = column("--annotator", "annotator", _READ)
+    winner: str | None = option("--winner", "COLUMN", _WINNER, panel=_READ, shown="found by its name")
+    weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=_READ, shown="every vote counts 1")
 
 
-def run(
-    comparisons: Annotated[
-        str, typer.Argument(metavar="COMPARISONS", help="A table: item_a, item_b, annotator, winner; - reads stdin.")
-    ],
-    method: TaskOptions,
-    output: Output = None,
-    annotators: Annotated[Path | None, _file("--annotators", "Write a table of the annotators.")] = None,
-    preferences: Annotated[Path | None, _file("--preferences", "Write the consensus of every pair (.jsonl).")] = None,
-    evidence: Annotated[
-        str,
-        typer.Option(
-            "--evidence", metavar="WORD", rich_help_panel=_MORE, help="What preferences rest on: posterior, scores or votes."
-        ),
-    ] = "posterior",
-    plot: Annotated[Path | None, _file("--plot", "Draw the scores (.png .pdf .svg); needs matplotlib.")] = None,
-    page: Page = None,
-    features: Annotated[
-        Path | None,
-        typer.Option("--features", metavar="FILE", help="Features of the items, for rank-network: .npz .npy .csv ..."),
-    ] = None,
-    first: Annotated[str | None, column("--first", "the first item", _READ)] = None,
-    second: Annotated[str | None, column("--second", "the second item", _READ)] = None,
-    annotator: Annotated[str | None, column("--annotator", "the annotators", _READ)] = None,
-    winner: Annotated[
-        str | None, column("--winner", "the winner: an id, a side (a, b, left, right, 1, 2) or tie", _READ)
-    ] = None,
-    weight: Annotated[str | None, column("--weight", "the votes' weights", _READ)] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Rank items by pairwise comparisons, and learn on the way whose comparisons to trust.
+def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
+    """Rank items by pairwise comparisons, and learn whose comparisons to trust.
 
     Scores are log-strengths: a lead of 1 wins 73% of comparisons. They come with standard errors
     and with ranges of ranks. The default is crowd-bt, or rank-network with --features.
     """
-    from crowdwise.cli.inputs import build_task, from_path
-    from crowdwise.cli.outputs import emit, to_stdout, write, wrote
-    from crowdwise.cli.pages import interval_rows, write_answers_page
     from crowdwise.data.comparisons import Comparisons
-    from crowdwise.io import read
-    from crowdwise.methods.rank.preferences import preferences as preferences_of
+    from crowdwise.methods.rank.preferences import EVIDENCE, preferences
+    from crowdwise.report.answer_pages import ranking_page
+    from crowdwise.report.answer_text import ranking_document, ranking_lines
 
-    name = method.method or (_DEFAULT if features is None else _NETWORK)
-    outputs = {"-o": output, "--annotators": annotators, "--preferences": preferences, "--page": page}
-    _check(outputs, plot, (comparisons, features), evidence)
-    if as_json and to_stdout(output):
-        raise SettingError("--json and -o - both ask for stdout; choose one")
-    if (name == _NETWORK) != (features is not None):
+    job = Job(
+        options,
+        (options.comparisons, features.features),
+        tables={"--annotators": options.annotators, "--preferences": options.preferences},
+        page=options.page,
+        plot=options.plot,
+    )
+    among("--evidence", options.evidence, EVIDENCE)
+    name = method.method or (_DEFAULT if features.features is None else _NETWORK)
+    if (name == _NETWORK) != (features.features is not None):
         raise SettingError("--features goes with --method rank-network, and that needs --features")
-    if evidence == "votes" and name == "bradley-terry":
+    if options.evidence == "votes" and name == "bradley-terry":
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
     estimator = build_task(method, "ranking", name)
-    names: dict[str, Any] = {"first": first, "second": second, "annotator": annotator, "answer": winner, "weight": weight}
-    votes = from_path(comparisons, lambda path: read(path, Comparisons, **names))
-    if features is None:
+    names: dict[str, Any] = {role: getattr(options, role) for role in ("first", "second", "annotator", "weight")}
+    votes = read_answers(options.comparisons, Comparisons, answer=options.winner, **names)
+    rows = read_features(features)
+    if rows is None:
         estimator.fit(votes)
     else:
-        from crowdwise.io.features import read_features
-
-        rows = read_features(features)
         estimator.fit(rows.X, votes, items=rows.items)
     ranking: Ranking = estimator.result_
-
-    # The scores come last: where they are, everything else is too.
-    if annotators is not None:
-        write(ranking.annotators_frame(), annotators, "annotator", quiet, spreadsheet_safe)
-    if preferences is not None:
-        write(preferences_of(ranking, evidence), preferences, "pair", quiet, spreadsheet_safe)
-    if plot is not None:
+    job.table("--annotators", ranking.annotators_frame, "annotator")
+    job.table("--preferences", lambda: preferences(ranking, options.evidence), "pair")
+    if options.plot is not None:
         from crowdwise.report.plot.ranking import save_plot
 
-        save_plot(ranking, plot)
-        wrote(plot, quiet)
+        job.file("--plot", partial(save_plot, ranking))
     items = ranking.by_rank()
-    write_answers_page(
-        page,
-        quiet,
-        title="Ranking from comparisons",
-        estimator=estimator,
-        facts={
-            "Comparisons": votes.n_votes,
-            "Items": votes.n_items,
-            "Annotators": votes.n_annotators,
-            "Separate parts": int(ranking.component.max(initial=-1)) + 1,
-        },
-        tables={"Items, best first": items, "Annotators": ranking.annotators_frame()},
-        notes=["A score is a log-strength: a lead of 1 wins 73% of comparisons. Items of separate parts cannot be compared."],
-        intervals=interval_rows(items, "Scores, best first", "score", "item", ("lower", "score", "upper")),
-    )
-    if as_json:
-        if output is not None:
-            write(items, output, "item", quiet, spreadsheet_safe)
-        _print_json(ranking, with_items=output is None)
-    elif output is None and sys.stdout.isatty():
-        shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_votes"]
-        emit(items.select(shown), None, "item", limit=20)
-    else:
-        emit(items, output, "item", quiet=quiet, safe=spreadsheet_safe)
-    if not quiet:
-        _tell(ranking, votes)
-
-
-def _check(outputs: dict[str, Path | None], plot: Path | None, inputs: tuple[str | Path | None, ...], evidence: str) -> None:
-    from crowdwise.cli.outputs import check_outputs, to_stdout
-    from crowdwise.methods.rank.preferences import EVIDENCE
-    from crowdwise.report.plot.figure_file import SUFFIXES
-
-    if to_stdout(outputs["--annotators"]) or to_stdout(outputs["--preferences"]):
-        raise SettingError("only -o can go to stdout")
-    if evidence not in EVIDENCE:
-        raise SettingError(f"--evidence must be one of {', '.join(EVIDENCE)}; got {evidence!r}")
-    check_outputs(outputs, inputs)
-    if plot is not None:
-        if not str(plot).lower().endswith(SUFFIXES):
-            raise SettingError(f"--plot: {plot}: a plot ends in {', '.join(SUFFIXES)}")
-        check_outputs({"--plot": plot}, (*inputs, *outputs.values()), tables=False)
-
-
-def _tell(ranking: Ranking, votes: Comparisons) -> None:
-    """Say on stderr what was fitted, and whose votes deserve a look."""
-    from crowdwise.cli.text import count, one_line, say
-
-    dropped = f" ({count(votes.n_missing, 'row')} without an answer dropped)" if votes.n_missing else ""
-    sizes = f"{count(votes.n_items, 'item')}, {count(votes.n_annotators, 'annotator')}"
-    say(f"{ranking.method}: {count(votes.n_votes, 'comparison')}{dropped}, {sizes}")
-    people = ranking.annotators_frame()
-    if "action" in people.columns:
-        for action, advice in (("flip", "in reverse"), ("drop", "at random, or too seldom to tell")):
-            names = people.filter(people["action"] == action)["annotator"].to_list()
-            if names:
-                some = ", ".join(one_line(who) for who in names[:5]) + (", ..." if len(names) > 5 else "")
-                say(f"annotators who answer {advice} ({len(names):,}): {some}")
-
-
-def _print_json(ranking: Ranking, with_items: bool) -> None:
-    from crowdwise.cli.outputs import print_json
-
-    votes = ranking.votes
-    document: dict[str, Any] = {
-        "method": ranking.method,
-        "n_votes": votes.n_votes,
-        "n_items": votes.n_items,
-        "n_annotators": votes.n_annotators,
-        "n_missing": votes.n_missing,
-        "n_components": int(ranking.component.max()) + 1,
-        "n_iter": ranking.n_iter,
-        "converged": ranking.converged,
-        "tie": ranking.tie,
-    }
-    if with_items:
-        document["items"] = ranking.by_rank().to_dicts()
-    print_json(document | {"annotators": ranking.annotators_frame().to_dicts()})
+    job.page(estimator, lambda: ranking_page(ranking))
+    shown = ["rank", "item", "score", "lower", "upper", "rank_lower", "rank_upper", "n_votes"]
+    job.main(items, "item", document=lambda: ranking_document(ranking), screen=lambda frame: frame.select(shown))
+    job.say(ranking_lines(ranking))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
-from dataclasses import fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crowdwise.cli.fairness import Group, GroupsFile
-from crowdwise.cli.options import FalseDiscovery, MethodOptions, Quiet, ReadOptions, VotesOrSaved
+from crowdwise.cli.annotators import TIME
+from crowdwise.cli.command import command_line
+from crowdwise.cli.declare import argument, file, option
+from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
+from crowdwise.cli.fitting import fit, result_of
+from crowdwise.cli.inputs import is_saved, read_gold, read_times
+from crowdwise.cli.job import PAGES, Job, at_least
+from crowdwise.cli.options import FDR, TRUTH, VOTES_OR_SAVED, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.errors import SettingError
+from crowdwise.report.label_text import summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -24,31 +28,21 @@ EXAMPLES = (
 )
 
 
-def run(
-    votes: VotesOrSaved,
-    read: ReadOptions,
-    method: MethodOptions,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write (.html).")] = Path(
-        "report.html"
-    ),
-    truth: Annotated[
-        Path | None,
-        typer.Option("--truth", metavar="FILE", help="True labels to check against: item, label. The fit is not told."),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option("--labels", metavar="FILE", help="Write the labels of all items too, safe to open in a spreadsheet."),
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Column of the votes' times: tests who changed along them.")
-    ] = None,
-    price: Annotated[float | None, typer.Option("--price", metavar="AMOUNT", help="Price of one vote, for the plan.")] = None,
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Heading of the page.")] = None,
-    group: Group = None,
-    groups: GroupsFile = None,
-    fdr: FalseDiscovery = 0.05,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(QuietOptions):
+    """What is read and written."""
+
+    votes: str = argument("VOTES", VOTES_OR_SAVED)
+    output: Path = option("-o --output", "FILE", "The page to write (.html).", Path("report.html"))
+    truth: Path | None = file("--truth", TRUTH)
+    labels: Path | None = file("--labels", "Write the labels of all items too, safe to open in a spreadsheet.")
+    time: str | None = option("--time", "COLUMN", TIME)
+    price: float | None = option("--price", "AMOUNT", "Price of one vote, for the plan.")
+    title: str | None = option("--title", "TEXT", "Heading of the page.")
+    fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the flags of a check.", FDR)
+
+
+def run(options: Options, groups: GroupOptions, read: ReadOptions, method: MethodOptions) -> None:
     """Write one page about a fit: labels and their certainty, items to review, annotators, calibration, and what votes buy.
 
     It needs no network and no other file. Tables can be searched and sorted; of large data the page holds the part worth
@@ -56,67 +50,42 @@ def run(
     """
     from datetime import date
 
-    from crowdwise.cli.account import tell
-    from crowdwise.cli.fairness import check_groups, item_groups
-    from crowdwise.cli.inputs import read_gold, read_times
-    from crowdwise.cli.outputs import check_outputs, write, wrote
     from crowdwise.report import write_report
     from crowdwise.trust.crowd.report import check_level
 
-    check_level(fdr)
-    if price is not None and not 0 <= price < float("inf"):
-        raise SettingError(f"--price must be 0 or more; got {price}")
-    if group is not None or groups is not None:
-        check_groups(votes, group, groups)
-    inputs = (votes, method.gold, method.history, truth, groups)
-    check_outputs({"--labels": labels}, (*inputs, output))
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise SettingError(f"-o: {output}: a page ends in .html")
-    check_outputs({"-o": output}, inputs, tables=False)
-    times = None if time is None else read_times(votes, read, time)
-    fitted = _fitted(votes, read, method, quiet)
+    check_level(options.fdr)
+    at_least("--price", options.price, 0)
+    grouped = groups != GroupOptions()
+    if grouped:
+        check_groups(options.votes, groups)
+    if options.output.suffix.lower() not in PAGES:
+        raise SettingError(f"-o: {options.output}: a page ends in .html")
+    reads = (options.votes, method.gold, method.history, options.truth, groups.groups)
+    job = Job(options, reads, tables={"--labels": options.labels}, files={"-o": options.output})
+    times = read_times(options.votes, read, options.time)
+    fitted = _fitted(options.votes, read, method, options.quiet)
     result: Result = getattr(fitted, "result_", fitted)
-    given = {"-o": output, "--truth": truth, "--labels": labels, "--time": time, "--price": price, "--title": title}
-    given |= {"--group": group, "--groups": groups}
-    made = {"Command": _command(votes, read, method, given | ({} if fdr == 0.05 else {"--fdr": fdr}))}
-    for name, path in (("Votes", votes), ("Truth", truth), ("Gold", method.gold), ("Groups", groups)):
+    made = {"Command": command_line()}
+    for name, path in (("Votes", options.votes), ("Truth", options.truth), ("Gold", method.gold), ("Groups", groups.groups)):
         made |= _fingerprint(name, path)
-    made["Date"] = date.today().isoformat()
-    known = None if truth is None else read_gold(truth, result.votes)
-    found = None if group is None and groups is None else item_groups(votes, read, group, groups, result.votes)
-    write_report(fitted, output, truth=known, title=title, time=times, price=price, fdr=fdr, groups=found, made=made)
-    wrote(output, quiet)
-    if labels is not None:
-        write(result.items_frame(), labels, "item", quiet, safe=True)
-    if not quiet:
-        tell(result)
+    more: dict[str, Any] = {"title": options.title, "time": times, "price": options.price, "fdr": options.fdr}
+    more |= {"truth": read_gold(options.truth, result.votes), "made": made | {"Date": date.today().isoformat()}}
+    more["groups"] = item_groups(options.votes, read, groups, result.votes) if grouped else None
+    job.file("-o", lambda path: write_report(fitted, path, **more))
+    job.safe = True
+    job.table("--labels", result.items_frame, "item")
+    job.say(summary_lines(result))
 
 
 def _fitted(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> Any:
     """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method."""
-    from crowdwise.cli.inputs import STDIN, fit, is_saved, result_of
+    if not is_saved(votes):
+        return fit(votes, read, method, quiet)
     from crowdwise.estimator.loading import load
 
-    if votes != STDIN and is_saved(votes):
-        result = result_of(votes, read, method, quiet)
-        # Of a choice, the estimator holds the reasons; of others the result holds all there is.
-        return load(votes) if result.method.startswith("auto: ") else result
-    return fit(votes, read, method, quiet)
-
-
-def _command(votes: str, read: ReadOptions, method: MethodOptions, given: dict[str, Any]) -> str:
-    """The command that makes the same page, from the options that were given."""
-    words = ["crowdwise", "report", votes]
-    for group in (read, method):
-        for field in fields(group):
-            value = getattr(group, field.name)
-            if value != field.default:
-                given = given | {f"--{field.name.replace('_', '-')}": value}
-    for option, value in given.items():
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None and one is not False:
-                words += [option] if one is True else [option, str(one)]
-    return shlex.join(words)
+    result = result_of(votes, read, method, quiet)
+    # Of a choice, the estimator holds the reasons; of others the result holds all there is.
+    return load(votes) if result.method.startswith("auto: ") else result
 
 
 def _fingerprint(name: str, path: str | Path | None) -> dict[str, str]:

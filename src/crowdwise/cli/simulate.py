@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from crowdwise.cli.options import Output, Quiet
+from crowdwise.cli.crowd import drawn
+from crowdwise.cli.declare import file, option
+from crowdwise.cli.job import Job
+from crowdwise.cli.options import QuietOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -16,25 +17,23 @@ EXAMPLES = (
 )
 
 
-def run(
-    output: Output = None,
-    truth: Annotated[Path | None, typer.Option("--truth", metavar="FILE", help="Write the true labels here.")] = None,
-    items: Annotated[int, typer.Option("--items", metavar="N", help="Number of items.")] = 1000,
-    annotators: Annotated[int, typer.Option("--annotators", metavar="N", help="Number of annotators.")] = 50,
-    classes: Annotated[str, typer.Option("--classes", metavar="N|A,B,C", help="Number of classes, or their names.")] = "3",
-    votes_per_item: Annotated[
-        str, typer.Option("--votes-per-item", metavar="N|LOW-HIGH", help="Votes on every item, or their range.")
-    ] = "5",
-    kind: Annotated[
-        str, typer.Option("--kind", metavar="KIND", help="A family of annotators, or a mix such as one-coin=0.8,colluder=0.2.")
-    ] = "dirichlet",
-    activity: Annotated[
-        str, typer.Option("--activity", metavar="NAME", help="uniform, power-law or regular: who votes how often.")
-    ] = "uniform",
-    difficulty: Annotated[float, typer.Option("--difficulty", metavar="X", help="Spread of the items' difficulty.")] = 0.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same votes.")] = 0,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(QuietOptions):
+    """What is drawn and written."""
+
+    output: Path | None = option("-o --output", "FILE", "Write the votes here (.csv .tsv .parquet ...).", shown="stdout")
+    truth: Path | None = file("--truth", "Write the true labels here.")
+    items: int = option("--items", "N", "Number of items.", 1000)
+    annotators: int = option("--annotators", "N", "Number of annotators.", 50)
+    classes: str = option("--classes", "N|A,B,C", "Number of classes, or their names.", "3")
+    votes_per_item: str = option("--votes-per-item", "N|LOW-HIGH", "Votes on every item, or their range.", "5")
+    kind: str = option("--kind", "KIND", "A family of annotators, or a mix such as one-coin=0.8,colluder=0.2.", "dirichlet")
+    activity: str = option("--activity", "NAME", "Who votes how often: uniform, power-law or regular.", "uniform")
+    difficulty: float = option("--difficulty", "X", "Standard deviation of the items' difficulty.", 0.0)
+    seed: int = option("--seed", "N", "The same seed gives the same votes.", 0)
+
+
+def run(options: Options) -> None:
     """Draw true labels, annotators and their votes.
 
     Families: one-coin, two-coin, dirichlet, hammer-spammer, cyclic-adversary, uniform-spammer,
@@ -42,27 +41,13 @@ def run(
     """
     import polars as pl
 
-    from crowdwise.cli.crowd import parse_classes, parse_mix
-    from crowdwise.cli.outputs import check_outputs, emit, to_stdout, write
-    from crowdwise.data.simulate import simulate
-
-    check_outputs({"-o": output, "--truth": truth})
-    if to_stdout(truth):
-        raise SettingError("--truth needs a file: stdout is for the votes")
-    drawn = simulate(
-        n_items=items,
-        n_annotators=annotators,
-        **parse_classes(classes),
-        votes_per_item=_range(votes_per_item),
-        annotators=parse_mix(kind),
-        activity=activity,
-        difficulty=difficulty,
-        random_state=seed,
-    )
-    if truth is not None:
-        known = drawn.gold
-        write(pl.DataFrame({"item": list(known), "label": list(known.values())}), truth, "item", quiet)
-    emit(drawn.votes.to_frame(), output, "vote", quiet=quiet)
+    job = Job(options, tables={"--truth": options.truth})
+    more = {"activity": options.activity, "difficulty": options.difficulty}
+    votes_per_item, seed = _range(options.votes_per_item), options.seed
+    found = drawn(options.items, options.annotators, options.classes, options.kind, votes_per_item, seed, **more)
+    known = found.gold
+    job.table("--truth", lambda: pl.DataFrame({"item": list(known), "label": list(known.values())}), "item")
+    job.main(found.votes.to_frame(), "vote")
 
 
 def _range(text: str) -> int | tuple[int, int]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crowdwise.cli.campaign_options import MaybeFeatures, learns
-from crowdwise.cli.options import FLAG, CampaignMethodOptions, Json, Quiet, ReadOptions
+from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
+from crowdwise.cli.declare import argument, file, flag, option
+from crowdwise.cli.display import steps
+from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, learns
+from crowdwise.cli.inputs import check_rows, parse_list, read_features
+from crowdwise.cli.job import Job, at_least
+from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
+from crowdwise.cli.suggest import check_policy
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from crowdwise.campaign.oracle import Oracle
 
 EXAMPLES = (
     "Example: crowdwise simulate-campaign votes.csv --truth truth.csv --policies random+random,warm-information -o race\n\n"
@@ -22,124 +28,108 @@ EXAMPLES = (
     "Simulated: crowdwise simulate-campaign --items 500 --annotators 20 --kind one-coin=0.8,uniform-spammer=0.2 -o race"
 )
 _CROWD, _RACE = "A simulated crowd", "The race"
+_POLICIES = "Policies as in crowdwise suggest, comma-separated."
 
 
-def _crowd(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=_CROWD, **more)
+@dataclass(frozen=True, kw_only=True)
+class CrowdOptions:
+    """Who answers, where no votes are recorded."""
+
+    items: int = option("--items", "N", "Number of items.", 300, _CROWD)
+    annotators: int = option("--annotators", "N", "Number of annotators.", 20, _CROWD)
+    kind: str = option("--kind", "KIND", "A family of annotators or a mix, as in crowdwise simulate.", "dirichlet", _CROWD)
 
 
-def _race(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=_RACE, **more)
+@dataclass(frozen=True, kw_only=True)
+class RaceOptions:
+    """What is raced, and for how long."""
+
+    policies: str = option("--policies", "A,B", _POLICIES, "random+random,warm-information", _RACE)
+    budget: float | None = option("--budget", "X", "Votes in all.", panel=_RACE, shown="3 per item, or half of those recorded")
+    batch: float | None = option("--batch", "X", "Votes at a time.", panel=_RACE, shown="budget / 20")
+    start: float = option("--start", "X", "Votes on random pairs before the policies begin.", 0.0, _RACE)
+    campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, _RACE)
+    explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05, _RACE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ScreenOptions):
+    """What is read and written."""
+
+    votes: str | None = argument("VOTES", "Recorded votes that answer; without them the crowd is simulated.", None)
+    truth: Path | None = file("--truth", "True labels: item, label. May be left out if the votes carry gold.")
+    folder: Path | None = option("-o --output", "DIR", "Write curves.csv and curves.png into this folder.")
+    no_plot: bool = flag("--no-plot", "Write curves.csv only; needs no matplotlib.")
 
 
 def run(
+    options: Options,
     read: ReadOptions,
     method: CampaignMethodOptions,
     features: MaybeFeatures,
-    votes: Annotated[
-        str | None, typer.Argument(metavar="VOTES", help="Recorded votes that answer; without them the crowd is simulated.")
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option("--truth", metavar="FILE", help="True labels: item, label. Or the votes carry gold.")
-    ] = None,
-    items: Annotated[int, _crowd("--items", metavar="N", help="Number of items.")] = 300,
-    annotators: Annotated[int, _crowd("--annotators", metavar="N", help="Number of annotators.")] = 20,
-    kind: Annotated[
-        str, _crowd("--kind", metavar="KIND", help="A family of annotators or a mix, as in crowdwise simulate.")
-    ] = "dirichlet",
-    policies: Annotated[
-        str, _race("--policies", metavar="A,B", help="As in crowdwise suggest.")
-    ] = "random+random,warm-information",
-    budget: Annotated[
-        float | None, _race("--budget", metavar="X", help="Votes in all.", show_default="3 per item, or half of those recorded")
-    ] = None,
-    batch: Annotated[float | None, _race("--batch", metavar="X", help="Votes at a time.", show_default="budget / 20")] = None,
-    start: Annotated[float, _race("--start", metavar="X", help="Votes on random pairs before the policies begin.")] = 0,
-    campaigns: Annotated[int, _race("--campaigns", metavar="N", help="Campaigns per policy, each with a seed of its own.")] = 5,
-    explore: Annotated[float, _race("--explore", metavar="SHARE", help="Share of questions asked at random.")] = 0.05,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write curves.csv and curves.png into this folder.")
-    ] = None,
-    no_plot: Annotated[
-        bool, typer.Option("--no-plot", metavar=FLAG, help="Write curves.csv only; needs no matplotlib.")
-    ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    crowd: CrowdOptions,
+    how: RaceOptions,
 ) -> None:
     """Race policies on the same crowd, and draw accuracy against votes.
 
     Every campaign starts without votes. Of a recorded crowd only recorded pairs can be asked. With --features
     a classifier is trained after every batch. The table on stdout is the end of the race: accuracy, what the model
-    itself expected, and the mean accuracy on the way.
+    itself expected, and the mean accuracy during the campaign.
     """
     from crowdwise.campaign.campaign import race, summary, write_curves
-    from crowdwise.campaign.oracle import Oracle
-    from crowdwise.campaign.policies import policy_of
-    from crowdwise.cli.classifier import CAMPAIGN_CLASSIFIER, build_classifier, check_all_rows, taken_by
-    from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
-    from crowdwise.cli.inputs import STEADY_METHOD, build, parse_list, read_features
-    from crowdwise.cli.outputs import emit, print_json
-    from crowdwise.cli.progress import steps
-    from crowdwise.cli.text import say
     from crowdwise.estimator.storage import check_folder
 
-    if campaigns < 1:
-        raise SettingError(f"--campaigns must be at least 1; got {campaigns}")
+    job = Job(options)
+    at_least("--campaigns", how.campaigns, 1)
     if method.gold is not None or method.history is not None:
-        raise SettingError("--gold and --history would tell the model what the race is about; give the truth with --truth")
-    chosen = [str(name) for name in parse_list(policies, "--policies")]
+        raise SettingError("--gold and --history would give away what the race is about; give the truth with --truth")
+    chosen = [str(name) for name in parse_list(how.policies, "--policies")]
     for name in chosen:
-        try:
-            policy_of(name)
-        except SettingError as problem:
-            raise SettingError(f"--policies: {problem}") from None
-    if output is not None:
-        check_folder(output)
-    trains = learns(method, features)
+        check_policy(name, "--policies")
+    if options.folder is not None:
+        check_folder(options.folder)
+    trains, first = learns(method, features.features), method.seed or 0
     estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, STEADY_METHOD)
-    more: dict[str, Any] = {}
-    oracle: Oracle
-    if votes is None:
-        if features.features is not None:
-            raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
-        oracle = simulated_crowd(items, annotators, kind, read.classes, method.seed or 0)
-    else:
-        oracle = recorded_crowd(votes, truth, read)
-    if oracle.allowed is not None and features.features is not None:
-        rows = read_features(features.given(), read.item)
-        check_all_rows(rows, oracle.allowed, quiet)
-        more = {"features": taken_by(estimator, rows) if trains else rows.X, "feature_items": rows.items}
-    if budget is None:
-        budget = 3 * len(oracle.items) if oracle.allowed is None else max(oracle.allowed.n_votes // 2, 1)
-    batch = max(budget // 20, 1) if batch is None else batch
-    first = method.seed or 0
-    with steps(quiet) as progress:
-        curves = race(
-            chosen,
-            oracle,
-            estimator,
-            budget,
-            batch,
-            seeds=range(first, first + campaigns),
-            start=start,
-            explore=explore,
-            progress=progress,
-            **more,
-        )
-    if output is not None:
-        for path in write_curves(curves, output, plot=not no_plot):
-            if not quiet:
-                say(f"wrote {path}")
-    ends = summary(curves)
-    if as_json:
-        print_json({"method": estimator.name, "budget": budget, "batch": batch, "policies": ends.to_dicts()})
-    elif sys.stdout.isatty():
-        emit(_for_terminal(ends), None, "policy", quiet=quiet)
-    else:
-        emit(ends, None, "policy", quiet=quiet)
+    oracle = _oracle(options, read, crowd, features, first)
+    more = _features(oracle, read, features, estimator if trains else None, options.quiet)
+    budget = _budget(oracle) if how.budget is None else how.budget
+    batch = max(budget // 20, 1) if how.batch is None else how.batch
+    seeds = range(first, first + how.campaigns)
+    with steps(options.quiet) as progress:
+        more |= {"seeds": seeds, "start": how.start, "explore": how.explore, "progress": progress}
+        curves = race(chosen, oracle, estimator, budget, batch, **more)
+    if options.folder is not None:
+        for path in write_curves(curves, options.folder, plot=not options.no_plot):
+            job.say([f"wrote {path}"])
+    facts = {"method": estimator.name, "budget": budget, "batch": batch}
+    job.main(summary(curves), "policy", document=lambda: facts, key="policies", screen=_for_screen)
 
 
-def _for_terminal(ends: pl.DataFrame) -> pl.DataFrame:
+def _oracle(options: Options, read: ReadOptions, crowd: CrowdOptions, features: MaybeFeatures, seed: int) -> Oracle:
+    """Who answers: the recorded votes, or simulated annotators."""
+    if options.votes is not None:
+        return recorded_crowd(options.votes, options.truth, read)
+    if features.features is not None:
+        raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
+    return simulated_crowd(crowd.items, crowd.annotators, crowd.kind, read.classes, seed)
+
+
+def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any, quiet: bool) -> dict[str, Any]:
+    """Features as `race` takes them."""
+    rows = read_features(features, read.item)
+    if rows is None or oracle.allowed is None:
+        return {}
+    from crowdwise.methods.classify.rows import taken_by
+
+    check_rows(rows, oracle.allowed, quiet, all_items=True)
+    return {"features": rows.X if classifier is None else taken_by(classifier, rows), "feature_items": rows.items}
+
+
+def _budget(oracle: Oracle) -> int:
+    return 3 * len(oracle.items) if oracle.allowed is None else max(oracle.allowed.n_votes // 2, 1)
+
+
+def _for_screen(ends: pl.DataFrame) -> pl.DataFrame:
     """The columns that fit a screen."""
     import polars as pl
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from crowdwise.cli.options import Json, Output, Page, Quiet, SpreadsheetSafe, TaskOptions, column
+from crowdwise.cli.declare import argument, column, file, option
+from crowdwise.cli.fitting import build_task
+from crowdwise.cli.inputs import read_answers
+from crowdwise.cli.job import Job, among
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.methods.tags.result import SequenceResult
 
 EXAMPLES = (
@@ -20,35 +22,26 @@ EXAMPLES = (
     "A long table: crowdwise spans tags.csv --sequence sentence --position index --label tag"
 )
 _READ = "Reading the tags"
+_CONLL = (".conll", ".bio", ".iob", ".txt")
 
 
-def run(
-    votes: Annotated[
-        str,
-        typer.Argument(metavar="VOTES", help="CoNLL with a column of tags per annotator, or a long table; - reads stdin."),
-    ],
-    method: TaskOptions,
-    output: Output = None,
-    tokens: Annotated[
-        Path | None, typer.Option("--tokens", metavar="FILE", help="Write the tag of every token: .conll, or a table.")
-    ] = None,
-    annotators: Annotated[
-        Path | None, typer.Option("--annotators", metavar="FILE", help="Write a table of the annotators.")
-    ] = None,
-    page: Page = None,
-    format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="FORMAT", rich_help_panel=_READ, help="conll or table, if it is not recognised."),
-    ] = None,
-    sequence: Annotated[str | None, column("--sequence", "the sequences", _READ)] = None,
-    position: Annotated[str | None, column("--position", "the positions", _READ)] = None,
-    token: Annotated[str | None, column("--token", "the words", _READ)] = None,
-    annotator: Annotated[str | None, column("--annotator", "the annotators", _READ)] = None,
-    label: Annotated[str | None, column("--label", "the tags", _READ)] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(OutputOptions):
+    """What is read and written."""
+
+    votes: str = argument("VOTES", "CoNLL with a column of tags per annotator, or a long table; - reads stdin.")
+    tokens: Path | None = file("--tokens", "Write the tag of every token: .conll, or a table.", MORE)
+    annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
+    page: Path | None = file("--page", PAGE, MORE)
+    format: str | None = option("--format", "FORMAT", "Format of the file: conll or table.", panel=_READ, shown="recognised")
+    sequence: str | None = column("--sequence", "sequence", _READ)
+    position: str | None = column("--position", "position", _READ)
+    token: str | None = column("--token", "token", _READ)
+    annotator: str | None = column("--annotator", "annotator", _READ)
+    label: str | None = column("--label", "tag", _READ)
+
+
+def run(options: Options, method: TaskOptions) -> None:
     """Find the spans (names, places, ...) that several annotators marked in text, each with its probability.
 
     Tags are BIO: O outside, B-TYPE at the first token of a span, I-TYPE at the others. In CoNLL, a
@@ -58,72 +51,32 @@ def run(
     tokens are a span of this type. Methods are bsc (the default), hmm-crowd, token-dawid-skene and
     token-majority.
     """
-    from crowdwise.cli.inputs import build_task, from_path
-    from crowdwise.cli.outputs import check_outputs, emit, print_json, to_stdout, write
-    from crowdwise.cli.pages import write_answers_page
     from crowdwise.data.token_votes import TokenVotes
-    from crowdwise.errors import SettingError
-    from crowdwise.io import read
+    from crowdwise.report.answer_pages import span_page
+    from crowdwise.report.answer_text import by_f1, span_lines
 
-    if format not in (None, "conll", "table"):
-        raise SettingError(f"--format must be conll or table; got {format!r}")
-    if to_stdout(tokens) or to_stdout(annotators):
-        raise SettingError("only -o can go to stdout")
-    if as_json and to_stdout(output):
-        raise SettingError("--json and -o - both ask for stdout; choose one")
-    conll = tokens is not None and tokens.suffix.lower() in (".conll", ".bio", ".iob", ".txt")
-    outputs = {"-o": output, "--annotators": annotators, "--tokens": None if conll else tokens, "--page": page}
-    check_outputs(outputs, (votes,))
-    check_outputs({"--tokens": tokens if conll else None}, (votes, output, annotators, page), tables=False)
+    among("--format", options.format, ("conll", "table"))
+    conll = options.tokens is not None and options.tokens.suffix.lower() in _CONLL
+    tokens = {"--tokens": options.tokens}
+    tables = {"--annotators": options.annotators} | ({} if conll else tokens)
+    job = Job(options, (options.votes,), tables=tables, files=tokens if conll else {}, page=options.page)
     estimator = build_task(method, "sequences", "bsc")
-    named = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
-    tags = from_path(votes, lambda path: read(path, TokenVotes, format=format, **named))
+    named = {role: getattr(options, role) for role in ("format", "sequence", "position", "token", "annotator", "label")}
+    tags = read_answers(options.votes, TokenVotes, **named)
     result = estimator.fit(tags).result_
     spans = result.spans_frame()
-    if not as_json or output is not None:
-        emit(spans, output, "span", quiet=quiet, safe=spreadsheet_safe)
-    if tokens is not None:
-        if conll:
-            _write_conll(result, tokens, quiet)
-        else:
-            write(result.items_frame(), tokens, "token", quiet, spreadsheet_safe)
-    if annotators is not None:
-        write(
-            result.annotators_frame().sort("f1", "accuracy", descending=True, nulls_last=True, maintain_order=True),
-            annotators,
-            "annotator",
-            quiet,
-            spreadsheet_safe,
-        )
-    write_answers_page(
-        page,
-        quiet,
-        title="Spans from tagged tokens",
-        estimator=estimator,
-        facts={
-            "Spans": spans.height,
-            "Below one half": spans.filter(spans["confidence"] < 0.5).height,
-            "Tokens": tags.n_tokens,
-            "Sequences": tags.n_sequences,
-            "Annotators": tags.votes.n_annotators,
-        },
-        tables={
-            "Spans, the least certain first": spans.sort("confidence"),
-            "Annotators": result.annotators_frame().sort(
-                "f1", "accuracy", descending=True, nulls_last=True, maintain_order=True
-            ),
-        },
-        notes=["Confidence is the probability that exactly these tokens are a span of this type."],
-    )
-    if as_json:
-        print_json(spans.to_dicts())
-    if not quiet:
-        _tell(result, spans)
+    if conll:
+        job.file("--tokens", partial(_write_conll, result))
+    else:
+        job.table("--tokens", result.items_frame, "token")
+    job.table("--annotators", lambda: by_f1(result), "annotator")
+    job.page(estimator, lambda: span_page(result, spans))
+    job.main(spans, "span")
+    job.say(span_lines(result, spans))
 
 
-def _write_conll(result: SequenceResult, path: Path, quiet: bool) -> None:
+def _write_conll(result: SequenceResult, path: Path) -> None:
     """A token and its tag per line, an empty line after every sequence."""
-    from crowdwise.cli.outputs import wrote
     from crowdwise.io.writer import open_replacing
 
     tags = result.votes
@@ -133,22 +86,8 @@ def _write_conll(result: SequenceResult, path: Path, quiet: bool) -> None:
     text = "\n".join("".join(lines[start:stop]) for start, stop in pairwise(bounds))
     with open_replacing(path) as file:
         file.write(text.encode())
-    wrote(path, quiet)
 
 
 def _words(tokens: list[str | None]) -> list[str]:
     """Tokens without blanks at the ends or anything that ends a cell or a line; _ where one is not known."""
     return ["_" if word is None else " ".join(word.split()) or "_" for word in tokens]
-
-
-def _tell(result: SequenceResult, spans: pl.DataFrame) -> None:
-    from crowdwise.cli.text import count, number, one_line, say
-
-    tags = result.votes
-    size = f"{count(tags.n_tokens, 'token')} of {count(tags.n_sequences, 'sequence')}"
-    say(f"{result.method}: {count(spans.height, 'span')} in {size}, by {count(tags.votes.n_annotators, 'annotator')}")
-    if spans.height:
-        sizes = spans.group_by("type").len().sort("len", "type", descending=[True, False])
-        kinds = ", ".join(f"{one_line(kind)} {size:,}" for kind, size in sizes.rows()[:10])
-        doubtful = spans.filter(spans["confidence"] < 0.5).height
-        say(f"{kinds}; mean confidence {number(float(result.confidence.mean()))}, {doubtful:,} below one half")

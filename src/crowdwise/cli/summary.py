@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from crowdwise.cli.options import Json, ReadOptions, VotesPath
+from dataclasses import dataclass
+
+from crowdwise.cli.declare import argument, flag
+from crowdwise.cli.display import print_pairs
+from crowdwise.cli.inputs import read_votes
+from crowdwise.cli.job import print_json
+from crowdwise.cli.options import VOTES, ReadOptions
 
 EXAMPLES = "Example: crowdwise summary votes.csv"
 
 
-def run(votes: VotesPath, read: ReadOptions, as_json: Json = False) -> None:
-    """Count votes, items, annotators and classes, and measure how far annotators agree."""
-    from crowdwise.cli.display import print_pairs
-    from crowdwise.cli.inputs import read_votes
-    from crowdwise.cli.outputs import print_json
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is read and printed."""
 
-    found = read_votes(votes, read).summary()
-    if as_json:
-        print_json(found)
-    else:
-        print_pairs(found)
+    votes: str = argument("VOTES", VOTES)
+    as_json: bool = flag("--json", "Print JSON on stdout.")
+
+
+def run(options: Options, read: ReadOptions) -> None:
+    """Count votes, items, annotators and classes, and measure how far annotators agree."""
+    found = read_votes(options.votes, read).summary()
+    (print_json if options.as_json else print_pairs)(found)

@@ -165,16 +165,20 @@ def missing_mask(series: pl.Series, markers: Any) -> pl.Series:
 
     `markers` is one marker or several; the text "-1" and the number -1 are the same marker.
     """
-    mask = series.is_null()
-    if series.dtype == pl.String:
-        mask |= series.str.strip_chars().eq("").fill_null(True)
     # One text is one marker, not a list of letters.
     listed = [markers] if isinstance(markers, str) or not isinstance(markers, Iterable) else list(markers)
     # A label column of whole floats has become integers (see `tidy`), and so must its markers.
     texts = [str(int(m) if isinstance(m, float) and m.is_integer() else m) for m in listed if not _is_missing(m)]
+    if series.dtype != pl.String and not texts:
+        return series.is_null()
+    # One expression: a call of polars costs more than the work on a short column.
+    text = pl.col("text")
+    mask = text.is_null()
+    if series.dtype == pl.String:
+        mask |= text.str.strip_chars() == ""
     if texts:
-        mask |= as_text(series).is_in(texts).fill_null(True)
-    return mask
+        mask |= text.is_in(texts)
+    return as_text(series).to_frame("text").select(mask).to_series()
 
 
 def encode(series: pl.Series) -> tuple[NDArray[np.int32], NDArray[Any]]:
@@ -194,8 +198,8 @@ def codes_of(series: pl.Series, vocabulary: pl.Series) -> NDArray[np.int32]:
         # A pool that lists the items of the votes, a table in their order: nothing is to be looked up.
         return np.arange(len(series), dtype=np.int32)
     if series.dtype == pl.String:
-        codes = series.cast(pl.Enum(vocabulary), strict=False).to_physical()
-        return codes.cast(pl.Int32).fill_null(-1).to_numpy()
+        codes = series.cast(pl.Enum(vocabulary), strict=False).to_physical().cast(pl.Int32)
+        return (codes.fill_null(-1) if codes.null_count() else codes).to_numpy()
     lookup = pl.DataFrame({"id": vocabulary, "code": np.arange(len(vocabulary), dtype=np.int32)})
     joined = pl.DataFrame({"id": series}).join(lookup, on="id", how="left", maintain_order="left")
     return joined["code"].fill_null(-1).to_numpy()

@@ -162,12 +162,12 @@ def joined_groups(parts: Sequence[Annotations], items: NDArray[Any]) -> Groups |
         position, code = translate(part.items, items), translate(groups.names, names)[groups.codes]
         conflict = np.flatnonzero((codes[position] >= 0) & (codes[position] != code))
         if len(conflict):
-            raise InputError(f"item {part.items[conflict[0]]!r} is in two groups; an item has one group")
+            raise InputError(f"item {part.items.tolist()[conflict[0]]!r} is in two groups; an item has one group")
         codes[position] = code
     lost = np.flatnonzero(codes < 0)
     if len(lost):
         raise InputError(
-            f"no group for {len(lost):,} of {len(items):,} items, such as {items[lost[0]]!r}; "
+            f"no group for {len(lost):,} of {len(items):,} items, such as {items.tolist()[lost[0]]!r}; "
             "attach groups to all votes, or remove them with with_groups(None)"
         )
     return Groups(codes, names)

@@ -207,7 +207,8 @@ class LabelSets(Answers):
         again = np.flatnonzero((np.diff(item[order]) == 0) & (np.diff(annotator[order]) == 0))
         if len(again):
             e = int(order[again[0]])
-            raise InputError(f"annotator {annotators[annotator[e]]!r} answered item {items[item[e]]!r} twice; keep one answer")
+            who, what = annotators.tolist()[annotator[e]], items.tolist()[item[e]]
+            raise InputError(f"annotator {who!r} answered item {what!r} twice; keep one answer")
         start = np.cumsum([0, *(part.n_votes for part in parts)])
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))

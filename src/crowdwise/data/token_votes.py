@@ -206,7 +206,9 @@ class TokenVotes(Answers):
         share = np.add.reduceat(kept, self.sequence_ptr[:-1]) if self.n_tokens else np.zeros(self.n_sequences)
         cut = np.flatnonzero((share > 0) & (share < np.diff(self.sequence_ptr)))
         if len(cut):
-            raise InputError(f"sequence {self.sequences[cut[0]]!r} would lose some of its tokens; take whole sequences")
+            raise InputError(
+                f"sequence {self.sequences.tolist()[cut[0]]!r} would lose some of its tokens; take whole sequences"
+            )
         return self.take_sequences(np.flatnonzero(share))
 
     def take_sequences(self, keep: NDArray[np.int64]) -> Self:

@@ -8,8 +8,9 @@ One loop serves EM (point parts), variational Bayes (Dirichlet parts) and hard E
     bound      = sum_n logsumexp_k(...) - prior.penalty() - annotators.penalty()
 
 so the bound belongs to the posterior that is returned, and never falls. On a shard a round is one pass: infer posteriors, then
-count what the next fit of the parts needs. In memory there is one shard. Parts that are not fitted to counts take its
-posterior as it is, and can therefore not run over several.
+count what the next fit of the parts needs (`statistics`, of which the sum goes to `conditioned`). In memory there is one shard.
+It hands its posterior on as it is, and the parts count when they are fitted (`update`, which is both): the last round then
+counts nothing in vain, and parts that no counts describe run there too.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def begin_at(shard: Shard, prior: Any, annotators: Any, hard: bool, start: Float
 def count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
     """What the parts are fitted to, under the present posterior."""
     assigned = harden(shard.posterior) if hard else shard.posterior
-    return Tally(_counts(shard, prior, annotators, assigned))
+    return Tally(_counts(shard, annotators, assigned))
 
 
 def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
@@ -182,7 +183,7 @@ def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Ta
         evidence += float(log_floored(shard.posterior.max(axis=1)).sum())
         assigned = harden(shard.posterior)
         change = 0.5 * float(np.abs(assigned - before).sum())
-    return Tally(_counts(shard, prior, annotators, assigned), evidence, change, len(assigned))
+    return Tally(_counts(shard, annotators, assigned), evidence, change, len(assigned))
 
 
 def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:
@@ -190,22 +191,16 @@ def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:
     return warn_unless_converged(max((fit(start) for start in starts), key=lambda done: done.bound))
 
 
-def _adds_up(prior: Any, annotators: Any) -> bool:
-    """Whether both parts are fitted to counts that add up over items."""
-    return hasattr(prior, "conditioned") and hasattr(annotators, "conditioned")
-
-
-def _counts(shard: Shard, prior: Any, annotators: Any, assigned: Floats) -> tuple[Floats, ...]:
-    """The class shares' counts first, then the annotators'; of other parts the posterior itself."""
-    if not _adds_up(prior, annotators):
+def _counts(shard: Shard, annotators: Any, assigned: Floats) -> tuple[Floats, ...]:
+    """What the parts are fitted to: the posterior of the one shard; elsewhere the shares' counts, then the annotators'."""
+    if shard.alone:
         return (assigned,)
     return (assigned.sum(axis=0), *annotators.statistics(shard.votes, assigned))
 
 
 def _refitted(shards: Shards, parts: Parts) -> tuple[Any, Any]:
-    """Both parts, fitted to the counts (or to the one shard's posterior) of the last round."""
+    """Both parts, fitted to the counts of the last round, or to the posterior of the one shard."""
     prior, annotators, sums = parts.prior, parts.annotators, parts.tally.sums
-    if _adds_up(prior, annotators):
-        return prior.conditioned(sums[0]), annotators.conditioned(sums[1:])
-    assert isinstance(shards, Whole)
-    return prior.update(sums[0]), annotators.update(shards.votes, sums[0])
+    if isinstance(shards, Whole):
+        return prior.update(sums[0]), annotators.update(shards.votes, sums[0])
+    return prior.conditioned(sums[0]), annotators.conditioned(sums[1:])

@@ -47,6 +47,8 @@ class Shard:
         Its place among the shards.
     folder : str or None
         Where its files are, if it has any (see `crowdwise.scale.store`).
+    alone : bool
+        It is all there is, in this process: what steps return need not be small.
     """
 
     votes: Annotations
@@ -54,6 +56,7 @@ class Shard:
     posterior: Floats
     index: int = 0
     folder: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +148,7 @@ class Whole:
     """All votes in one shard, in memory: how every method runs unless it is given an engine."""
 
     def __init__(self, votes: Annotations, known: Integers) -> None:
-        self.shard = Shard(votes, known, np.empty((0, votes.n_classes)))
+        self.shard = Shard(votes, known, np.empty((0, votes.n_classes)), alone=True)
 
     @classmethod
     def of(cls, votes: Annotations) -> Whole:

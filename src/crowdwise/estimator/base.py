@@ -86,7 +86,7 @@ class Aggregator(ResultViews):
             Where the fit runs: `crowdwise.scale.Local` (threads, out of core) or `crowdwise.scale.Ray`, for methods that
             can run over shards. Default: here, in memory.
         """
-        check_settings(self)
+        self._check_fit(gold=gold, history=history, engine=engine)
         if engine is not None:
             engine.fit(self, data, gold=gold, history=history, progress=progress)
             return self

@@ -1,4 +1,4 @@
-"""Say up front what a fit will cost, where a method's mathematics makes it dear."""
+"""Say up front what a fit will cost, where a method's mathematics makes it expensive."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import fields, is_dataclass
+from textwrap import fill, indent
 from typing import Any
 
 __all__ = ["document"]
@@ -37,7 +38,7 @@ def _with_parameters(cls: type[Any], text: str) -> str:
     lines = ["Parameters", "----------"]
     for f in described:
         kind = f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
-        lines += [f"{f.name} : {kind}, default {f.default!r}", f"    {f.metadata['about']}"]
+        lines += [f"{f.name} : {kind}, default {f.default!r}", indent(fill(f.metadata["about"], 84), "    ")]
     later = _SECTION.search(text)
     end = len(text) if later is None else later.start()
     return "\n\n".join(part for part in (text[:end].rstrip(), "\n".join(lines), text[end:]) if part)

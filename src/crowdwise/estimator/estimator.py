@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import NotFittedError, SettingError, did_you_mean
+from crowdwise.estimator.documentation import document
 from crowdwise.estimator.registry import METHODS, Method
 from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.storage import save
@@ -44,6 +45,10 @@ class Estimator:
 
     # -- settings ------------------------------------------------------------------------------
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        document(cls)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
@@ -60,7 +65,7 @@ class Estimator:
 
     def __repr__(self) -> str:
         settings = fields(self)  # type: ignore[arg-type]
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in settings if getattr(self, f.name) is not f.default]
+        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in settings if not _same(getattr(self, f.name), f.default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -161,6 +166,11 @@ class Estimator:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         # Notebooks ask for this first, and scikit-learn's shows a diagram of the settings alone.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a setting has its default; arrays and modules never do."""
+    return value is default or (isinstance(value, str | int | float) and value == default)
 
 
 def _those_that_take(what: str, method: Method) -> str:

@@ -37,7 +37,7 @@ class Local(Engine):
     threads : int, optional
         Shards worked on at the same time; by default every core (or CROWDWISE_THREADS).
     work_dir : path, optional
-        Folder of the encoded shards and of what an interrupted fit goes on from. Kept; by default a temporary folder that is
+        Folder of the encoded shards and of what an interrupted fit resumes from. Kept; by default a temporary folder that is
         removed when the engine is closed.
 
     Examples
@@ -100,7 +100,7 @@ class LocalShards(Resumable):
     renew = total
 
     def fold(self, step: Callable[..., T], state: T, *arguments: Any) -> T:
-        """Hand a state from shard to shard."""
+        """Pass a state from shard to shard."""
         for index in range(len(self._sources)):
             shard = self._shard(index)
             state = step(shard, state, *arguments)

@@ -38,7 +38,7 @@ class Ray(Engine):
     actors : int, optional
         Processes that hold shards, one core each; by default as many as the cluster has cores.
     work_dir : path, optional
-        Folder of the encoded shards and of what an interrupted fit goes on from. Kept; by default a temporary folder that is
+        Folder of the encoded shards and of what an interrupted fit resumes from. Kept; by default a temporary folder that is
         removed when the engine is closed.
     checkpoint_every : int
         Iterations between two checkpoints.

@@ -99,7 +99,7 @@ class RayShards(Resumable):
         return tally
 
     def fold(self, step: Callable[..., T], state: T, *arguments: Any) -> T:
-        """Hand a state from actor to actor."""
+        """Pass a state from actor to actor."""
         message, first, lost = self._put((step, arguments)), self._put(state), self.n_lost
         self._calls += 1
 
@@ -176,7 +176,7 @@ class RayShards(Resumable):
                 self._doubtful, lost = True, problem
         raise CrowdwiseError(
             f"Ray lost actors {_ATTEMPTS} times in a row, the last one so: {first_line(lost)}. Where memory ran out, use more "
-            "shards on fewer actors; a fit with a work folder goes on from its last checkpoint"
+            "shards on fewer actors; a fit with a work folder resumes from its last checkpoint"
         ) from lost
 
     # -- actors --------------------------------------------------------------------------------

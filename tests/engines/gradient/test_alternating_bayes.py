@@ -47,14 +47,14 @@ def head_of(aggregator: Any, votes: Annotations, start: torch.Tensor | None = No
 METHODS: dict[str, tuple[Any, int]] = {
     "mean field, one-coin": (MeanField(**TIGHT), 3),
     "mean field, two-coin": (MeanField(family="two-coin", **TIGHT), 3),
-    "mean field, confusion": (MeanField(family="confusion", worker_prior="dir:3,1", **TIGHT), 3),
-    "mean field, draws": (MeanField(worker_prior=DRAWS, **TIGHT), 3),
-    "mean field, spammer-hammer": (MeanField(worker_prior="spammer-hammer:0.6", **TIGHT), 2),
+    "mean field, confusion": (MeanField(family="confusion", annotator_prior="dir:3,1", **TIGHT), 3),
+    "mean field, draws": (MeanField(annotator_prior=DRAWS, **TIGHT), 3),
+    "mean field, spammer-hammer": (MeanField(annotator_prior="spammer-hammer:0.6", **TIGHT), 2),
     "belief propagation, one-coin": (BeliefPropagation(**TIGHT), 2),
     "belief propagation, one-coin, three classes": (BeliefPropagation(**TIGHT), 3),
     "belief propagation, two-coin": (BeliefPropagation(family="two-coin", **TIGHT), 2),
     "belief propagation, confusion": (BeliefPropagation(family="confusion", samples=64, **TIGHT), 3),
-    "belief propagation, draws": (BeliefPropagation(worker_prior=DRAWS, **TIGHT), 3),
+    "belief propagation, draws": (BeliefPropagation(annotator_prior=DRAWS, **TIGHT), 3),
     "belief propagation, damped": (BeliefPropagation(damping=0.3, **TIGHT), 3),
 }
 
@@ -95,7 +95,7 @@ def test_at_the_fixed_point_one_more_round_changes_nothing(method: str) -> None:
 
 def test_rounds_of_messages_are_those_of_the_loop_while_the_network_changes() -> None:
     votes, start = crowd(3), random_logits(0, 40, 3).softmax(1)
-    head = head_of(BeliefPropagation(worker_prior=DRAWS), votes, start)
+    head = head_of(BeliefPropagation(annotator_prior=DRAWS), votes, start)
     known = (votes.item.tolist(), votes.annotator.tolist(), votes.label.tolist())
     flat_messages = np.full((votes.n_votes, 3), 1 / 3)
     # Before its first epoch the head has sent one round, with the labels it starts from in the place of the prior.
@@ -109,7 +109,7 @@ def test_rounds_of_messages_are_those_of_the_loop_while_the_network_changes() ->
 
 def test_several_rounds_are_one_round_repeated() -> None:
     votes, log_f = crowd(3), random_logits(1, 40, 3).log_softmax(1)
-    three, one = (head_of(BeliefPropagation(worker_prior=DRAWS), votes, rounds=rounds) for rounds in (3, 1))
+    three, one = (head_of(BeliefPropagation(annotator_prior=DRAWS), votes, rounds=rounds) for rounds in (3, 1))
     three.begin_epoch(0, lambda: log_f)
     for epoch in range(3):
         one.begin_epoch(epoch, lambda: log_f)
@@ -119,7 +119,7 @@ def test_several_rounds_are_one_round_repeated() -> None:
 def test_a_round_of_mean_field_is_that_of_loops() -> None:
     """Labels under the annotators of before, the annotators under these labels, and the labels again."""
     votes, start, log_f = crowd(3), random_logits(0, 40, 3).softmax(1), random_logits(1, 40, 3).log_softmax(1)
-    head = head_of(MeanField(family="confusion", worker_prior="dir:3,1"), votes, start)
+    head = head_of(MeanField(family="confusion", annotator_prior="dir:3,1"), votes, start)
 
     def conditioned(q: np.ndarray) -> np.ndarray:
         beta = np.tile(np.where(np.eye(3, dtype=bool), 3.0, 0.5), (6, 1, 1))
@@ -205,7 +205,7 @@ def test_an_item_without_votes_gets_the_networks_answer_up_to_the_ceiling(aggreg
 def test_the_ceiling_bounds_the_prior_of_the_messages() -> None:
     votes, start = crowd(2), random_logits(0, 40, 2).softmax(1)
     draws = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]], [[0.8, 0.2], [0.4, 0.6]]])
-    head = head_of(BeliefPropagation(worker_prior=draws), votes, start, ceiling=0.7)
+    head = head_of(BeliefPropagation(annotator_prior=draws), votes, start, ceiling=0.7)
     log_f = (4 * random_logits(1, 40, 2)).log_softmax(1)
     head.begin_epoch(0, lambda: log_f)
     known = (votes.item.tolist(), votes.annotator.tolist(), votes.label.tolist())

@@ -80,6 +80,7 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_an_interrupted_run_ends_in_the_same_bits(run: str, tmp_path: Path) -> None:
     cls, settings = RUNS[run]
@@ -199,7 +200,7 @@ def test_a_damaged_checkpoint_is_refused_before_training(damage: str, tmp_path: 
             "flipped header": content[:30] + bytes([content[30] ^ 255]) + content[31:],
         }
         path.write_bytes(broken[damage])
-    with pytest.raises(InputError, match=r"not a checkpoint that can be resumed .*; delete it to start anew"):
+    with pytest.raises(InputError, match=r"not a checkpoint that can be resumed .*; delete it to start again"):
         fitted(progress=count, checkpoint=path)
     assert count.numbers == []
 

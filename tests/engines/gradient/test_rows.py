@@ -186,7 +186,7 @@ def test_a_dataset_of_mappings_is_refused_by_name() -> None:
 
 # -- larger than memory ---------------------------------------------------------------------------
 
-# The file is 1 GB of zeros and takes no room on the disk. The process may allocate 400 MB beyond what torch
+# The file is 400 MB of zeros and takes no room on the disk. The process may allocate 250 MB beyond what torch
 # took when imported; pages of the mapped file do not count.
 LARGER_THAN_MEMORY = """
 import os, resource, sys
@@ -195,7 +195,7 @@ torch.set_num_threads(1)
 import crowdwise.methods.classify.ccem
 from crowdwise.data.annotations import Annotations
 
-rows, width = 1000, 1_000_000 // 4
+rows, width = 400, 1_000_000 // 4
 shape = (rows, 3, 250, 333) if sys.argv[2] == "images" else (rows, width)
 features = np.memmap(sys.argv[1], np.float32, "w+", shape=shape)
 features[::2, ..., :5] = 1.0
@@ -215,7 +215,7 @@ item = np.repeat(np.arange(rows), 2)
 label = np.arange(rows) % 2
 votes = Annotations.from_arrays(item, np.tile([0, 1], rows), label[item], items=range(rows))
 used = int(open("/proc/self/statm").read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-resource.setrlimit(resource.RLIMIT_DATA, (used + 400_000_000,) * 2)
+resource.setrlimit(resource.RLIMIT_DATA, (used + 250_000_000,) * 2)
 network = "linear" if sys.argv[2] == "table" else Corner
 model = crowdwise.CCEM(network=network, epochs=1, batch_size=32, learning_rate=0.1, init="majority", refit=False)
 model.fit(features, votes)

@@ -16,7 +16,7 @@ from tests.engines.gradient.helpers import blobs, even, quiet, small_crowd, vote
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import DivergedError, InputError, SettingError
+from crowdwise.errors import DivergedError, SettingError
 from crowdwise.methods.classify.aggnet import AggNet
 from crowdwise.methods.classify.ccem import CCEM
 
@@ -361,6 +361,7 @@ def test_a_function_that_makes_something_else_is_refused_before_training(setting
 # -- gold labels and class weights ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_gold_labels_are_learned_where_the_votes_say_nothing() -> None:
     features, truth = blobs(2, 200, 3, gap=6.0)
     noise = votes_on(truth, np.full((3, 3, 3), 1 / 3), 3)
@@ -370,6 +371,7 @@ def test_gold_labels_are_learned_where_the_votes_say_nothing() -> None:
     np.testing.assert_array_equal(model.labels_[:60], truth[:60])
 
 
+@pytest.mark.slow
 def test_a_class_that_only_gold_knows_is_learned() -> None:
     features, truth = blobs(3, 150, 3, gap=6.0)
     votes = votes_on(truth, even(3, 3, 1.0))
@@ -403,6 +405,7 @@ def minority_share(**settings: Any) -> float:
     return float((model.predict(features) == 1).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [CCEM, AggNet])
 def test_balanced_class_weights_find_the_rare_class(cls: Any) -> None:
     """Weighted by their rarity, classes 1 sd apart part in the middle: P(x > 0.5) = .9 x .309 + .1 x .691 = .347."""
@@ -410,6 +413,7 @@ def test_balanced_class_weights_find_the_rare_class(cls: Any) -> None:
     assert minority_share(cls=cls, class_weight="balanced") == pytest.approx(0.347, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_mapping_weighs_classes_as_it_says() -> None:
     assert minority_share(class_weight={0: 1.0, 1: 9.0}) == pytest.approx(minority_share(class_weight="balanced"), abs=0.05)
     assert minority_share(class_weight={0: 1.0, 1: 0.0}) == 0
@@ -421,6 +425,7 @@ def test_equal_class_weights_are_no_weights() -> None:
     np.testing.assert_allclose(first.posterior_, second.posterior_, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_class_weights_hold_for_gold_labels_too() -> None:
     truth = overlapping()[1]
     silent = votes_on(truth, even(1, 2, 1.0))
@@ -523,21 +528,3 @@ def test_predictions_are_made_without_dropout() -> None:
     np.testing.assert_array_equal(first, model.predict_proba(FEATURES))
     # And rows do not depend on the rows beside them.
     np.testing.assert_allclose(model.predict_proba(FEATURES[7:8]), first[7:8], rtol=1e-12)
-
-
-def test_a_method_that_reads_features_refuses_a_network_without_a_linear_layer() -> None:
-    from crowdwise.parts.heads.tap import FeatureTap
-
-    with pytest.raises(InputError, match="the last linear layer of the network"):
-        FeatureTap(nn.Sequential(nn.Conv2d(3, 3, 1), nn.Flatten()))
-
-
-def test_the_tap_keeps_what_the_last_linear_layer_read() -> None:
-    from crowdwise.parts.heads.tap import FeatureTap
-
-    network = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
-    tap = FeatureTap(network)
-    rows = torch.randn(5, 4)
-    network(rows)
-    assert tap.width == 6
-    np.testing.assert_array_equal(tap.features.detach(), network[1](network[0](rows)).detach())

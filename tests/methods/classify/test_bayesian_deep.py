@@ -54,7 +54,7 @@ def test_rounds_of_messages_are_those_of_a_loop_over_annotators(n_classes: int) 
     votes = votes_on(truth, even(7, n_classes, 0.7), share=0.5)
     draws = rng.dirichlet(np.ones(n_classes), (30, n_classes))
     prior = rng.dirichlet(np.ones(n_classes), 25)
-    model = BeliefPropagation(worker_prior=draws)._annotators(votes, None)
+    model = BeliefPropagation(annotator_prior=draws)._annotators(votes, None)
     # The first round takes a posterior for what items say; with flat messages before, that is their prior.
     posterior = prior.copy()
     messages = np.full((votes.n_votes, n_classes), 1 / n_classes)
@@ -83,7 +83,7 @@ def test_the_loop_is_exact_on_a_tree() -> None:
 
 def test_beliefs_of_the_estimator_are_the_loops_under_the_clipped_network() -> None:
     draws = np.random.default_rng(0).dirichlet(np.ones(3), (12, 3)) * 0.5 + 0.5 * np.eye(3)
-    model = fitted(DeepBP, worker_prior=draws, ceiling=0.6, validation=0, epochs=15)
+    model = fitted(DeepBP, annotator_prior=draws, ceiling=0.6, validation=0, epochs=15)
     prior = model.predict_proba(FEATURES)
     assert prior.max() > 0.6
     # Rows of three classes with one above 0.6: half of the excess for each of the others, which stay below.
@@ -362,7 +362,7 @@ def test_the_class_shares_of_bayes_dgc() -> None:
 
 @pytest.mark.parametrize("ceiling", [0.55, 1.0])
 def test_the_posterior_of_deep_mf_by_hand(ceiling: float) -> None:
-    model = fitted(DeepMF, family="confusion", worker_prior="dir:3,1", ceiling=ceiling, epochs=15)
+    model = fitted(DeepMF, family="confusion", annotator_prior="dir:3,1", ceiling=ceiling, epochs=15)
     prior = model.predict_proba(FEATURES)
     for row in prior:
         if row.max() > ceiling:
@@ -380,7 +380,7 @@ def test_the_posterior_of_deep_mf_by_hand(ceiling: float) -> None:
 
 def test_the_accuracies_of_deep_mf_by_hand() -> None:
     """One coin: Beta(2 + expected right votes, 1 + expected wrong ones)."""
-    model = fitted(DeepMF, worker_prior="beta:2,1")
+    model = fitted(DeepMF, annotator_prior="beta:2,1")
     right = np.zeros(4)
     for e in range(VOTES.n_votes):
         right[VOTES.annotator[e]] += model.posterior_[VOTES.item[e], VOTES.label[e]]
@@ -475,10 +475,10 @@ SAVED: dict[str, tuple[Any, dict[str, Any]]] = {
     "bayes-dgc": (BayesDGC, {}),
     "bayes-dgc, natural, with shares": (BayesDGC, {"steps": "natural", "class_shares": True}),
     "deep-mf": (DeepMF, {}),
-    "deep-mf, confusion": (DeepMF, {"family": "confusion", "worker_prior": "dir:2,1"}),
-    "deep-mf, draws": (DeepMF, {"worker_prior": DRAWS}),
+    "deep-mf, confusion": (DeepMF, {"family": "confusion", "annotator_prior": "dir:2,1"}),
+    "deep-mf, draws": (DeepMF, {"annotator_prior": DRAWS}),
     "deep-bp": (DeepBP, {}),
-    "deep-bp, draws with weights": (DeepBP, {"worker_prior": DRAWS, "worker_weights": np.arange(1.0, 9.0)}),
+    "deep-bp, draws with weights": (DeepBP, {"annotator_prior": DRAWS, "annotator_weights": np.arange(1.0, 9.0)}),
     "deep-bp, confusion": (DeepBP, {"family": "confusion", "samples": 32}),
     "deep-bp, ensemble": (DeepBP, {"members": 2}),
     "bayes-dgc, ensemble with dropout": (BayesDGC, {"members": 2, "dropout": 0.3, "dropout_passes": 3}),
@@ -537,10 +537,11 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "deep-bp, confusion, damped": (DeepBP, {"family": "confusion", "samples": 32, "damping": 0.3, "rounds": 1}),
     "deep-bp, no refit": (DeepBP, {"refit": False, "patience": 1, "epochs": 12, "learning_rate": 0.05}),
     "bayes-dgc, ensemble": (BayesDGC, {"members": 2}),
-    "deep-mf, draws": (DeepMF, {"worker_prior": DRAWS}),
+    "deep-mf, draws": (DeepMF, {"annotator_prior": DRAWS}),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_an_interrupted_run_ends_in_the_same_bits(run: str, tmp_path: Path) -> None:
     cls, settings = RUNS[run]
@@ -565,39 +566,39 @@ def test_an_interrupted_run_ends_in_the_same_bits(run: str, tmp_path: Path) -> N
 # -- settings that are refused ---------------------------------------------------------------------
 
 BAD: dict[str, tuple[list[Any], dict[str, Any], str]] = {
-    "a prior of no kind": (ALL, {"worker_prior": "normal:2,1"}, "worker_prior must be like 'beta:2,1'"),
-    "a prior without numbers": (ALL, {"worker_prior": "dir:"}, "worker_prior must be like"),
-    "a prior with one number": (ALL, {"worker_prior": "dir:2"}, "worker_prior must be like"),
-    "a prior of zero": (ALL, {"worker_prior": "dir:2,0"}, "worker_prior must be like"),
-    "a prior below zero": (ALL, {"worker_prior": "dir:-2,1"}, "worker_prior must be like"),
-    "a prior that is infinite": (ALL, {"worker_prior": "dir:inf,1"}, "worker_prior must be like"),
-    "a prior that is NaN": (ALL, {"worker_prior": "dir:nan,1"}, "worker_prior must be like"),
-    "a prior of words": (ALL, {"worker_prior": "dir:many,few"}, "worker_prior must be like"),
-    "a prior that is a number": (ALL, {"worker_prior": 3.0}, "worker_prior"),
-    "no prior": (ALL, {"worker_prior": None}, "worker_prior"),
-    "draws of another number of classes": ([DeepMF, DeepBP], {"worker_prior": np.full((5, 2, 2), 0.5)}, r"\[S, 3, 3\]; got"),
-    "draws that are no probabilities": ([DeepMF, DeepBP], {"worker_prior": [0.5, 1.5]}, "holds probabilities"),
-    "rows that do not sum to one": ([DeepMF, DeepBP], {"worker_prior": np.full((5, 3, 3), 0.5)}, "sum to one"),
-    "weights for text": ([DeepMF, DeepBP], {"worker_weights": [1, 2]}, "worker_weights belong to draws"),
+    "a prior of no kind": (ALL, {"annotator_prior": "normal:2,1"}, "annotator_prior must be like 'beta:2,1'"),
+    "a prior without numbers": (ALL, {"annotator_prior": "dir:"}, "annotator_prior must be like"),
+    "a prior with one number": (ALL, {"annotator_prior": "dir:2"}, "annotator_prior must be like"),
+    "a prior of zero": (ALL, {"annotator_prior": "dir:2,0"}, "annotator_prior must be like"),
+    "a prior below zero": (ALL, {"annotator_prior": "dir:-2,1"}, "annotator_prior must be like"),
+    "a prior that is infinite": (ALL, {"annotator_prior": "dir:inf,1"}, "annotator_prior must be like"),
+    "a prior that is NaN": (ALL, {"annotator_prior": "dir:nan,1"}, "annotator_prior must be like"),
+    "a prior of words": (ALL, {"annotator_prior": "dir:many,few"}, "annotator_prior must be like"),
+    "a prior that is a number": (ALL, {"annotator_prior": 3.0}, "annotator_prior"),
+    "no prior": (ALL, {"annotator_prior": None}, "annotator_prior"),
+    "draws of another number of classes": ([DeepMF, DeepBP], {"annotator_prior": np.full((5, 2, 2), 0.5)}, r"\[S, 3, 3\]; got"),
+    "draws that are no probabilities": ([DeepMF, DeepBP], {"annotator_prior": [0.5, 1.5]}, "holds probabilities"),
+    "rows that do not sum to one": ([DeepMF, DeepBP], {"annotator_prior": np.full((5, 3, 3), 0.5)}, "sum to one"),
+    "weights for text": ([DeepMF, DeepBP], {"annotator_weights": [1, 2]}, "annotator_weights belong to draws"),
     "too few weights": (
         [DeepMF, DeepBP],
-        {"worker_prior": [0.5, 0.9], "worker_weights": [1]},
-        "worker_weights needs 2 numbers",
+        {"annotator_prior": [0.5, 0.9], "annotator_weights": [1]},
+        "annotator_weights needs 2 numbers",
     ),
     "a Beta prior of Dirichlet rows": (
         [BayesDGC],
-        {"worker_prior": "beta:2,1"},
-        "worker_prior must be like 'dir:5,2'; got 'beta:2,1'",
+        {"annotator_prior": "beta:2,1"},
+        "annotator_prior must be like 'dir:5,2'; got 'beta:2,1'",
     ),
     "spammers in Dirichlet rows": (
         [BayesDGC],
-        {"worker_prior": "spammer-hammer:0.5"},
-        "has Dirichlet rows: worker_prior must be like 'dir:5,2'",
+        {"annotator_prior": "spammer-hammer:0.5"},
+        "has Dirichlet rows: annotator_prior must be like 'dir:5,2'",
     ),
     "draws for Dirichlet rows": (
         [BayesDGC],
-        {"worker_prior": DRAWS},
-        "has Dirichlet rows: worker_prior must be like 'dir:5,2'",
+        {"annotator_prior": DRAWS},
+        "has Dirichlet rows: annotator_prior must be like 'dir:5,2'",
     ),
     "a ceiling below 1 / K": ([DeepMF, DeepBP], {"ceiling": 0.3}, "ceiling must be between 1 / K = 0.333"),
     "a ceiling above one": ([DeepMF, DeepBP], {"ceiling": 1.1}, "ceiling must be between 1 / K = 0.333.* and 1; got 1.1"),
@@ -628,6 +629,6 @@ def test_bad_settings_are_clear_errors_before_any_epoch(case: str) -> None:
 
 
 def test_bayes_dgc_takes_both_spellings_of_its_prior() -> None:
-    one, two = fitted(BayesDGC, worker_prior="dir:4,1"), fitted(BayesDGC, worker_prior="dirichlet:4,1")
+    one, two = fitted(BayesDGC, annotator_prior="dir:4,1"), fitted(BayesDGC, annotator_prior="dirichlet:4,1")
     assert one.posterior_.tobytes() == two.posterior_.tobytes()
     assert np.abs(one.concentration_ - fitted(BayesDGC).concentration_).max() > 0.1

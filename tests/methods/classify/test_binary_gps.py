@@ -332,14 +332,14 @@ def test_the_posterior_of_an_item_hears_its_votes_once() -> None:
 @method
 def test_a_prior_that_has_no_rows_is_refused(method: str) -> None:
     with pytest.raises(SettingError, match="Dirichlet rows"):
-        make(method, worker_prior="beta:2,1").fit(*quadrants(0, 10))
+        make(method, annotator_prior="beta:2,1").fit(*quadrants(0, 10))
 
 
 @method
 def test_the_start_of_the_paper_runs(method: str) -> None:
     features, truth = quadrants(11, 100)
     with quiet():
-        model = make(method, init="identity", worker_prior="dir:1,1", max_iter=40).fit(
+        model = make(method, init="identity", annotator_prior="dir:1,1", max_iter=40).fit(
             features, vote(11, truth, [GOOD, GOOD, GOOD, GUESSING], 3)
         )
     assert (model.labels_ == truth).mean() > 0.85

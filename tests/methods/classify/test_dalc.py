@@ -284,6 +284,7 @@ def test_a_network_of_ones_own() -> None:
     assert model.model_.passes == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"reads": "hidden", "validation": 0.2}, {"embedding": "full", "random_state": 3}])
 def test_an_interrupted_run_ends_in_the_same_bits(settings: dict[str, Any], tmp_path: Path) -> None:
     whole = fitted(**settings)

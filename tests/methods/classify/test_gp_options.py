@@ -49,6 +49,7 @@ def test_every_option_learns_and_comes_back_from_its_file(options: dict[str, Any
     np.testing.assert_array_equal(again.predict_proba(FEATURES), model.predict_proba(FEATURES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["svgpcr-nf", "gpnetcr"])
 def test_natural_steps_of_the_matrices_are_there_for_all(name: str) -> None:
     exact, natural = fitted(name), fitted(name, steps="natural")
@@ -131,21 +132,21 @@ def test_priors_of_nobody_are_warned_of() -> None:
 @pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf", "gpnetcr", "bayes-dgc"])
 def test_the_posterior_of_an_annotator_is_its_own_prior_and_its_counts(name: str, tmp_path: Path) -> None:
     """Each row's parameters sum to the prior's sum and the votes that its true class got."""
-    settings = {"worker_prior": {"*": "dir:2,1", "1": "dir:20,4"}, "epochs": 3}
+    settings = {"annotator_prior": {"*": "dir:2,1", "1": "dir:20,4"}, "epochs": 3}
     with quiet():
         model = crowdwise.make(name, **settings).fit(FEATURES, VOTES)
     given = np.bincount(VOTES.annotator, minlength=4)
     total = model.concentration_.sum(axis=(1, 2)) - given
     np.testing.assert_allclose(total, [9, 72, 9, 9], atol=1e-6)
     model.save(tmp_path / "model.zip")
-    assert crowdwise.load(tmp_path / "model.zip").worker_prior == settings["worker_prior"]
+    assert crowdwise.load(tmp_path / "model.zip").annotator_prior == settings["annotator_prior"]
 
 
 def test_a_strong_prior_decides_where_votes_are_few() -> None:
     features, truth = blobs(0, 12, 2, gap=0.5)
     votes = votes_on(truth, even(2, 2, 0.5), share=1.0)
     with quiet():
-        model = crowdwise.make("svgpcr", worker_prior={"0": "dir:200,1", "*": "dir:1.1,1"}, epochs=3).fit(features, votes)
+        model = crowdwise.make("svgpcr", annotator_prior={"0": "dir:200,1", "*": "dir:1.1,1"}, epochs=3).fit(features, votes)
     first = votes.label[votes.annotator == 0]
     assert (model.labels_[votes.item[votes.annotator == 0]] == first).all()
 

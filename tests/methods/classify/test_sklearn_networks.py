@@ -13,27 +13,32 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 from torch import nn
 
-from crowdwise.estimator.registry import classifiers
+from crowdwise.estimator.registry import classifiers, make
 from crowdwise.methods.classify.ccem import CCEM
 from crowdwise.methods.classify.neural import NeuralClassifier
 
 CLASSIFIERS = classifiers()
 
 
-def networks() -> list[Any]:
-    """Every registered method with a network that there is; the fast suite checks one of them."""
-    names = []
-    for name, method in CLASSIFIERS.items():
-        try:
-            if issubclass(method.cls, NeuralClassifier):
-                names.append(name)
-        except ImportError:
-            continue
-    return [name if name == "ccem" else pytest.param(name, marks=pytest.mark.slow) for name in names]
+# One of each way to learn: `fit`, validation and prediction of all others are those of `ccem`, whatever head they bring.
+WAYS = ["ccem", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dalc", "instance-confusion", "deep-mf"))]
+NETWORKS = [name for name, method in CLASSIFIERS.items() if issubclass(method.cls, NeuralClassifier)]
+# Checks that fit nothing, and so cost next to nothing.
+CHEAP = (
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+)
 
 
 FEATURES, TRUTH = blobs(0, 90, 3, gap=6.0)
@@ -41,15 +46,25 @@ VOTES = votes_on(TRUTH, even(3, 3, 0.85))
 FAST: dict[str, Any] = {"epochs": 6, "batch_size": 32, "init": "majority", "learning_rate": 0.02}
 
 
-@pytest.mark.parametrize("name", networks())
+@pytest.mark.parametrize("name", WAYS)
 def test_scikit_learns_own_checks_pass(name: str) -> None:
     """With a plain y, which is one annotator; six epochs at a high rate are enough for the data of the checks."""
-    model = CLASSIFIERS[name].cls(epochs=6, warmup=1, batch_size=32, learning_rate=0.05, dropout=0.0)
+    model = make(name, epochs=6, warmup=1, batch_size=32, learning_rate=0.05, dropout=0.0)
     with quiet():
         results = check_estimator(model, on_fail=None, on_skip=None)
     failed = [(result["check_name"], repr(result["exception"])) for result in results if result["status"] == "failed"]
     assert failed == []
     assert sum(result["status"] == "passed" for result in results) > 40
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_scikit_learns_checks_that_fit_nothing_pass(name: str) -> None:
+    passed = set()
+    for model, check in estimator_checks_generator(make(name)):
+        if check.func.__name__ in CHEAP:
+            check(model)
+            passed.add(check.func.__name__)
+    assert passed == set(CHEAP)
 
 
 def test_a_pipeline_fits_and_predicts_with_votes() -> None:
@@ -86,7 +101,7 @@ def test_settings_are_listed_and_set() -> None:
     model = CCEM().set_params(epochs=3, likelihood="items")
     assert (model.get_params()["epochs"], model.get_params()["likelihood"]) == (3, "items")
     assert repr(model) == "CCEM(epochs=3, likelihood='items')"
-    with pytest.raises(ValueError, match="Invalid parameter 'epoch'"):
+    with pytest.raises(ValueError, match="CCEM has no setting 'epoch'; did you mean 'epochs'"):
         model.set_params(epoch=3)
 
 

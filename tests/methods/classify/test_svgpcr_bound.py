@@ -556,6 +556,7 @@ def test_odd_crowds_are_fitted_under_a_softmax(name: str, odd: str) -> None:
     is_sound(fitted(name, features, votes, likelihood="softmax"), features)
 
 
+@pytest.mark.slow
 @each_likelihood
 @pytest.mark.parametrize("odd", ["one annotator", "two classes", "repeated votes", "identical rows", "a constant column"])
 def test_odd_crowds_are_fitted_by_flows_that_move(odd: str, likelihood: str) -> None:

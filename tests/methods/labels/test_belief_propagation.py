@@ -77,7 +77,7 @@ def enumerated(votes: Annotations, prior_k: np.ndarray, factor: Any, history: di
 
 
 def tightly(**settings: Any) -> BeliefPropagation:
-    return BeliefPropagation(tol=1e-13, max_iter=2000, worker_prior=f"beta:{RIGHT},{WRONG}").set_params(**settings)
+    return BeliefPropagation(tol=1e-13, max_iter=2000, annotator_prior=f"beta:{RIGHT},{WRONG}").set_params(**settings)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -115,7 +115,7 @@ def test_exact_on_trees_under_given_draws(shape: str) -> None:
         atoms = np.where(np.eye(3, dtype=bool), right, (1 - right) / 2)
     votes = votes_on(TREE_ITEM, TREE_ANNOTATOR, 3, 5)
     with quiet():
-        model = tightly(worker_prior=given.tolist(), worker_weights=weight.tolist()).fit(votes)
+        model = tightly(annotator_prior=given.tolist(), annotator_weights=weight.tolist()).fit(votes)
     marginals, evidence = enumerated(votes, np.full(3, 1 / 3), lambda counts: atoms_factor(atoms, weight / 6, counts))
     np.testing.assert_allclose(model.posterior_, marginals, atol=1e-12)
     assert model.trace_[-1] == pytest.approx(evidence, abs=1e-11)
@@ -123,8 +123,8 @@ def test_exact_on_trees_under_given_draws(shape: str) -> None:
 
 def test_spammer_hammer_is_two_atoms() -> None:
     votes = votes_on(TREE_ITEM, TREE_ANNOTATOR, 3, 6)
-    named = tightly(worker_prior="spammer-hammer:0.25,0.8").fit(votes)
-    given = tightly(worker_prior=[0.8, 1 / 3], worker_weights=[1, 3]).fit(votes)
+    named = tightly(annotator_prior="spammer-hammer:0.25,0.8").fit(votes)
+    given = tightly(annotator_prior=[0.8, 1 / 3], annotator_weights=[1, 3]).fit(votes)
     np.testing.assert_allclose(named.posterior_, given.posterior_, atol=1e-13)
 
 
@@ -134,7 +134,7 @@ def test_certain_atoms_and_contradicting_gold_stay_finite() -> None:
     wrong = {n: int(1 - votes.label[np.flatnonzero(votes.item == n)[0]]) for n in (1, 2)}
     for atoms in ([1.0], [1.0, 0.0], [1.0, 0.6]):
         with quiet():
-            model = tightly(worker_prior=atoms, max_iter=50).fit(votes, gold=wrong)
+            model = tightly(annotator_prior=atoms, max_iter=50).fit(votes, gold=wrong)
         assert np.isfinite(model.posterior_).all()
         assert np.isfinite(model.confusion_).all()
     # With another atom to explain it, that atom is taken.
@@ -148,7 +148,7 @@ def test_close_to_enumeration_on_small_loops(seed: int) -> None:
     marginals, evidence = enumerated(votes, np.full(2, 0.5), lambda counts: log_factor("one-coin", counts))
     np.testing.assert_allclose(model.posterior_, marginals, atol=0.1)
     assert model.trace_[-1] == pytest.approx(evidence, abs=0.15)
-    field = make("mean-field", worker_prior=f"beta:{RIGHT},{WRONG}", tol=1e-12, max_iter=5000).fit(votes)
+    field = make("mean-field", annotator_prior=f"beta:{RIGHT},{WRONG}", tol=1e-12, max_iter=5000).fit(votes)
     assert np.abs(model.posterior_ - marginals).max() < np.abs(field.posterior_ - marginals).max()
 
 
@@ -178,7 +178,7 @@ def test_rounds_follow_the_definition_of_the_messages(rounds: int) -> None:
     prior = np.array([0.5, 0.2, 0.3])
     with quiet():
         model = tightly(
-            worker_prior=nodes, worker_weights=weight, max_iter=rounds, class_prior=prior
+            annotator_prior=nodes, annotator_weights=weight, max_iter=rounds, class_prior=prior
         ).fit(votes)  # fmt: skip
     np.testing.assert_allclose(model.posterior_, direct_round(votes, nodes, weight, prior, rounds), atol=1e-12)
 
@@ -244,7 +244,7 @@ def test_draws_come_close_to_quadrature(integral: str, tolerance: float) -> None
 def test_quadrature_is_the_limit_of_a_fine_grid_of_quantiles() -> None:
     votes, _ = crowd(3, 20, diagonal_crowd(10, 2, 0.7), votes_per_item=3)
     grid = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, RIGHT, WRONG)
-    exact, fine = tightly(tol=1e-10).fit(votes), tightly(worker_prior=grid, tol=1e-10).fit(votes)
+    exact, fine = tightly(tol=1e-10).fit(votes), tightly(annotator_prior=grid, tol=1e-10).fit(votes)
     np.testing.assert_allclose(fine.posterior_, exact.posterior_, atol=1e-4)
 
 
@@ -339,9 +339,9 @@ def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> Non
     "settings",
     [
         {"family": "two-coin"},
-        {"family": "confusion", "worker_prior": "dirichlet:3,1"},
-        {"worker_prior": "spammer-hammer:0.5"},
-        {"worker_prior": [[0.9, 0.6, 0.7], [0.4, 0.5, 0.3]], "worker_weights": [2, 1]},
+        {"family": "confusion", "annotator_prior": "dirichlet:3,1"},
+        {"annotator_prior": "spammer-hammer:0.5"},
+        {"annotator_prior": [[0.9, 0.6, 0.7], [0.4, 0.5, 0.3]], "annotator_weights": [2, 1]},
     ],
 )
 def test_every_family_predicts_explains_weighs_and_saves(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
@@ -380,16 +380,16 @@ def test_coarse_draws_are_named() -> None:
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        ({"worker_prior": "gamma:2,1"}, "worker_prior"),
-        ({"worker_prior": "beta:2"}, "worker_prior"),
-        ({"worker_prior": "beta:0,1"}, "worker_prior"),
-        ({"worker_prior": "spammer-hammer:1.5"}, "worker_prior"),
-        ({"worker_prior": [1.2]}, "worker_prior"),
-        ({"worker_prior": np.ones((2, 5))}, "worker_prior"),
-        ({"worker_prior": np.ones((2, 3, 3))}, "worker_prior"),
-        ({"worker_prior": None}, "worker_prior"),
-        ({"worker_prior": [0.5, 0.7], "worker_weights": [1.0]}, "worker_weights"),
-        ({"worker_weights": [1.0]}, "worker_weights"),
+        ({"annotator_prior": "gamma:2,1"}, "annotator_prior"),
+        ({"annotator_prior": "beta:2"}, "annotator_prior"),
+        ({"annotator_prior": "beta:0,1"}, "annotator_prior"),
+        ({"annotator_prior": "spammer-hammer:1.5"}, "annotator_prior"),
+        ({"annotator_prior": [1.2]}, "annotator_prior"),
+        ({"annotator_prior": np.ones((2, 5))}, "annotator_prior"),
+        ({"annotator_prior": np.ones((2, 3, 3))}, "annotator_prior"),
+        ({"annotator_prior": None}, "annotator_prior"),
+        ({"annotator_prior": [0.5, 0.7], "annotator_weights": [1.0]}, "annotator_weights"),
+        ({"annotator_weights": [1.0]}, "annotator_weights"),
         ({"integral": "quadrature", "family": "confusion"}, "integral"),
         ({"damping": 1.0}, "damping"),
         ({"samples": 0}, "samples"),
@@ -424,7 +424,7 @@ def test_belief_propagation_survives_a_spammer_and_a_wrong_prior() -> None:
 
 def _accuracies(seed: int, model_prior: tuple[float, float], n_spammers: int) -> list[float]:
     votes, truth = regular_crowd(seed, 1000, 3, 4, (2, 1), n_spammers)
-    prior = {"worker_prior": f"beta:{model_prior[0]},{model_prior[1]}"}
+    prior = {"annotator_prior": f"beta:{model_prior[0]},{model_prior[1]}"}
     with quiet():
         models = [make("majority"), make("mean-field", **prior), make("belief-propagation", **prior)]
         return [accuracy_with_ties(model.fit(votes).posterior_, truth) for model in models]

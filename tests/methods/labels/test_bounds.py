@@ -26,12 +26,16 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "cbcc": [{}, {"communities": 2, "trust": 0.1}],
     "worker-cluster": [{}, {"clusters": 2, "smoothing": 0}],
     "cumulative-link": [{}, {"nodes": 1}, {"offset_sd": 3.0, "slope": 1.0, "smoothing": 0.01, "careless": 0.1}],
-    "belief-propagation": [{}, {"family": "two-coin", "worker_prior": "beta:0.5,0.2"}, {"worker_prior": "spammer-hammer:0.6"}],
+    "belief-propagation": [
+        {},
+        {"family": "two-coin", "annotator_prior": "beta:0.5,0.2"},
+        {"annotator_prior": "spammer-hammer:0.6"},
+    ],
     "mean-field": [
         {},
-        {"family": "two-coin", "worker_prior": "beta:0.5,0.2"},
-        {"family": "confusion", "worker_prior": "dirichlet:1,3"},
-        {"worker_prior": "spammer-hammer:0.6"},
+        {"family": "two-coin", "annotator_prior": "beta:0.5,0.2"},
+        {"family": "confusion", "annotator_prior": "dirichlet:1,3"},
+        {"annotator_prior": "spammer-hammer:0.6"},
     ],
 }
 

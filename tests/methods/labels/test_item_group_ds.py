@@ -54,13 +54,13 @@ def test_counts_of_a_pair_are_those_counted_by_hand() -> None:
 def test_the_bound_never_falls() -> None:
     for seed, shares in product(range(3), ("by-group", "shared")):
         crowd = biased_crowd(seed, n_items=80, per_item=3)
-        trace = ItemGroupDS(class_shares=shares).fit(crowd.votes, groups=crowd.group).trace_
+        trace = ItemGroupDS(class_shares=shares).fit(crowd.votes.with_groups(crowd.group)).trace_
         assert (np.diff(trace) >= -1e-9 * abs(trace[0])).all()
 
 
 def test_one_group_is_bayes_gc_around_its_own_matrices() -> None:
     crowd = biased_crowd(0)
-    alone = ItemGroupDS(kappa=0).fit(crowd.votes, groups=np.zeros(600))
+    alone = ItemGroupDS(kappa=0).fit(crowd.votes.with_groups(np.zeros(600)))
     plain = BayesGC().fit(crowd.votes)
     assert alone.posterior_ == pytest.approx(plain.posterior_, abs=1e-3)
     assert alone.confusion_ == pytest.approx(plain.confusion_, abs=1e-3)
@@ -68,7 +68,7 @@ def test_one_group_is_bayes_gc_around_its_own_matrices() -> None:
 
 def test_a_very_large_kappa_gives_all_groups_the_same_matrix() -> None:
     crowd = biased_crowd(0)
-    beta = ItemGroupDS(kappa=1e7).fit(crowd.votes, groups=crowd.group).result_.annotators.by_group()
+    beta = ItemGroupDS(kappa=1e7).fit(crowd.votes.with_groups(crowd.group)).result_.annotators.by_group()
     mean = beta / beta.sum(axis=3, keepdims=True)
     assert mean[:, 0] == pytest.approx(mean[:, 1], abs=1e-4)
 
@@ -79,7 +79,7 @@ def test_shrinkage_beats_pooling_and_no_sharing_on_the_small_group() -> None:
     for seed in range(8):
         crowd = biased_crowd(seed, per_item=7, bias=0.35, biased=0.3, small=0.3)
         for kappa, found in errors.items():
-            fitted = ItemGroupDS(kappa=kappa).fit(crowd.votes, groups=crowd.group)
+            fitted = ItemGroupDS(kappa=kappa).fit(crowd.votes.with_groups(crowd.group))
             found.append(error_of(fitted, crowd.confusion, 1))
     assert np.mean(errors[10.0]) < np.mean(errors[1e6])
     assert np.mean(errors[10.0]) < np.mean(errors[0.0]) * 1.05
@@ -87,8 +87,8 @@ def test_shrinkage_beats_pooling_and_no_sharing_on_the_small_group() -> None:
 
 def test_gold_shows_a_bias_that_the_whole_crowd_shares() -> None:
     crowd = biased_crowd(3, biased=1.0, bias=0.45, n_annotators=8, small=0.6, n_items=500)
-    blind = ItemGroupDS().fit(crowd.votes, groups=crowd.group)
-    told = ItemGroupDS().fit(crowd.votes, crowd.gold, groups=crowd.group)
+    blind = ItemGroupDS().fit(crowd.votes.with_groups(crowd.group))
+    told = ItemGroupDS().fit(crowd.votes.with_groups(crowd.group), gold=crowd.gold)
     true_rate = crowd.confusion[:, 1, 1, 1].mean()
     beta = [model.result_.annotators.by_group() for model in (blind, told)]
     seen, known = ((b / b.sum(axis=3, keepdims=True))[:, 1, 1, 1].mean() for b in beta)
@@ -99,25 +99,25 @@ def test_shared_class_shares_pull_labels_of_groups_together() -> None:
     crowd = biased_crowd(1, bias=0.0, per_item=3, shares=(0.6, 0.3))
     gap = {}
     for shares in ("by-group", "shared"):
-        q = ItemGroupDS(class_shares=shares).fit(crowd.votes, groups=crowd.group).posterior_[:, 1]
+        q = ItemGroupDS(class_shares=shares).fit(crowd.votes.with_groups(crowd.group)).posterior_[:, 1]
         gap[shares] = q[crowd.group == 0].mean() - q[crowd.group == 1].mean()
     assert gap["shared"] < gap["by-group"]
 
 
 def test_new_votes_are_read_with_the_matrices_of_their_group() -> None:
     crowd = biased_crowd(0)
-    model = ItemGroupDS().fit(crowd.votes, groups=crowd.group)
-    again = model.predict_proba(crowd.votes, crowd.group)
+    model = ItemGroupDS().fit(crowd.votes.with_groups(crowd.group))
+    again = model.predict_proba(crowd.votes.with_groups(crowd.group))
     assert again == pytest.approx(model.posterior_, abs=1e-3)
     new = Annotations.from_arrays(["n"] * 2, [0, "stranger"], [1, 1], classes=[0, 1])
-    known, strange, none = (model.predict_proba(new, groups) for groups in ({"n": 0}, {"n": "other"}, None))
+    known, strange, none = (model.predict_proba(new.with_groups(groups)) for groups in ({"n": 0}, {"n": "other"}, None))
     assert known.sum() == pytest.approx(1)
     assert strange == pytest.approx(none)
 
 
 def test_frames_hold_a_row_per_pair_and_entry() -> None:
     crowd = biased_crowd(0, n_items=40, n_annotators=5, per_item=2)
-    model = ItemGroupDS().fit(crowd.votes, groups=np.where(crowd.group, "w", "m"))
+    model = ItemGroupDS().fit(crowd.votes.with_groups(np.where(crowd.group, "w", "m")))
     frame = model.confusion_frame()
     pairs = {(a, "mw"[crowd.group[n]]) for n, a in zip(crowd.votes.item.tolist(), crowd.votes.annotator.tolist(), strict=True)}
     assert frame.height == len(pairs) * 4
@@ -136,14 +136,14 @@ def test_frames_hold_a_row_per_pair_and_entry() -> None:
 @pytest.mark.filterwarnings("ignore::crowdwise.errors.DataWarning")
 def test_odd_shapes_have_an_answer(item: list[int], annotator: list[str], label: list[Any]) -> None:
     votes = Annotations.from_arrays(item, annotator, label)
-    model = ItemGroupDS().fit(votes, groups=[f"g{n}" for n in votes.items])
+    model = ItemGroupDS().fit(votes.with_groups([f"g{n}" for n in votes.items]))
     assert model.posterior_.sum(axis=1) == pytest.approx(1)
     assert model.confusion_frame()["probability"].is_between(0, 1).all()
 
 
 def test_votes_of_nobody_keep_the_prior() -> None:
     votes = Annotations.from_arrays([], [], [], items=[1, 2], annotators=["x"], classes=["a", "b"])
-    assert ItemGroupDS().fit(votes, groups=["g", "h"]).posterior_ == pytest.approx(0.5)
+    assert ItemGroupDS().fit(votes.with_groups(["g", "h"])).posterior_ == pytest.approx(0.5)
 
 
 def test_what_is_wrong_is_said() -> None:
@@ -151,12 +151,12 @@ def test_what_is_wrong_is_said() -> None:
     with pytest.raises(SettingError, match="needs the group of every item"):
         ItemGroupDS().fit(crowd.votes)
     with pytest.raises(SettingError, match="kappa must be at least 0"):
-        ItemGroupDS(kappa=-1).fit(crowd.votes, groups=crowd.group)
+        ItemGroupDS(kappa=-1).fit(crowd.votes.with_groups(crowd.group))
     with pytest.raises(NotFittedError):
         _ = ItemGroupDS().labels_
     with pytest.raises(SettingError, match="level"):
-        ItemGroupDS().fit(crowd.votes, groups=crowd.group).confusion_frame(2)
+        ItemGroupDS().fit(crowd.votes.with_groups(crowd.group)).confusion_frame(2)
     with pytest.warns(ConvergenceWarning):
-        make("item-group-ds", max_iter=1).fit(crowd.votes, groups=crowd.group)
+        make("item-group-ds", max_iter=1).fit(crowd.votes.with_groups(crowd.group))
     with pytest.warns(DataWarning, match="only one class"):
-        ItemGroupDS().fit({"item": [1], "annotator": [1], "label": [1]}, groups=["g"])
+        ItemGroupDS().fit(Annotations.from_arrays([1], [1], [1]).with_groups(["g"]))

@@ -27,7 +27,7 @@ from crowdwise.methods.labels.mean_field import MeanField
 def fitted(n_classes: int, seed: int, **settings: Any) -> MeanField:
     votes = votes_on(LOOP_ITEM, LOOP_ANNOTATOR, n_classes, seed)
     with quiet():
-        return MeanField(worker_prior=f"beta:{RIGHT},{WRONG}", tol=1e-12, max_iter=3000).set_params(**settings).fit(votes)
+        return MeanField(annotator_prior=f"beta:{RIGHT},{WRONG}", tol=1e-12, max_iter=3000).set_params(**settings).fit(votes)
 
 
 def label_terms(model: MeanField) -> float:
@@ -74,7 +74,7 @@ def test_bound_is_the_evidence_lower_bound(family: str, n_classes: int) -> None:
 def test_bound_under_draws_is_the_evidence_lower_bound() -> None:
     rng = np.random.default_rng(0)
     atoms, weight = rng.dirichlet(np.ones(3), size=(4, 3)), rng.dirichlet(np.ones(4))
-    model = fitted(3, 2, worker_prior=atoms, worker_weights=weight)
+    model = fitted(3, 2, annotator_prior=atoms, annotator_weights=weight)
     expected = label_terms(model)
     for c in counts(model):
         log_lik = (c * np.log(atoms)).sum(axis=(1, 2))
@@ -104,7 +104,7 @@ def test_posterior_satisfies_its_equation() -> None:
 
 def test_confusion_rows_are_bayes_gc_with_a_fixed_class_prior() -> None:
     votes, _ = crowd(1, 60, diagonal_crowd(6, 3, 0.7), votes_per_item=4)
-    ours = MeanField(family="confusion", worker_prior="dirichlet:3,1.5").fit(votes)
+    ours = MeanField(family="confusion", annotator_prior="dirichlet:3,1.5").fit(votes)
     theirs = make("bayes-gc", class_prior="uniform", diagonal=3.0, off_diagonal=0.75).fit(votes)
     np.testing.assert_allclose(ours.posterior_, theirs.posterior_, atol=1e-12)
     np.testing.assert_allclose(ours.trace_, theirs.trace_)
@@ -120,6 +120,6 @@ def test_two_coins_are_dirichlet_rows_where_there_are_two_classes() -> None:
 def test_many_draws_from_a_beta_come_close_to_the_beta() -> None:
     votes, _ = crowd(3, 60, diagonal_crowd(6, 2, 0.7), votes_per_item=4)
     grid = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, 2, 1)
-    exact, drawn = MeanField().fit(votes), MeanField(worker_prior=grid).fit(votes)
+    exact, drawn = MeanField().fit(votes), MeanField(annotator_prior=grid).fit(votes)
     np.testing.assert_allclose(drawn.posterior_, exact.posterior_, atol=1e-3)
     np.testing.assert_allclose(drawn.result_.confusion_sd, exact.result_.confusion_sd, atol=1e-3)

@@ -67,8 +67,9 @@ def test_a_settled_stream_stands_at_a_fixed_point_of_the_batch_fit(default: bool
     assert sum(model.result_.bound.values()) == pytest.approx(sum(batch.result_.bound.values()), rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("chunk", [pytest.param(1, marks=pytest.mark.slow), 7, 10**6])
+@pytest.mark.parametrize(
+    ("chunk", "seed"), [pytest.param(1, 0, marks=pytest.mark.slow), (7, 1), (7, 2), (10**6, 3), (10**6, 4)]
+)
 def test_any_order_ends_near_the_batch_fit(seed: int, chunk: int) -> None:
     votes, truth = mixed_crowd(2, 200)
     order = np.random.default_rng(seed).permutation(votes.n_votes)
@@ -78,7 +79,7 @@ def test_any_order_ends_near_the_batch_fit(seed: int, chunk: int) -> None:
     assert distance(stream, batch) < 0.015
 
 
-@pytest.mark.parametrize("chunk", [pytest.param(1, marks=pytest.mark.slow), pytest.param(7, marks=pytest.mark.slow), 50])
+@pytest.mark.parametrize("chunk", [pytest.param(7, marks=pytest.mark.slow), 50])
 def test_online_em_over_all_orders_ends_near_the_batch_fit(chunk: int) -> None:
     # Steps weigh late votes more than early ones: on 200 items a single order may end three points away, their mean does not.
     votes, truth = mixed_crowd(2, 200)
@@ -92,13 +93,12 @@ def test_online_em_over_all_orders_ends_near_the_batch_fit(chunk: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dataset", ["dog", "rte", "temp", "bluebird", "wsd", "cf", "cf_amt", "sp_amt", "labelme", "web"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("dataset", "seed"), [("temp", 0), ("cf", 1), ("labelme", 2), ("wsd", 1), ("bluebird", 2)])
 def test_real_votes_in_any_order_end_near_the_batch_fit(shared_data: Path, dataset: str, seed: int) -> None:
     votes, truth = real(shared_data, dataset)
     order = np.random.default_rng(seed).permutation(votes.n_votes)
     batch = batch_fit(votes)
-    for chunk in (7, 10**6):
+    for chunk in (20, 10**6):
         stream = replay(StreamingDawidSkene(), votes, order, chunk)
         # A point, or two items where a point is hardly one (bluebird has 108).
         near = max(0.01, 2 / votes.n_items) + 1e-9
@@ -106,18 +106,18 @@ def test_real_votes_in_any_order_end_near_the_batch_fit(shared_data: Path, datas
         assert distance(stream, batch) < 0.02
 
 
-STREAMED = ("web", "cf", "cf_amt", "wsd", "product", "possent", "sp_amt", "labelme", "dog", "rte", "temp", "bluebird")
+# Many classes, few votes, pairs of classes that are easily confused, and the sets on which other priors fall behind.
+STREAMED = ("web", "cf_amt", "possent", "labelme")
 
 
 # The even prior of `bayes-gc` falls behind majority vote on web and convarg_pairs, one by the use of labels alone on cf_amt.
-# Online EM is not held to it on convarg_pairs and adult, where its batch fit, dawid-skene, is behind majority vote itself.
+# Online EM is not held to it on convarg_pairs, where its batch fit, dawid-skene, is behind majority vote itself.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "dataset"),
     [
         *((cls, name) for cls in (StreamingDawidSkene, OnlineEM) for name in STREAMED),
         (StreamingDawidSkene, "convarg_pairs"),
-        (StreamingDawidSkene, "adult"),
     ],
 )
 def test_streams_of_real_votes_do_not_end_below_majority_vote(shared_data: Path, cls: Any, dataset: str) -> None:
@@ -135,12 +135,11 @@ def test_streams_of_real_votes_do_not_end_below_majority_vote(shared_data: Path,
 @pytest.mark.slow
 def test_real_votes_one_by_one_end_near_the_batch_fit(shared_data: Path) -> None:
     votes, _ = real(shared_data, "wsd")
-    batch = batch_fit(votes)
-    for seed in range(2):
-        order = np.random.default_rng(seed).permutation(votes.n_votes)
-        assert distance(replay(StreamingDawidSkene(), votes, order, 1), batch) < 0.02
+    order = np.random.default_rng(0).permutation(votes.n_votes)
+    assert distance(replay(StreamingDawidSkene(), votes, order, 1), batch_fit(votes)) < 0.02
 
 
+@pytest.mark.slow
 def test_revisits_bring_the_stream_nearer_to_the_batch_fit() -> None:
     votes, _ = mixed_crowd(3, 200)
     batch = batch_fit(votes)

@@ -88,6 +88,7 @@ def test_the_bound_never_falls_and_em_and_lbfgs_meet(kind: str) -> None:
     assert em.score == pytest.approx(joint.score, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [CrowdBT, NOISY])
 def test_the_fit_is_a_stationary_point_of_the_objective(method: type[CrowdBT]) -> None:
     votes, _ = small(3)

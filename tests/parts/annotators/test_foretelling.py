@@ -18,7 +18,7 @@ NEW = Annotations.from_arrays([0, 0, 1], [0, 2, 1], [0, 1, 1], classes=[0, 1])
 
 
 @pytest.mark.parametrize(
-    "method", [BayesGC(), MeanField(), MeanField(family="confusion"), MeanField(worker_prior="spammer-hammer:0.5")]
+    "method", [BayesGC(), MeanField(), MeanField(family="confusion"), MeanField(annotator_prior="spammer-hammer:0.5")]
 )
 def test_the_score_of_new_votes_is_their_predictive_probability(method: BayesGC | MeanField) -> None:
     model = method.fit(VOTES)

@@ -227,6 +227,7 @@ def test_it_fits_predicts_and_repeats_itself_to_the_bit(n_classes: int) -> None:
     np.testing.assert_allclose(first.confusion_.sum(2), 1)
 
 
+@pytest.mark.slow
 def test_compiled_loops_fit_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for least in (0, math.inf):

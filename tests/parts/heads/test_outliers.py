@@ -269,6 +269,7 @@ def test_it_fits_predicts_and_repeats_itself_to_the_bit(n_classes: int) -> None:
     assert first.outlier_scores_.shape == (80,)
 
 
+@pytest.mark.slow
 def test_compiled_loops_fit_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     features, votes = small_crowd()
     found = []

@@ -33,6 +33,7 @@ def by_grid(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return np.array(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ratio", "error"), [(1.0, 1e-6), (3.0, 1e-6), (10.0, 1e-6), (100.0, 1e-6)])
 @pytest.mark.parametrize("n_classes", [3, 6, 15])
 def test_quadrature_agrees_with_a_fine_grid(n_classes: int, ratio: float, error: float) -> None:

@@ -144,6 +144,7 @@ def test_evaluation_answers_with_log_probabilities() -> None:
     assert made.train()(rows(0, 6)).shape == (6, 6)
 
 
+@pytest.mark.slow
 def test_a_diagonal_posterior_is_the_best_independent_one() -> None:
     """For Gaussian regression: the exact mean, and one over the diagonal of the precision as variances."""
     made, x, noise = SparseGP(rbf(), RobustMax(), rows(5, 4), 1, diagonal=True), rows(9, 20), 0.3
@@ -162,6 +163,7 @@ def test_a_diagonal_posterior_is_the_best_independent_one() -> None:
     np.testing.assert_allclose(variance[:, 0].detach(), outside + (b**2) @ spread.diagonal().numpy(), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_an_optimiser_finds_the_posterior_of_the_natural_steps(diagonal: bool) -> None:
     x = rows(9, 60)

@@ -21,6 +21,7 @@ def test_the_binary_symmetric_channel(p: float) -> None:
     assert channel_capacity(np.array([[[1 - p, p], [p, 1 - p]]]))[0] == pytest.approx(1 - entropy(p), abs=1e-7)
 
 
+@pytest.mark.slow
 @given(p=st.floats(0.01, 0.99))
 def test_the_z_channel(p: float) -> None:
     # Cover and Thomas: log2(1 + (1 - p) p^(p / (1 - p))) when a one is lost with probability p.

@@ -12,7 +12,7 @@ OPTIONS = {"dirichlet": {"diagonal": 5.0, "off_diagonal": 1.0}, "colluder": {"ac
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
-@pytest.mark.parametrize("votes_per_item", [10, 60])
+@pytest.mark.parametrize("votes_per_item", [10, pytest.param(60, marks=pytest.mark.slow)])
 def test_colluders_of_the_tutorials_recipe(share: float, votes_per_item: int) -> None:
     n_items = 5000 if votes_per_item == 10 else 1000
     crowd = simulate(

@@ -42,6 +42,7 @@ def test_the_false_discovery_rate_holds_in_fifty_crowds_without_spammers() -> No
     assert np.mean(wrong) <= 0.05
 
 
+@pytest.mark.slow
 def test_clusters_find_spammers_too_but_also_where_there_are_none() -> None:
     crowd = simulate(2000, 20, 4, 10, {"one-coin": 0.7, "uniform-spammer": 0.3}, random_state=1)
     flag = covariance.score(fit(crowd.votes), rule="k-means").frame["flag"].to_numpy()

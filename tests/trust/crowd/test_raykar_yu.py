@@ -13,6 +13,7 @@ from crowdwise.trust.crowd.raykar_yu import spammer_score
 share = st.floats(0, 1)
 
 
+@pytest.mark.slow
 @given(sensitivity=share, specificity=share)
 def test_two_classes(sensitivity: float, specificity: float) -> None:
     matrix = np.array([[[specificity, 1 - specificity], [1 - sensitivity, sensitivity]]])

@@ -15,6 +15,7 @@ from crowdwise.trust.crowd.pruning import refit_without
 from crowdwise.trust.crowd.table import examine, with_dropped
 
 
+@pytest.mark.slow
 def test_one_row_per_annotator_with_words() -> None:
     crowd = simulate(1500, 20, 3, 8, {"one-coin": 0.8, "uniform-spammer": 0.1, "colluder": 0.1}, random_state=0)
     found = examine(fit(crowd.votes), time=np.random.default_rng(0).random(crowd.votes.n_votes))
@@ -32,6 +33,7 @@ def test_one_row_per_annotator_with_words() -> None:
     assert rows["annotator-17"]["bits"] < 0.02 < 0.2 < rows["annotator-01"]["bits"]
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_true_accuracy() -> None:
     inside = []
     for seed in range(5):
@@ -60,6 +62,7 @@ def test_refit_keeps_items_gold_and_records() -> None:
         refit_without(model.result_, votes.annotators)
 
 
+@pytest.mark.slow
 def test_the_dropped_stay_listed() -> None:
     before = examine(fit(demo().votes)).table
     after = before.head(10)
@@ -68,6 +71,7 @@ def test_the_dropped_stay_listed() -> None:
     assert all(text.endswith("dropped") for text in table["flags"].tail(2))
 
 
+@pytest.mark.slow
 def test_plots_are_written_whole(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     result = fit(demo().votes)

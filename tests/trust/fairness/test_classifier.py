@@ -59,7 +59,7 @@ def test_the_penalty_brings_groups_together_and_costs_accuracy() -> None:
     gap = {}
     for strength, reweigh in ((0.0, False), (20.0, False), (0.0, True)):
         model = ParityClassifier(strength=strength, reweigh=reweigh, network="linear", epochs=15, learning_rate=0.04)
-        f = model.fit(X, crowd.votes, groups=crowd.group).predict_proba(X)[:, 1]
+        f = model.fit(X, crowd.votes.with_groups(crowd.group)).predict_proba(X)[:, 1]
         gap[strength, reweigh] = f[crowd.group == 0].mean() - f[crowd.group == 1].mean()
     assert abs(gap[20.0, False]) < 0.3 * gap[0.0, False]
     assert gap[0.0, True] < gap[0.0, False]
@@ -68,10 +68,22 @@ def test_the_penalty_brings_groups_together_and_costs_accuracy() -> None:
 def test_groups_are_needed_and_settings_checked() -> None:
     crowd = biased_crowd(0, n_items=20)
     X = np.zeros((20, 2))
-    with pytest.raises(SettingError, match="needs the group of every item"):
+    with pytest.raises(SettingError, match=r"needs the group of every row's item: fit\(X, votes.with_groups"):
         ParityClassifier().fit(X, crowd.votes)
     with pytest.raises(SettingError, match="no class 'maybe'"):
-        ParityClassifier(positive="maybe", epochs=1).fit(X, crowd.votes, groups=crowd.group)
-    model = ParityClassifier(epochs=1, network="linear").fit(X, crowd.votes, groups=crowd.group)
-    assert not hasattr(model, "_given")
+        ParityClassifier(positive="maybe", epochs=1).fit(X, crowd.votes.with_groups(crowd.group))
+    with pytest.raises(SettingError, match="trains in this process alone"):
+        ParityClassifier().fit(X, crowd.votes.with_groups(crowd.group), engine=object())
+    model = ParityClassifier(epochs=1, network="linear").fit(X, crowd.votes.with_groups(crowd.group))
     assert model.predict_proba(X).shape == (20, 2)
+
+
+def test_groups_follow_the_rows() -> None:
+    crowd = biased_crowd(0, n_items=30)
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    votes, turned = crowd.votes.with_groups(crowd.group), np.arange(30)[::-1]
+    model = ParityClassifier(epochs=1, network="linear").fit(X[turned], votes, items=votes.items[turned])
+    np.testing.assert_array_equal(model.result_.votes.groups.codes, votes.groups.codes[turned])
+    some = votes.take_items(np.arange(20))
+    with pytest.raises(SettingError, match="needs the group of every row's item"):
+        ParityClassifier(epochs=1).fit(X, some, items=votes.items)

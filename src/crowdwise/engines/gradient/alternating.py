@@ -6,8 +6,8 @@
 
 Any annotator model of engine 1 can stand here: point confusion matrices give AggNet, Dirichlet or Beta
 posteriors deepMF, messages deepBP. What the model has learned (messages, say) is kept from epoch to
-epoch, so that few rounds suffice. `ceiling` bounds what the network may claim before the votes are
-heard; the loss sees f as it is, because a clipped f would have no gradient where it is sure.
+epoch, so that few rounds suffice. `ceiling` bounds what the network may claim before the votes
+count; the loss sees f as it is, because a clipped f would have no gradient where it is sure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state of a training run in one file, written whole or not at all; resuming ends in the same bits.
 
 A checkpoint is a safetensors file: weights, the best weights so far and the optimiser's state as
-tensors, everything else as JSON in its header. Randomness is drawn anew from (seed, epoch) in every
+tensors, everything else as JSON in its header. Randomness is drawn again from (seed, epoch) in every
 epoch, so no generator needs saving.
 """
 
@@ -62,10 +62,10 @@ def read(path: Path, fingerprint: str) -> Checkpoint | None:
             raise ValueError("no crowdwise checkpoint of this version")
         plain = json.loads(meta["plain"])
     except Exception as problem:  # whatever a damaged or foreign file does to the reader
-        raise InputError(f"{path}: not a checkpoint that can be resumed ({problem}); delete it to start anew") from problem
+        raise InputError(f"{path}: not a checkpoint that can be resumed ({problem}); delete it to start again") from problem
     if meta["fingerprint"] != fingerprint:
         raise InputError(
-            f"{path}: a checkpoint of other data or settings; delete it to start anew, or give this run a file of its own"
+            f"{path}: a checkpoint of other data or settings; delete it to start again, or give this run a file of its own"
         )
     return Checkpoint(fingerprint, tensors, plain)
 

@@ -183,7 +183,7 @@ class Trainer:
     def _judge(self) -> float:
         """Minus the log-likelihood of the held-out votes, per vote.
 
-        The votes of an item are taken together: on their own they hardly tell a vague classifier with
+        The votes of an item are taken together: on their own they hardly separate a vague classifier with
         precise annotators from a precise one with vague annotators; their coincidences do.
         """
         self.network.eval()

@@ -120,8 +120,11 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
         item_ptr=np.append(votes.item_ptr, votes.item_ptr[-1]),
         items=np.arange(votes.n_items + 1),
         gold=None if votes.gold is None else np.append(votes.gold, np.int16(-1)),
+        groups=None,
     )
-    return replace(padded.take_items(where_row), items=ids)
+    # A row that the votes do not know has no group; methods that need groups refuse it.
+    groups = votes.groups[where_row] if votes.groups is not None and (where_row < votes.n_items).all() else None
+    return replace(padded.take_items(where_row), items=ids, groups=groups)
 
 
 def _warn_of_order(votes: Annotations) -> None:

@@ -7,12 +7,11 @@ training items from both, and keeps one `Result`, so reports, detectors and poli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from crowdwise.data.annotations import Annotations
@@ -40,6 +39,17 @@ if TYPE_CHECKING:
 
     from crowdwise.engines.loop import Progress
     from crowdwise.parts.annotators.protocol import AnnotatorModel
+
+    # scikit-learn has no types, and below a base that is `Any`, type checkers let every misspelt setting pass.
+    class BaseEstimator:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Any: ...
+
+    class ClassifierMixin:
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
 
 __all__ = ["CrowdClassifier", "Learned", "Model"]
 
@@ -75,9 +85,15 @@ class _NotFitted(NotFittedError, SklearnNotFittedError):
 class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     """Base of the feature-based methods."""
 
-    # Settings of settings, as scikit-learn's searches change them.
+    # Settings of settings, as scikit-learn's searches read them; and change them, by names such as "classifier__C".
     get_params = BaseEstimator.get_params
-    set_params = BaseEstimator.set_params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings by name, those of a setting that is an estimator as ``setting__name``."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        super().set_params(**own)
+        BaseEstimator.set_params(self, **{name: value for name, value in params.items() if name not in own})
+        return self
 
     # Fitted names that are saved beside the model, where a fit leaves them.
     _saved: ClassVar[tuple[str, ...]] = ("n_features_in_", _COLUMNS, _ROW_SHAPE, "history_")
@@ -242,15 +258,10 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return result
 
     def __sklearn_tags__(self) -> Any:
-        tags = super(Estimator, self).__sklearn_tags__()
+        # Not the bare ones of `Estimator`, which does not load scikit-learn.
+        tags = super(Estimator, self).__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        changed = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if not _same(getattr(self, f.name), f.default)]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-
-def _same(value: Any, default: Any) -> bool:
-    """Whether a setting has its default; arrays and modules never do."""
-    return value is default or (isinstance(value, str | int | float) and value == default)
+        return super().__repr__()

@@ -59,7 +59,7 @@ class BayesDGC(NeuralClassifier):
         0.0, "Dropout of the built-in networks; None for 0.5 (MLP) or 0.25 (CNN).", low=0, optional=True
     )
     alpha0: float = setting(1.1, "Dirichlet parameter of every class share.", above=0)
-    worker_prior: Any = setting(
+    annotator_prior: Any = setting(
         "dir:5,2",
         'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; or annotator -> such '
         'a prior, with "*" for all others.',
@@ -88,7 +88,7 @@ class BayesDGC(NeuralClassifier):
             raise SettingError(f"rate must be at most 1; got {self.rate!r}")
         return DirichletHead(
             votes,
-            dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators),
+            dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators),
             self.alpha0,
             start.posterior,
             memoised=self.steps == "memoised",

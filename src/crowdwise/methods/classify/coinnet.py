@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COINNet"]
 
-# Share of items with several votes below which outliers and confusion cannot be told apart.
+# Share of items with several votes below which outliers and confusion cannot be separated.
 _FEW = 0.05
 # Items scored together.
 _CHUNK = 65_536
@@ -65,7 +65,7 @@ class COINNet(NeuralClassifier):
         several = votes.votes_per_item > 1
         if several.sum() < _FEW * (votes.votes_per_item > 0).sum():
             warnings.warn(
-                f"{several.sum():,} of {votes.n_items:,} items have several votes: one vote cannot tell an outlier from "
+                f"{several.sum():,} of {votes.n_items:,} items have several votes: one vote cannot separate an outlier from "
                 "confusion; read outlier_scores_ with care, or use ccem",
                 DataWarning,
                 stacklevel=3,

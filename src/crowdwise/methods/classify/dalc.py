@@ -55,8 +55,8 @@ __all__ = ["DALC"]
 
 Floats = NDArray[np.float64]
 
-# Rounds of the last inference, under the finished network, and the change of a probability that ends them.
-_LAST_ROUNDS, _LAST_CHANGE = 20, 1e-4
+# Rounds of the last inference, under the finished network, and the mean change of an item that ends them.
+_LAST_ROUNDS, _LAST_CHANGE = 20, 1e-6
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -205,7 +205,7 @@ def _settled(head: ExpertiseHead, table: Any, votes: Annotations, log_prior: Flo
     for _ in range(_LAST_ROUNDS):
         factors = factors.refined(table, votes, posterior, head.alternations)
         _, change = infer_labels(votes, factors.traits(table), factors.embedding, log_prior, known, posterior)
-        if change < _LAST_CHANGE:
+        if change <= _LAST_CHANGE * votes.n_items:
             break
     return factors, factors.annotators(factors.traits(table), votes.n_classes)
 

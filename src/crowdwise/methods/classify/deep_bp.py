@@ -3,7 +3,7 @@
 Model      p(votes, z | x) = prod_n f(x_n)[z_n] prod_a g_a(z of its items),
            g_a = integral of p(R) prod_{votes of a} R[z_n, y] dR
 Inference  before every epoch, rounds of messages between items and annotators with f clipped to the ceiling c
-           as the items' prior; messages go on from those of the epoch before
+           as the items' prior; messages continue those of the epoch before
 Learning   an epoch of cross-entropy with the beliefs, on f as it is
 
 Notes
@@ -11,7 +11,7 @@ Notes
 `belief-propagation` is the same without features, and says how the integral is done: exactly for one-coin annotators and
 two classes, else by draws shared by all annotators and rounds. The published code restarts up to 100 rounds of 400 fresh
 draws at every step of the network and clips f in the loss too. The prior wants R > W ("beta:2,1"): where both are equal
-nothing tells a class from its opposite. Bethe's free energy is no bound, so training is judged by held-out votes like
+nothing separates a class from its opposite. Bethe's free energy is no bound, so training is judged by held-out votes like
 every other. Cost of a round: O(E S), S nodes (4 for four votes per annotator), O(E K S) for full confusion rows.
 
 References
@@ -70,8 +70,8 @@ class DeepBP(VariationalClassifier):
     def _aggregator(self) -> BeliefPropagation:
         return BeliefPropagation(
             family=self.family,
-            worker_prior=self.worker_prior,
-            worker_weights=self.worker_weights,
+            annotator_prior=self.annotator_prior,
+            annotator_weights=self.annotator_weights,
             integral=self.integral,
             samples=self.samples,
             damping=self.damping,

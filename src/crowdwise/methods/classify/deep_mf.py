@@ -38,4 +38,4 @@ class DeepMF(VariationalClassifier):
     name: ClassVar[str] = "deep-mf"
 
     def _aggregator(self) -> MeanField:
-        return MeanField(family=self.family, worker_prior=self.worker_prior, worker_weights=self.worker_weights)
+        return MeanField(family=self.family, annotator_prior=self.annotator_prior, annotator_weights=self.annotator_weights)

@@ -98,7 +98,7 @@ class GPNETCR(ProcessClassifier):
         network = start.network[1]
         assert isinstance(network, InferenceNetwork)
         self._learn_start(network, votes, start)
-        prior = dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators)
+        prior = dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
         return InferenceNetworkHead(
             votes,
             prior,

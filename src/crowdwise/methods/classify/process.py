@@ -45,7 +45,7 @@ class ProcessClassifier(TrainedClassifier):
         "robust-max", "robust-max: the largest function wins but for a share eps; softmax.", choices=LIKELIHOODS
     )
     eps: float = setting(1e-3, "Share of robust-max that goes to the other classes.", above=0)
-    worker_prior: Any = setting(
+    annotator_prior: Any = setting(
         "dir:2,1",
         'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; "dir:1,W" with '
         'W = K - 1 is the paper\'s. Or annotator -> such a prior, with "*" for all others.',

@@ -9,8 +9,8 @@ For two classes pi holds the paper's sensitivities, sum_n q_n y_n / sum_n q_n, a
 Notes
 -----
 Starts from the posterior of `dawid-skene` (the paper: vote shares, here ``init="identity"``), so that adversaries are
-told apart before the classifier learns from them. Pseudo-votes follow the crowd's rows by default: a hierarchical prior,
-where the paper has one Beta prior for all. ``classifier="gaussian"`` puts Gaussian classes in the place of logistic
+recognised before the classifier learns from them. Pseudo-votes follow the crowd's rows by default: a hierarchical prior,
+where the paper has one Beta prior for all. ``classifier="gaussian"`` uses Gaussian classes instead of logistic
 regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are tempered
 until they predict the votes on items left out best. Cost of a round: O(N D K + E K).
 
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
@@ -95,9 +96,7 @@ class Raykar(CrowdClassifier):
         free=True,
     )
     max_iter: int = setting(500, "Most iterations.", low=1, whole=True)
-    tol: float = setting(
-        1e-5, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-5, ABOUT_TOL, above=0)
     steps: int = setting(1, "Steps of logistic regression per iteration.", low=1, whole=True)
     random_state: int | None = setting(0, "Seed of the items left out to temper the Gaussians.", free=True)
 

@@ -95,7 +95,7 @@ class SVGPCR(ProcessClassifier):
         return made, spec
 
     def _head(self, votes: Annotations, start: Start) -> ProcessHead:
-        prior = dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators)
+        prior = dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
         assert isinstance(start.network, nn.Sequential)
         process = start.network[1]
         assert isinstance(process, SparseGP)

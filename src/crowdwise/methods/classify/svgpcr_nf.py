@@ -68,7 +68,7 @@ class SVGPCRNF(SVGPCR):
         assert isinstance(process, FlowGP)
         return FlowProcessHead(
             votes,
-            dirichlet_rows(self.worker_prior, votes.n_classes, votes.annotators),
+            dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators),
             start.posterior,
             process,
             rate=self.rate,

@@ -38,19 +38,19 @@ class VariationalClassifier(NeuralClassifier):
     """Base of the methods that take turns between inference with the whole crowd and epochs of a network."""
 
     family: str = setting("one-coin", "Annotators: one accuracy, one per true class, or full confusion rows.", choices=FAMILIES)
-    worker_prior: Any = setting(
+    annotator_prior: Any = setting(
         "beta:2,1",
         'Prior of annotators: "beta:R,W", "dir:R,W", "spammer-hammer:SHARE[,ACCURACY]", or draws [S], [S, K], [S, K, K].',
         free=True,
     )
-    worker_weights: Any = setting(None, "Weights of the draws given as `worker_prior`; equal by default.", free=True)
+    annotator_weights: Any = setting(None, "Weights of the draws given as `annotator_prior`; equal by default.", free=True)
     ceiling: float = setting(
         0.9,
-        "Largest probability that the network may give a class before the votes are heard (the papers' clipping c); 1 for no "
+        "Largest probability that the network may give a class before the votes count (the papers' clipping c); 1 for no "
         "bound. The lower, the less a network that is wrong can do.",
         above=0,
     )
-    rounds: int = setting(3, "Rounds of inference before every epoch; they go on from those before.", low=1, whole=True)
+    rounds: int = setting(3, "Rounds of inference before every epoch; they continue those before.", low=1, whole=True)
     init: Any = setting(
         "majority",
         'Start: the posterior of an aggregation method by its name, "identity" (vote shares, without a warm-up), or a '

@@ -9,7 +9,7 @@ kernel     by L-BFGS on the bound, in some rounds after the first five
 Notes
 -----
 Every step is exact for its block, so the bound never falls. The paper starts from vote shares (here ``init="identity"``);
-the default, the posterior of `dawid-skene`, tells adversaries apart before the process learns from them. Features are
+the default, the posterior of `dawid-skene`, recognises adversaries before the process learns from them. Features are
 standardised. Items without votes or gold teach nothing and are left out. Cost of a round: O(N^3).
 
 References
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.errors import InputError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
@@ -58,7 +59,7 @@ ROUNDS, FASTER = 40, 30
 class BinaryClassifier(CrowdClassifier):
     """Base of the methods for two classes: a label prior that reads features beside Dirichlet confusion rows."""
 
-    worker_prior: Any = setting(
+    annotator_prior: Any = setting(
         "dir:2,1",
         'Dirichlet prior of confusion rows, "dir:R,W": R on the right label, W on the wrong one; "dir:1,1" is the paper\'s.',
         free=True,
@@ -73,9 +74,7 @@ class BinaryClassifier(CrowdClassifier):
         10, "Iterations in which the kernel is learned, after the first few; 0 keeps its start.", low=0, whole=True
     )
     max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
-    tol: float = setting(
-        1e-4, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-4, ABOUT_TOL, above=0)
 
     def latent(self, X: Any) -> tuple[Floats, Floats]:
         """Mean and variance of the latent function at rows, [N] each: the second class where it is above zero."""
@@ -103,7 +102,7 @@ class BinaryClassifier(CrowdClassifier):
                 f"Only binary classification is supported. {self.name} is for two classes; these votes have {votes.n_classes}; "
                 "use svgpcr"
             )
-        rows = dirichlet_rows(self.worker_prior, 2, votes.annotators)
+        rows = dirichlet_rows(self.annotator_prior, 2, votes.annotators)
         taught = teaching_items(votes)
         start = start_posterior(votes, self.init)[taught]
         some, fewer = features[taught], votes.take_items(taught)

@@ -8,7 +8,7 @@ M-step     a logistic regression per annotator with soft target q_{n, y_e} (all 
 Notes
 -----
 x~ are the first `dimensions` principal components of the scaled features, each of unit variance: weights per annotator
-and feature would be more than the votes can tell. The paper has no priors; here annotators' weights are drawn around the
+and feature would be more than the votes can determine. The paper has no priors; here annotators' weights are drawn around the
 crowd's (see `crowdwise.parts.annotators.reliability`), so that few votes, or votes that are all right, have a solution. Starts
 from the posterior of `dawid-skene`. Cost of a round: O(N D K + E d^2).
 
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.features import checked_features
@@ -84,9 +85,7 @@ class Yan(CrowdClassifier):
         free=True,
     )
     max_iter: int = setting(500, "Most iterations.", low=1, whole=True)
-    tol: float = setting(
-        1e-5, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-5, ABOUT_TOL, above=0)
     steps: int = setting(1, "Steps of the classifier per iteration.", low=1, whole=True)
     random_state: int | None = setting(0, "As in the other methods; nothing is random here.", free=True)
 

@@ -76,12 +76,12 @@ class BeliefPropagation(IterativeAggregator):
 
     class_prior: Any = setting("uniform", 'Class shares: "uniform", "learn" (re-estimated every round), or K.', free=True)
     family: str = setting("one-coin", "Annotators: one accuracy, one per true class, or full confusion rows.", choices=FAMILIES)
-    worker_prior: Any = setting(
+    annotator_prior: Any = setting(
         "beta:2,1",
         'Prior of annotators: "beta:R,W", "dirichlet:R,W", "spammer-hammer:SHARE[,ACCURACY]", or draws [S], [S, K], [S, K, K].',
         free=True,
     )
-    worker_weights: Any = setting(None, "Weights of the draws given as `worker_prior`; equal by default.", free=True)
+    annotator_weights: Any = setting(None, "Weights of the draws given as `annotator_prior`; equal by default.", free=True)
     integral: str = setting(
         "auto", "How the prior is integrated: exactly where that is cheap, else by draws.", choices=INTEGRALS
     )
@@ -100,7 +100,7 @@ class BeliefPropagation(IterativeAggregator):
 
     def _warn_if_coarse(self, votes: Annotations, annotators: BeliefMessages) -> None:
         """Draws of the prior may be too few to tell what an annotator with many votes is like."""
-        if len(annotators.rule_ptr) > 2 or annotators.node.ndim < 3 or not isinstance(self.worker_prior, str):
+        if len(annotators.rule_ptr) > 2 or annotators.node.ndim < 3 or not isinstance(self.annotator_prior, str):
             return
         coarse = annotators.effective_nodes()[votes.annotator] < _FEW_NODES
         if len(annotators.log_weight) > _FEW_NODES and coarse.mean() > 0.5:
@@ -121,7 +121,7 @@ class BeliefPropagation(IterativeAggregator):
         degree = sum_by_annotator(votes, np.ones(votes.n_votes))
         if history is not None:
             degree = degree + history.sum(axis=(1, 2))
-        prior = ability_prior(self.worker_prior, self.worker_weights, votes.n_classes)
+        prior = ability_prior(self.annotator_prior, self.annotator_weights, votes.n_classes)
         # A generator of its own: draws must not depend on how many random starts were drawn before.
         rng = np.random.default_rng(self.random_state)
         rules, rule_a = node_rules(prior, self.family, votes.n_classes, degree, self.integral, self.samples, rng)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
@@ -37,9 +38,7 @@ class GLAD(IterativeAggregator):
 
     class_prior: Any = setting("uniform", 'Class shares: "uniform" (the paper\'s), "learn", or K probabilities.', free=True)
     max_iter: int = setting(100, "Most iterations of one run.", low=1, whole=True)
-    tol: float = setting(
-        1e-5, "Stop when the bound changes by less than this share and no probability by 100 times it.", above=0
-    )
+    tol: float = setting(1e-5, ABOUT_TOL, above=0)
 
     name: ClassVar[str] = "glad"
 

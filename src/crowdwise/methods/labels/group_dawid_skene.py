@@ -33,6 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
@@ -57,9 +58,7 @@ class GroupDawidSkene(IterativeAggregator):
     groups: Any = setting("auto", ABOUT_GROUPS, choices=("auto",), free=True)
     level: float = setting(0.05, ABOUT_LEVEL, above=0)
     max_iter: int = setting(200, "Most iterations of one run.", low=1, whole=True)
-    tol: float = setting(
-        1e-5, "Stop when the bound changes by less than this share and no probability by 100 times it.", above=0
-    )
+    tol: float = setting(1e-5, ABOUT_TOL, above=0)
     diagonal: float = setting(5.0, "Dirichlet parameter of a group seeing the true class (5/1: near the identity).", low=1)
     off_diagonal: float = setting(1.0, "Dirichlet parameter of a group seeing each other class.", low=1)
     smoothing: float | None = setting(

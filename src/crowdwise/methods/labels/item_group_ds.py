@@ -26,8 +26,7 @@ The hierarchy is that of Bayesian Dawid-Skene with a parent per annotator: Kim a
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -35,14 +34,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of, translate
-from crowdwise.data.groups import Groups, groups_of
-from crowdwise.engines.alternate import alternate
-from crowdwise.errors import ConvergenceWarning, SettingError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.engines.alternate import Fit, LabelPrior, alternate
+from crowdwise.engines.loop import ABOUT_TOL, warn_unless_converged
+from crowdwise.errors import SettingError
+from crowdwise.estimator.base import Aggregator, as_annotations
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.result import Result
-from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.estimator.views import ResultViews
+from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
@@ -53,7 +50,11 @@ from crowdwise.parts.priors.marginals import DirichletMarginals
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.data.groups import Groups
     from crowdwise.engines.loop import Progress
+    from crowdwise.estimator.problem import Problem
+    from crowdwise.estimator.result import Result
 
 __all__ = ["ItemGroupDS"]
 
@@ -64,13 +65,14 @@ _STAGES = 2
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ItemGroupDS(ResultViews):
+class ItemGroupDS(Aggregator):
     """Bayesian Dawid-Skene with a confusion matrix per annotator and group of items, shrunk to the annotator's own.
 
     Examples
     --------
-    >>> votes = {"item": [1, 1, 1, 2, 2, 2], "annotator": ["x", "y", "z"] * 2, "label": ["a", "a", "a", "b", "b", "a"]}
-    >>> ItemGroupDS().fit(votes, groups={1: "men", 2: "women"}).labels_.tolist()
+    >>> from crowdwise import Annotations
+    >>> votes = Annotations.from_arrays([1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, ["a", "a", "a", "b", "b", "a"])
+    >>> ItemGroupDS().fit(votes.with_groups({1: "men", 2: "women"})).labels_.tolist()
     ['a', 'b']
     """
 
@@ -86,95 +88,63 @@ class ItemGroupDS(ResultViews):
         None, "Dirichlet parameter of each wrong answer; by default 2 / (K - 1).", above=0, optional=True
     )
     max_iter: int = setting(1000, "Most iterations of one stage.", low=1, whole=True)
-    tol: float = setting(
-        1e-6, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-6, ABOUT_TOL, above=0)
 
     name: ClassVar[str] = "item-group-ds"
 
-    def fit(self, votes: Any, gold: Any = None, *, groups: Any = None, progress: Progress | None = None) -> Self:
-        """Fit to votes and the groups of their items.
-
-        Parameters
-        ----------
-        votes : Annotations, frame or matrix
-        gold : mapping, frame, Series or sequence, optional
-            Known labels of some items; they alone can show a bias that all annotators share.
-        groups : mapping, frame, Series or sequence
-            The group of every item: see `crowdwise.data.groups.groups_of`.
-        progress : callable, optional
-            Called after every iteration with (iteration, bound, largest change).
-        """
-        check_settings(self)
-        votes = as_annotations(votes)
-        if gold is not None:
-            votes = votes.with_gold(gold)
-        if groups is None:
-            raise SettingError("item-group-ds needs the group of every item: fit(votes, groups={item: group})")
-        found = groups_of(votes, groups)
+    def _fit(self, problem: Problem) -> Fit:
+        votes, groups = problem.votes, _groups_of(problem.votes)
         names = ("alpha0", "diagonal", "off_diagonal", "max_iter", "tol")
         pooled = BayesGC(**{name: getattr(self, name) for name in names})
         base_lk = pooled.row_prior(votes.n_classes)
-        posterior = pooled.fit(votes).posterior_
-        known = np.empty(0, np.int16) if votes.gold is None else votes.gold
-        alpha0 = np.full(votes.n_classes, self.alpha0)
-        shares: DirichletMarginals | GroupMarginals = DirichletMarginals(alpha0, alpha0)
-        if self.class_shares == "by-group":
-            shares = GroupMarginals.start(alpha0, found.codes, found.n_groups)
+        posterior = pooled.solve(replace(problem, progress=None)).posterior
+        prior = self._class_shares(problem, groups)
         for _ in range(_STAGES):
             own_alk = base_lk + counts_of(votes, posterior)
+            if problem.history is not None:
+                own_alk = own_alk + problem.history
             parent = self.kappa * own_alk / own_alk.sum(axis=1, keepdims=True) + base_lk
-            model = ItemGroupConfusion.start(votes, found.codes, found.n_groups, parent, base_lk)
-            done = alternate(
-                votes, shares, model, start=posterior, known=known, max_iter=self.max_iter, tol=self.tol, progress=progress
-            )
+            model = ItemGroupConfusion.start(votes, groups.codes, groups.n_groups, parent, base_lk)
+            options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": problem.progress}
+            done = alternate(votes, prior, model, start=posterior, known=problem.known, **options)
             posterior = done.posterior
-        if not done.converged:
-            warnings.warn(
-                f"stopped after {done.n_iter} iterations before the stopping rule was met; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self.groups_ = found
-        self.result_ = Result(
-            method=self.name,
-            settings=self.get_params(),
-            seed=None,
-            votes=votes,
-            posterior=done.posterior,
-            prior=done.prior,
-            annotators=done.annotators,
-            history=None,
-            trace=done.trace,
-            n_iter=done.n_iter,
-            converged=done.converged,
-        )
-        return self
+        return warn_unless_converged(done)
 
-    def predict_proba(self, votes: Any, groups: Any = None) -> Floats:
-        """Posterior of the items in `votes` under the fitted model, [N, K]; nothing is refitted.
+    def _class_shares(self, problem: Problem, groups: Groups) -> LabelPrior:
+        """Class shares of every group, of all, or the given ones."""
+        if problem.class_prior is not None:
+            return problem.marginals()
+        alpha0 = np.full(problem.crowd.n_classes, self.alpha0)
+        if self.class_shares == "by-group":
+            return GroupMarginals.start(alpha0, groups.codes, groups.n_groups)
+        return DirichletMarginals(alpha0, alpha0)
 
-        Without `groups`, and in groups that the fit did not have, annotators have their pooled matrices and classes their
-        overall shares.
+    def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
+        # Stage 1 is the start, also of an update.
+        return super()._run(votes, history, None, progress)
+
+    def _infer(self, votes: Any, predict: bool = False) -> tuple[Floats, float, float]:
+        """As in every method. The groups are those of the votes; without any, and in groups that the fit did not have,
+        annotators have their pooled matrices and classes their overall shares.
         """
-        result, fitted = self._fitted(), self._kept("groups_")
+        result = self._fitted()
         votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
         group_n = np.full(votes.n_items, -1)
-        if groups is not None:
-            given = groups_of(votes, groups)
-            group_n = translate(given.names, fitted.names)[given.codes]
+        if votes.groups is not None:
+            group_n = translate(votes.groups.names, _groups_of(result.votes).names)[votes.groups.codes]
         model = result.annotators.aligned(positions(votes.annotators, result.votes.annotators), group_n * 0 - 1)
-        model = type(model)(**(vars(model) | {"group_n": group_n}))
+        model = replace(model, group_n=group_n)
         posterior = np.zeros((votes.n_items, votes.n_classes))
         log_prior = np.log(result.class_prior)[None]
         if isinstance(result.prior, GroupMarginals):
             log_prior = np.concatenate([expected_log(result.prior.alpha, 1), log_prior])[group_n]
-        model.infer(votes, log_prior, np.empty(0, np.int16), posterior)
-        return posterior
+        evidence, _ = model.infer(votes, log_prior, np.empty(0, np.int16), posterior)
+        return posterior, evidence, float(votes.n_votes if votes.weight is None else votes.weight.sum())
 
     def class_shares_frame(self) -> pl.DataFrame:
         """Estimated share of every class in every group: group, n_items, class, share."""
-        result, groups = self._fitted(), self._kept("groups_")
+        result = self._fitted()
+        groups = _groups_of(result.votes)
         prior = result.prior
         shares = prior.shares if isinstance(prior, GroupMarginals) else np.tile(prior.probability, (groups.n_groups, 1))
         g, k = (index.ravel() for index in np.indices(shares.shape))
@@ -194,7 +164,8 @@ class ItemGroupDS(ResultViews):
         """
         from scipy.special import betaincinv
 
-        result, groups = self._fitted(), self._kept("groups_")
+        result = self._fitted()
+        groups = _groups_of(result.votes)
         if not 0 < level < 1:
             raise SettingError(f"level must be between 0 and 1; got {level!r}")
         model, classes = result.annotators, series_of(result.votes.classes)
@@ -221,12 +192,12 @@ class ItemGroupDS(ResultViews):
         )
 
     @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes, [K]."""
-        return self._fitted().votes.classes
-
-    @property
     def group_names_(self) -> NDArray[Any]:
         """The groups, [G]."""
-        groups: Groups = self._kept("groups_")
-        return groups.names
+        return _groups_of(self._fitted().votes).names
+
+
+def _groups_of(votes: Annotations) -> Groups:
+    if votes.groups is None:
+        raise SettingError("item-group-ds needs the group of every item: fit(votes.with_groups({item: group}))")
+    return votes.groups

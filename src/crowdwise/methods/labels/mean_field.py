@@ -49,12 +49,12 @@ class MeanField(IterativeAggregator):
 
     class_prior: Any = setting("uniform", 'Class shares: "uniform", "learn", or K probabilities.', free=True)
     family: str = setting("one-coin", "Annotators: one accuracy, one per true class, or full confusion rows.", choices=FAMILIES)
-    worker_prior: Any = setting(
+    annotator_prior: Any = setting(
         "beta:2,1",
         'Prior of annotators: "beta:R,W", "dirichlet:R,W", "spammer-hammer:SHARE[,ACCURACY]", or draws [S], [S, K], [S, K, K].',
         free=True,
     )
-    worker_weights: Any = setting(None, "Weights of the draws given as `worker_prior`; equal by default.", free=True)
+    annotator_weights: Any = setting(None, "Weights of the draws given as `annotator_prior`; equal by default.", free=True)
 
     name: ClassVar[str] = "mean-field"
 
@@ -64,7 +64,7 @@ class MeanField(IterativeAggregator):
     def _annotators(self, votes: Annotations, history: NDArray[np.float64] | None) -> AnnotatorModel:
         """The model before any vote of these."""
         n_annotators, n_classes = votes.n_annotators, votes.n_classes
-        prior = ability_prior(self.worker_prior, self.worker_weights, n_classes)
+        prior = ability_prior(self.annotator_prior, self.annotator_weights, n_classes)
         if prior.atoms is not None:
             (rule,), _ = node_rules(prior, self.family, n_classes, np.zeros(0), "auto", None, np.random.default_rng(0))
             table = rule.node if rule.node.ndim == 3 else expand_accuracy(rule.node[:, None], n_classes)

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.errors import SettingError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem
@@ -68,9 +69,7 @@ class MinimaxEntropy(IterativeAggregator):
     )
     steps: int = setting(1, "Steps on both confusions between two rounds.", low=1, whole=True)
     max_iter: int = setting(500, "Most rounds of one run.", low=1, whole=True)
-    tol: float = setting(
-        1e-5, "Stop when the bound changes by less than this share and no probability by 100 times it.", above=0
-    )
+    tol: float = setting(1e-5, ABOUT_TOL, above=0)
 
     name: ClassVar[str] = "minimax-entropy"
 

@@ -10,7 +10,7 @@
 Gold labels fix their items in steps 3 and 4 and the naming of classes; the moments themselves do not
 use them. A given `class_prior` replaces the estimated shares from step 3 on. Learned shares come from
 items with votes (or gold). Where the meetings are too few for any estimate, vote shares and one M-step
-take the place of steps 1 to 3, with a warning. `update` estimates anew from all votes: moments of the
+replace steps 1 to 3, with a warning. `update` estimates again from all votes: moments of the
 union are no continuation of the earlier fit, so results equal those of a full fit.
 """
 

@@ -2,7 +2,7 @@
 
 Four starts: `cnmf` (pairs, full confusion matrices), `spectral-ds` (third moments), `pgd` (one accuracy
 per annotator, for thin designs) and vote shares. From the posterior of each a few Dawid-Skene EM steps
-are run; the method then goes on from all four and keeps the highest bound, so that it never ends below
+are run; the method then continues from all four and keeps the highest bound, so that it never ends below
 the bound of the vote's start. ``restarts`` above four adds random starts.
 
 Classes are named by the head count of `crowdwise.engines.permutation`: the bound does not change when

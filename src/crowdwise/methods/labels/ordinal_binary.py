@@ -22,6 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
@@ -37,9 +38,7 @@ class OrdinalBinary(Aggregator):
     """A two-class Dawid-Skene for each border between ordered classes."""
 
     max_iter: int = setting(1000, "Most iterations for one border.", low=1, whole=True)
-    tol: float = setting(
-        1e-8, "Stop when the bound changes by less than this share and no probability by more than 100 times it.", above=0
-    )
+    tol: float = setting(1e-8, ABOUT_TOL, above=0)
     smoothing: float = setting(0.5, "Pseudo-votes per answer added to every row of an annotator's two-class matrix.", low=0)
 
     name: ClassVar[str] = "ordinal-binary"

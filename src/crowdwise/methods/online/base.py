@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from crowdwise.engines.alternate import Fit, LabelPrior
     from crowdwise.engines.loop import Progress
+    from crowdwise.estimator.label_outcome import LabelOutcome
     from crowdwise.estimator.problem import Problem
     from crowdwise.methods.online.records import Memory, Rules
     from crowdwise.methods.online.scheme import Scheme
@@ -92,7 +93,7 @@ class OnlineAggregator(Aggregator):
         gold, history, progress, engine
             As in every method. On an engine votes arrive shard by shard, each an update, and none is revisited.
         """
-        check_settings(self)
+        self._check_fit(gold=gold, history=history, engine=engine)
         if engine is not None:
             self._forget_all()
             engine.fit(self, data, gold=gold, history=history, progress=progress)
@@ -228,6 +229,11 @@ class OnlineAggregator(Aggregator):
         vars(self)["result_"] = result
         warn_if_switched(result)
         return result
+
+    def _outcome(self) -> LabelOutcome:
+        if "result_" not in vars(self):
+            self._fitted()
+        return super()._outcome()
 
     def _members(self) -> dict[str, bytes]:
         """The state, so that a loaded model continues to the bit."""

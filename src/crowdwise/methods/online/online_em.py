@@ -14,7 +14,7 @@ in. Every row of `prior_a` has `strength` pseudo-votes, `start` of them right an
 proportion to u_al = 1 / t_a + share of l in a's votes (why: see `streaming`). For the first `hold` items the
 parameters stay at the start: the prior with all labels used evenly, and even class shares. With `average` the result's
 matrices come from the mean of s_a over the annotator's past (Polyak and Ruppert), with the posteriors of now;
-updates go on from the latest s_a. Weights of votes multiply their part in the averages. Cost of an update: O(K) for every
+updates continue from the latest s_a. Weights of votes multiply their part in the averages. Cost of an update: O(K) for every
 vote on the items touched and revisited, and O(K^2) for every new vote.
 
 References

@@ -32,7 +32,7 @@ from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.errors import InputError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.estimator import Estimator

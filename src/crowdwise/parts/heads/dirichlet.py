@@ -199,7 +199,7 @@ class DirichletHead(Head):
 class LatentHead(DirichletHead):
     """The same beside a latent function that answers with expected log-likelihoods instead of logits.
 
-    The first `warmup` epochs take the labels of the start in the place of q: a function that knows nothing yet would let
+    The first `warmup` epochs take the labels of the start instead of q: a function that knows nothing yet would let
     the matrices explain everything.
     """
 

@@ -5,7 +5,7 @@
     the epoch          cross-entropy of f with q as target
 
 Traits of the items are F applied to the features, or to what the network's last linear layer reads; the latter change
-from epoch to epoch and are standardised anew.
+from epoch to epoch and are standardised again.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 Divided by beta_t N, the first line gives the network its step and the kernel the second, in one. At q = q_t the last term
 has no gradient: it acts only if q_t is held for more than one step (`hold`), and without it beta_t changes nothing. t starts
-from 0, and q_t is taken anew with every epoch: a resumed run needs no copy of it.
+from 0, and q_t is taken again with every epoch: a resumed run needs no copy of it.
 """
 
 from __future__ import annotations

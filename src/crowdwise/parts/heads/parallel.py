@@ -96,9 +96,9 @@ class Group:
         """The first process's number: seeds that nobody chose, epochs done."""
         if self.size == 1:
             return number
-        told = torch.tensor([number], dtype=torch.int64, device="cuda" if dist.get_backend() == "nccl" else "cpu")
-        dist.broadcast(told, 0)
-        return int(told)
+        agreed = torch.tensor([number], dtype=torch.int64, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+        dist.broadcast(agreed, 0)
+        return int(agreed)
 
     def same_start(self, module: nn.Module) -> None:
         """Give every process the first one's parameters and buffers."""

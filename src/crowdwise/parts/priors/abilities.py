@@ -88,62 +88,64 @@ class NodeRule:
     log_weight: Floats
 
 
-def ability_prior(worker_prior: Any, weights: Any, n_classes: int) -> AbilityPrior:
-    """Read the settings `worker_prior` and `worker_weights`."""
-    if isinstance(worker_prior, str):
+def ability_prior(annotator_prior: Any, weights: Any, n_classes: int) -> AbilityPrior:
+    """Read the settings `annotator_prior` and `annotator_weights`."""
+    if isinstance(annotator_prior, str):
         if weights is not None:
-            raise SettingError(f"worker_weights belong to draws in worker_prior; there it says {worker_prior!r}")
-        prior = _named(worker_prior, n_classes)
+            raise SettingError(f"annotator_weights belong to draws in annotator_prior; there it says {annotator_prior!r}")
+        prior = _named(annotator_prior, n_classes)
         if n_classes > 1 and prior.accuracy <= 1 / n_classes:
             warnings.warn(
-                f"worker_prior {worker_prior!r} expects annotators to be right with probability {prior.accuracy:.2g}, no "
+                f"annotator_prior {annotator_prior!r} expects annotators to be right with probability {prior.accuracy:.2g}, no "
                 f"better than chance among {n_classes} classes: labels may come out swapped",
                 DataWarning,
                 stacklevel=2,
             )
         return prior
     try:
-        atoms = np.asarray(worker_prior, float)
+        atoms = np.asarray(annotator_prior, float)
         weight = np.ones(len(atoms)) if weights is None else np.asarray(weights, float)
     except (TypeError, ValueError):
-        raise _refused(worker_prior) from None
+        raise _refused(annotator_prior) from None
     if atoms.ndim not in (1, 2, 3) or len(atoms) == 0 or atoms.shape[1:] != (n_classes,) * (atoms.ndim - 1):
         raise SettingError(
-            f"worker_prior as draws has the shape [S], [S, {n_classes}] or [S, {n_classes}, {n_classes}]; got {atoms.shape}"
+            f"annotator_prior as draws has the shape [S], [S, {n_classes}] or [S, {n_classes}, {n_classes}]; got {atoms.shape}"
         )
     if not ((atoms >= 0) & (atoms <= 1)).all() or (atoms.ndim == 3 and not np.allclose(atoms.sum(axis=2), 1)):
-        raise SettingError("worker_prior as draws holds probabilities; rows of confusion matrices sum to one")
+        raise SettingError("annotator_prior as draws holds probabilities; rows of confusion matrices sum to one")
     if weight.shape != (len(atoms),) or not (np.isfinite(weight) & (weight >= 0)).all() or weight.sum() <= 0:
-        raise SettingError(f"worker_weights needs {len(atoms)} numbers >= 0, one per draw; got {weights!r}")
+        raise SettingError(f"annotator_weights needs {len(atoms)} numbers >= 0, one per draw; got {weights!r}")
     return AbilityPrior(atoms=atoms, weight=weight / weight.sum())
 
 
-def dirichlet_rows(worker_prior: Any, n_classes: int, annotators: NDArray[Any]) -> Floats:
+def dirichlet_rows(annotator_prior: Any, n_classes: int, annotators: NDArray[Any]) -> Floats:
     """Dirichlet parameters of confusion rows, [1 or A, L, K].
 
     From a setting such as "dir:5,2", or one per annotator: ``{"expert": "dir:20,1", "*": "dir:2,1"}``, where "*" stands
     for all others.
     """
-    if not isinstance(worker_prior, Mapping):
-        return _dirichlet_row(worker_prior, n_classes)[None]
-    given = {str(name): _dirichlet_row(prior, n_classes) for name, prior in worker_prior.items()}
+    if not isinstance(annotator_prior, Mapping):
+        return _dirichlet_row(annotator_prior, n_classes)[None]
+    given = {str(name): _dirichlet_row(prior, n_classes) for name, prior in annotator_prior.items()}
     names = [str(name) for name in annotators.tolist()]
     lacking = "" if _OTHERS in given else next((name for name in names if name not in given), "")
     if lacking:
-        raise SettingError(f"worker_prior has no prior for annotator {lacking!r}; add one for all others under {_OTHERS!r}")
+        raise SettingError(f"annotator_prior has no prior for annotator {lacking!r}; add one for all others under {_OTHERS!r}")
     unknown = [name for name in given if name != _OTHERS and name not in set(names)]
     if unknown:
         warnings.warn(
-            f"worker_prior names {len(unknown)} annotators who gave no votes, such as {unknown[0]!r}", DataWarning, stacklevel=2
+            f"annotator_prior names {len(unknown)} annotators who gave no votes, such as {unknown[0]!r}",
+            DataWarning,
+            stacklevel=2,
         )
     return np.stack([given[name if name in given else _OTHERS] for name in names])
 
 
-def _dirichlet_row(worker_prior: Any, n_classes: int) -> Floats:
+def _dirichlet_row(annotator_prior: Any, n_classes: int) -> Floats:
     """[L, K]."""
-    prior = ability_prior(worker_prior, None, n_classes)
-    if prior.atoms is not None or not str(worker_prior).startswith("dir"):
-        raise SettingError(f"this method has Dirichlet rows: worker_prior must be like 'dir:5,2'; got {worker_prior!r}")
+    prior = ability_prior(annotator_prior, None, n_classes)
+    if prior.atoms is not None or not str(annotator_prior).startswith("dir"):
+        raise SettingError(f"this method has Dirichlet rows: annotator_prior must be like 'dir:5,2'; got {annotator_prior!r}")
     return prior.row_parameters(n_classes)
 
 
@@ -255,6 +257,6 @@ def _named(text: str, n_classes: int) -> AbilityPrior:
 
 def _refused(given: Any) -> SettingError:
     return SettingError(
-        "worker_prior must be like 'beta:2,1' or 'dir:2,1' (two numbers above 0: right, wrong) or 'spammer-hammer:0.5' (a "
+        "annotator_prior must be like 'beta:2,1' or 'dir:2,1' (two numbers above 0: right, wrong) or 'spammer-hammer:0.5' (a "
         f"share between 0 and 1), or, in Python, draws of accuracies or confusion matrices; got {given!r}"
     )

@@ -72,7 +72,7 @@ class FlowGP(SparseGP):
         means, variance = self._given(rows, bent[1])
         if self.training:
             self.divergence = self.divergence_of(*bent)
-            # The quadrature's arrays are computed anew in the backward pass: those of all draws would not fit.
+            # The quadrature's arrays are computed again in the backward pass: those of all draws would not fit.
             return torch.stack([self._once(mean, variance) for mean in means]).mean(0)
         answers = [self.likelihood.log_predictive(mean, variance) for mean in means]  # type: ignore[operator]
         return torch.stack(answers).logsumexp(0) - math.log(len(answers))

@@ -4,7 +4,7 @@
     p: f_k ~ GP(0, kappa)
 
 Weights with a Gaussian prior have natural steps in closed form, as inducing values do (`sparse_gp`); a few of them on the
-labels of the start bring q near its place, from which the optimiser goes on with everything at once.
+labels of the start bring q near its place, from which the optimiser continues with everything at once.
 
 The columns of F are draws from the spectral density of kappa, so that q starts near p; they are trained. Frequencies are
 shared by the classes, as kappa is. On a finite set both are Gaussian, and KL(q || p) is in closed form: O(K n^3).
@@ -112,7 +112,7 @@ class InferenceNetwork(nn.Module):
     covariance, likelihood : nn.Module
         See `crowdwise.parts.priors.covariance` and `crowdwise.parts.priors.robust_max`.
     n_measured : int
-        Points of the measurement set, drawn anew for every batch.
+        Points of the measurement set, drawn again for every batch.
     pool : [P, D]
         Training rows to draw them from; not saved with the model.
     """

@@ -152,11 +152,11 @@ class SparseGP(nn.Module):
         weight = (-2 * by_variance).clamp(min=0)
         if self.diagonal:
             own = weight.T @ projected.square()
-            told, gained = by_mean.T @ projected + own * self.mean_km, own.diag_embed()
+            shown, gained = by_mean.T @ projected + own * self.mean_km, own.diag_embed()
         else:
-            told, gained = (by_mean + weight * mean).T @ projected, _weighted_squares(projected, weight)
+            shown, gained = (by_mean + weight * mean).T @ projected, _weighted_squares(projected, weight)
         self.precision_kmm.lerp_(gained, rate).diagonal(dim1=1, dim2=2).add_(rate)
-        self.weighted_km.lerp_(told, rate)
+        self.weighted_km.lerp_(shown, rate)
         factor, failed = torch.linalg.cholesky_ex(self.precision_kmm)
         if bool(failed.any()):
             raise DivergedError(

@@ -164,23 +164,7 @@ def comparison(
         row,
     )
     collector = Collector(task, truth_n)
-
-    def done(outcome: Outcome) -> None:
-        for category, text in outcome.warnings:
-            warnings.warn(f"{outcome.method}: {text}", warning_of(category), stacklevel=5)
-        collector.add(outcome)
-
-    for name, estimator in built.items():
-        if isinstance(estimator, str):
-            done(Outcome(name, error=estimator))
-    ready = [estimator for estimator in built.values() if not isinstance(estimator, str)]
-    if jobs is None and time_limit is None:
-        for number, estimator in enumerate(ready):
-            if progress is not None:
-                progress(estimator.name, number, len(ready))
-            done(run_method(estimator, task, lambda: None))
-    else:
-        run_all(ready, task, jobs=jobs or 1, time_limit=time_limit, progress=progress, done=done)
+    _collect(collector, built, task, jobs, time_limit, progress)
     facts = {
         "n_items": votes.n_items,
         "n_votes": votes.n_votes,
@@ -196,3 +180,31 @@ def comparison(
     return collector.comparison(
         names, reference=reference, level=level, n_resamples=n_resamples, random_state=random_state, facts=facts
     )
+
+
+def _collect(
+    collector: Collector,
+    built: Mapping[str, Any],
+    task: Task,
+    jobs: int | None,
+    time_limit: float | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> None:
+    """Run every method, here or in processes, and hand its outcome over; what cannot be built is an outcome too."""
+
+    def done(outcome: Outcome) -> None:
+        for category, text in outcome.warnings:
+            warnings.warn(f"{outcome.method}: {text}", warning_of(category), stacklevel=6)
+        collector.add(outcome)
+
+    for name, estimator in built.items():
+        if isinstance(estimator, str):
+            done(Outcome(name, error=estimator))
+    ready = [estimator for estimator in built.values() if not isinstance(estimator, str)]
+    if jobs is None and time_limit is None:
+        for number, estimator in enumerate(ready):
+            if progress is not None:
+                progress(estimator.name, number, len(ready))
+            done(run_method(estimator, task, lambda: None))
+    else:
+        run_all(ready, task, jobs=jobs or 1, time_limit=time_limit, progress=progress, done=done)

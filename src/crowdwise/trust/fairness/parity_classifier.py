@@ -2,7 +2,8 @@
 
 min over theta, R of  -(1/E) sum_e log sum_k f(x_n)_k R_a[k, y_e] + strength * (mean f in group 0 - mean f in group 1)^2
 
-which is `ccem` with a penalty, and optionally with items weighted by P(s) P(z) / P(s, z). Groups are needed for training only.
+which is `ccem` with a penalty, and optionally with items weighted by P(s) P(z) / P(s, z). Groups travel with the votes
+(`Annotations.with_groups`) and are needed for training only.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.groups import groups_of
+from crowdwise.data.groups import Groups
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.confusion import ConfusionHead
@@ -26,8 +28,6 @@ from crowdwise.trust.fairness.penalty import ParityPenalty
 from crowdwise.trust.fairness.weights import parity_weights
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from crowdwise.engines.loop import Progress
 
 __all__ = ["ParityClassifier"]
@@ -49,30 +49,17 @@ class ParityClassifier(NeuralClassifier):
 
     name: ClassVar[str] = "parity-classifier"
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        items: Any = None,
-        gold: Any = None,
-        groups: Any = None,
-        progress: Progress | None = None,
-        engine: Any = None,
-    ) -> Self:
-        """Fit to features, votes and the group of every item: see `ccem`, and `data.groups.groups_of` for `groups`."""
-        if groups is None:
-            raise SettingError("parity-classifier needs the group of every item: fit(X, votes, groups={item: group})")
-        if engine is not None:
+    def _check_fit(self, **given: Any) -> None:
+        super()._check_fit(**given)
+        if given.get("engine") is not None:
             raise SettingError("parity-classifier trains in this process alone; leave engine= out")
-        self._given = groups
-        try:
-            return super().fit(X, y, items=items, gold=gold, progress=progress)
-        finally:
-            del self._given
+
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        _groups_in(votes)
+        return super()._learn(features, votes, progress)
 
     def _head(self, votes: Annotations, start: Start) -> ConfusionHead:
-        groups = groups_of(votes, self._given)
+        groups = _groups_in(votes)
         classes = tuple(classes_of(votes.classes, self.positive))
         penalty = ParityPenalty(self.strength, torch.as_tensor(groups.codes.copy()), groups.n_groups, classes)
         return ConfusionHead(start.confusion, [penalty] if self.strength else (), likelihood=self.likelihood)
@@ -81,6 +68,12 @@ class ParityClassifier(NeuralClassifier):
         own = super()._item_weight(votes, posterior)
         if not self.reweigh:
             return own
-        weight = (posterior * parity_weights(posterior, groups_of(votes, self._given))).sum(axis=1)
+        weight = (posterior * parity_weights(posterior, _groups_in(votes))).sum(axis=1)
         weight = np.maximum(weight if own is None else weight * own, 1e-9)
         return np.asarray(weight / weight.mean())
+
+
+def _groups_in(votes: Annotations) -> Groups:
+    if votes.groups is None:
+        raise SettingError("parity-classifier needs the group of every row's item: fit(X, votes.with_groups({item: group}))")
+    return votes.groups

@@ -1,16 +1,10 @@
-"""Lines for people, with the users' own texts made harmless: no markup, no control characters."""
+"""Numbers, counts and users' own texts as people read them in a line."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-__all__ = ["count", "number", "one_line", "say"]
-
-
-def say(line: str) -> None:
-    """Print a line on stderr, where it never mixes with results."""
-    print(line, file=sys.stderr)
+__all__ = ["count", "number", "one_line", "some"]
 
 
 def one_line(text: Any) -> str:
@@ -37,3 +31,8 @@ def count(n: int, noun: str) -> str:
     """Return "1 item", "1,234 items", "2 classes"."""
     plural = noun if n == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{n:,} {plural}"
+
+
+def some(names: Any, most: int) -> str:
+    """Return the first `most` names, comma-separated."""
+    return ", ".join(one_line(name) for name in names[:most])

@@ -1,4 +1,4 @@
-"""Votes on pairs: columns found, winners understood, faults named."""
+"""Which of two items is better: columns found, winners understood, faults named."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ import pytest
 
 import crowdwise
 from crowdwise.data.comparisons import Comparisons
-from crowdwise.data.pair_votes import PairVotes
-from crowdwise.data.similarities import Similarities
 from crowdwise.errors import InputError
-
-KINDS = (Comparisons, Similarities)
 
 
 def comparisons(winners: list[object], first: object = ("x", "x", "y"), second: object = ("y", "z", "z")) -> Comparisons:
@@ -69,12 +65,6 @@ def test_a_winner_of_zero_is_refused_as_it_means_different_things(winners: list[
         comparisons(winners)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_item_is_not_paired_with_itself(kind: type[PairVotes]) -> None:
-    with pytest.raises(InputError, match=r"row 1: item 'x' is paired with itself"):
-        kind.from_arrays(["x", "x"], ["y", "x"], ["ann", "ann"], [1, 1])
-
-
 def test_a_missing_item_is_named_with_its_own_row(tmp_path: Path) -> None:
     path = tmp_path / "games.csv"
     path.write_text("item_a,item_b,annotator,winner\nx,y,ann,x\nx,,ann,x\n")
@@ -82,22 +72,6 @@ def test_a_missing_item_is_named_with_its_own_row(tmp_path: Path) -> None:
         crowdwise.read(path, Comparisons)
     with pytest.raises(InputError, match="annotator id is missing"):
         Comparisons.from_arrays(["x"], ["y"], [None], ["x"])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_missing_answers_are_dropped_and_counted(kind: type[PairVotes]) -> None:
-    votes = kind.from_arrays(["x", "y", "x"], ["y", "z", "z"], ["ann", "bob", "cy"], ["1", None, " "])
-    assert (votes.n_votes, votes.n_missing) == (1, 2)
-    assert votes.items.tolist() == ["x", "y", "z"]
-    assert votes.n_annotators == 3
-    assert "2 missing answers dropped" in repr(votes)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_rows_give_no_votes(kind: type[PairVotes]) -> None:
-    votes = kind.from_arrays([], [], [], [])
-    assert (len(votes), votes.n_items, votes.n_annotators) == (0, 0, 0)
-    assert votes.to_frame().height == 0
 
 
 def test_columns_are_found_by_their_usual_names(tmp_path: Path) -> None:
@@ -162,23 +136,3 @@ def test_weights_must_be_numbers() -> None:
 def test_columns_of_different_length_are_refused() -> None:
     with pytest.raises(InputError, match="one length"):
         Comparisons.from_arrays(["x"], ["y", "z"], ["ann"], ["x"])
-
-
-@pytest.mark.parametrize(
-    ("answers", "outcome"),
-    [
-        ([1, 0], [1, -1]),
-        ([True, False], [1, -1]),
-        (["Yes", "no"], [1, -1]),
-        (["same", "different"], [1, -1]),
-        ([1.0, 0.0], [1, -1]),
-    ],
-)
-def test_same_and_different_have_many_spellings(answers: list[object], outcome: list[int]) -> None:
-    votes = Similarities.from_arrays(["x", "x"], ["y", "z"], ["ann", "bob"], answers)
-    assert votes.outcome.tolist() == outcome
-
-
-def test_an_answer_that_is_neither_names_its_row() -> None:
-    with pytest.raises(InputError, match=r"row 1: the answer 'perhaps' is none of 1, 0"):
-        Similarities.from_arrays(["x", "x"], ["y", "z"], ["ann", "bob"], ["yes", "perhaps"])

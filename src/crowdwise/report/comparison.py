@@ -1,4 +1,4 @@
-"""A comparison of methods for people: on a terminal, as Markdown and as a page; every foreign text is escaped."""
+"""A comparison of methods for people: as Markdown, as a page and as a file; every foreign text is escaped."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crowdwise.cli.text import count, number, one_line
 from crowdwise.errors import SettingError
+from crowdwise.report.lines import count, number, one_line
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.trust.compare import Comparison
 
-__all__ = ["check_suffix", "document", "markdown", "overview", "page", "print_comparison", "write_comparison"]
+__all__ = ["check_suffix", "differences", "document", "level", "markdown", "overview", "page", "write_comparison"]
 
 TEXTS = (".md", ".html", ".htm", ".json")
-# What a terminal of 100 columns has room for.
-_SHOWN_DIFFERENCES = ("accuracy", "log_loss", "held_out")
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~])")
 _HEADS = {
     "method": "Method",
@@ -34,18 +32,6 @@ _HEADS = {
     "memory_mb": "Memory (MB)",
     "note": "Note",
 }
-
-
-def check_suffix(path: Path) -> None:
-    """Refuse, before any work, a file whose format is not known."""
-    from crowdwise.io.writer import SUFFIXES, table_suffix
-
-    if path.suffix.lower() not in TEXTS:
-        try:
-            table_suffix(path)
-        except ValueError:
-            known = ", ".join([".md", ".html", *SUFFIXES])
-            raise SettingError(f"-o: {path}: cannot write {path.suffix or 'no suffix'}; use one of {known}") from None
 
 
 def overview(found: Comparison) -> pl.DataFrame:
@@ -62,7 +48,7 @@ def overview(found: Comparison) -> pl.DataFrame:
     return table.drop(left_out)
 
 
-def _differences(found: Comparison, measures: Sequence[str], shown: Callable[[str, str], str]) -> list[list[str]]:
+def differences(found: Comparison, measures: Sequence[str], shown: Callable[[str, str], str]) -> list[list[str]]:
     """A row per method other than the reference: its name, and a cell per measure."""
     cells = {
         (row["method"], row["measure"]): shown(f"{row['difference']:.3f}", _interval(row, "difference_"))
@@ -77,21 +63,9 @@ def _interval(row: dict[str, Any], what: str = "") -> str:
     return f"({low:.3f}, {high:.3f}){'*' if what and (low > 0 or high < 0) else ''}"
 
 
-def _level(found: Comparison) -> str:
+def level(found: Comparison) -> str:
+    """The level of the intervals, in percent."""
     return f"{100 * found.facts['level']:g} %"
-
-
-def print_comparison(found: Comparison) -> None:
-    """Print the overview and, where there are any, the differences."""
-    from crowdwise.cli.display import print_rows, print_table
-
-    print_table(overview(found))
-    measures = [name for name in _SHOWN_DIFFERENCES if name in found.measures]
-    rows = _differences(found, measures, "{} {}".format)
-    if rows:
-        # Not as the table's title, which would be broken at the table's width.
-        print(f"Difference to {found.reference}, with its {_level(found)} interval over items; * where that leaves out 0")
-        print_rows(["method", *measures], [list(row) for row in rows], right=measures)
 
 
 def document(found: Comparison) -> dict[str, Any]:
@@ -141,10 +115,10 @@ def _parts(found: Comparison, escape: Callable[[Any], str], shown: Callable[[str
         return escape(number(value)) if interval is None else shown(number(value), interval)
 
     rows = [[cell(row["method"], name, value) for name, value in row.items()] for row in table.to_dicts()]
-    parts = [_Part("Methods", f"With {_level(found)} intervals over items", [_HEADS[name] for name in table.columns], rows)]
-    distances = _differences(found, found.measures, shown)
+    parts = [_Part("Methods", f"With {level(found)} intervals over items", [_HEADS[name] for name in table.columns], rows)]
+    distances = differences(found, found.measures, shown)
     if distances:
-        about = f"With {_level(found)} intervals over items; an asterisk where that leaves out 0"
+        about = f"With {level(found)} intervals over items; an asterisk where that leaves out 0"
         parts.append(
             _Part(f"Difference to {found.reference}", about, [_HEADS[m] for m in ("method", *found.measures)], distances)
         )
@@ -157,14 +131,14 @@ def _parts(found: Comparison, escape: Callable[[Any], str], shown: Callable[[str
 
 def _lead(found: Comparison) -> str:
     facts = found.facts
-    told = [f"{count(facts['n_votes'], 'vote')} by {count(facts['n_annotators'], 'annotator')}"]
-    told[0] += f" on {count(facts['n_items'], 'item')}, {count(facts['n_classes'], 'class')}"
+    votes = f"{count(facts['n_votes'], 'vote')} by {count(facts['n_annotators'], 'annotator')}"
+    parts = [f"{votes} on {count(facts['n_items'], 'item')}, {count(facts['n_classes'], 'class')}"]
     if facts["n_known"]:
-        told.append(f"{count(facts['n_known'], 'item')} with a known label")
+        parts.append(f"{count(facts['n_known'], 'item')} with a known label")
     if facts["n_held_out"]:
-        told.append(f"{count(facts['n_held_out'], 'vote')} held out in {facts['folds']} folds")
-    told.append(f"seed {facts['seed']}")
-    return "; ".join(told) + "."
+        parts.append(f"{count(facts['n_held_out'], 'vote')} held out in {facts['folds']} folds")
+    parts.append(f"seed {facts['seed']}")
+    return "; ".join(parts) + "."
 
 
 def markdown(found: Comparison) -> str:
@@ -201,3 +175,15 @@ def page(found: Comparison) -> str:
         + "\n".join(tables)
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse, before any work, a file whose format is not known."""
+    from crowdwise.io.writer import SUFFIXES, table_suffix
+
+    if path.suffix.lower() not in TEXTS:
+        try:
+            table_suffix(path)
+        except ValueError:
+            known = ", ".join([".md", ".html", *SUFFIXES])
+            raise SettingError(f"-o: {path}: cannot write {path.suffix or 'no suffix'}; use one of {known}") from None

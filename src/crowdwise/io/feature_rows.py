@@ -1,0 +1,92 @@
+"""Whether rows of features and items of votes belong together: by id, or else by length and order."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.encode import translate
+from crowdwise.data.markup import clean
+from crowdwise.data.similarities import Similarities
+from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.io.features import Features
+
+__all__ = ["check_all_rows", "check_rows", "rows_of", "with_rows"]
+
+
+def check_rows(features: Features, votes: Annotations) -> str:
+    """Refuse features and votes that do not line up, by id or else by length; returns a line where order decides."""
+    name, n_rows = features.source, len(features)
+    if features.items is None:
+        if votes.n_items != n_rows:
+            raise InputError(
+                f"{name} has {n_rows:,} rows and no ids, and the votes are on {votes.n_items:,} items; "
+                "add the ids: an array 'items' beside the features in .npz, or a column 'item' in a table "
+                "(--features-item NAME if it is called otherwise)"
+            )
+        column = _id_column(features, votes)
+        if column is not None:
+            raise InputError(f"{name}: the column {column!r} holds the items' ids; say so with --features-item {column}")
+        some = ", ".join(clean(item) for item in votes.items[:3])
+        line = f"{name} has no ids: its rows are taken for the items of the votes in sorted order ({some}, ...)"
+        # Files are seldom in the alphabetical order of their ids; in the order of their numbers they often are.
+        if votes.items.dtype == object:
+            warnings.warn(f"{line}; add ids if they are in another", DataWarning, stacklevel=2)
+            return ""
+        return line
+    lost = np.flatnonzero((translate(votes.items, features.items) < 0) & (votes.votes_per_item > 0))
+    if len(lost):
+        example, other = votes.items[lost[:1]].tolist()[0], features.items[:1].tolist()[0]
+        raise InputError(
+            f"{name}: no row for {len(lost):,} of the {int((votes.votes_per_item > 0).sum()):,} items with votes, such as "
+            f"{example!r} (ids there are such as {other!r}); add their rows, or leave their votes out with --drop-unmatched"
+        )
+    return ""
+
+
+def check_all_rows(rows: Features, votes: Annotations) -> str:
+    """Refuse features without a row for every item, with votes or not: anything may be asked about."""
+    line = check_rows(rows, votes)
+    if rows.items is not None:
+        lost = votes.items[translate(votes.items, rows.items) < 0].tolist()
+        if lost:
+            raise InputError(f"{rows.source}: no row for {len(lost):,} items of the pool, such as {lost[0]!r}; add their rows")
+    return line
+
+
+def _id_column(features: Features, votes: Annotations) -> str | None:
+    """A column of a table whose numbers are exactly the ids of the votes: no feature, but the ids under another name."""
+    if features.names is None or votes.items.dtype.kind not in "iu":
+        return None
+    ids = np.sort(votes.items)
+    found = (name for k, name in enumerate(features.names) if np.array_equal(np.sort(features.X[:, k]), ids))
+    return next(found, None)
+
+
+def rows_of(features: Features, votes: Similarities) -> tuple[Any, str]:
+    """Rows of the features in the order of the items of pairs, by id or else by order; and a line where order decides."""
+    if features.items is None:
+        if len(features) != votes.n_items:
+            raise InputError(
+                f"{features.source} has {len(features):,} rows and no ids, and the answers are on {votes.n_items:,} items; "
+                "add the ids: an array 'items' beside the features in .npz, or a column 'item' in a table"
+            )
+        return features.X, f"{features.source} has no ids: its rows are taken for the items in sorted order"
+    place = translate(votes.items, features.items)
+    lost = np.flatnonzero(place < 0)
+    if len(lost):
+        example = votes.items[lost[:1]].tolist()[0]
+        raise InputError(
+            f"{features.source}: no row for {len(lost):,} of the {votes.n_items:,} items, such as {example!r}; add their rows"
+        )
+    return features.X[place], ""
+
+
+def with_rows(votes: Annotations, rows: Features) -> Annotations:
+    """The votes on items that have a row."""
+    if rows.items is None:
+        raise SettingError(f"--drop-unmatched needs the ids of the rows, and {rows.source} has none")
+    return votes[translate(votes.items, rows.items) >= 0]

@@ -1,0 +1,160 @@
+"""What a fit of class labels leaves: as data for JSON, and in a few lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.report.lines import count, number, one_line
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdwise.estimator.label_outcome import LabelOutcome
+    from crowdwise.estimator.result import Result
+    from crowdwise.scale.outcome import ShardedResult
+
+__all__ = [
+    "by_accuracy",
+    "choice_lines",
+    "dropped_lines",
+    "facts",
+    "label_rows",
+    "narrow",
+    "ordinal_frame",
+    "summary_lines",
+    "training",
+]
+
+
+def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
+    """The annotators' table, most accurate first."""
+    return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+
+
+def narrow(items: pl.DataFrame) -> pl.DataFrame:
+    """The table of items without the probability of every class."""
+    return items.select(name for name in items.columns if not name.startswith("p("))
+
+
+def label_rows(result: Result, items: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows of the table of items, with the probabilities by class."""
+    names = [str(name) for name in result.votes.classes]
+    shares = result.posterior.tolist()
+    rows = zip(narrow(items).to_dicts(), shares, strict=True)
+    return [row | {"probabilities": dict(zip(names, share, strict=True))} for row, share in rows]
+
+
+def facts(result: Result | ShardedResult) -> dict[str, Any]:
+    """What was run, on what, and how it went."""
+    votes = result.votes
+    return {
+        "method": result.method,
+        "settings": result.settings,
+        "n_items": votes.n_items,
+        "n_annotators": votes.n_annotators,
+        "n_votes": votes.n_votes,
+        "n_missing": votes.n_missing,
+        "n_gold": votes.n_gold,
+        "classes": votes.classes,
+        "class_prior": result.class_prior,
+        "n_iter": result.n_iter,
+        "converged": result.converged,
+        "bound": sum(result.bound.values()) if result.bound else None,
+    }
+
+
+def training(estimator: Any) -> dict[str, Any]:
+    """How the training of a network went; empty for classifiers without one.
+
+    The held-out score is the log-likelihood per vote of votes that were not trained on, at the best epoch.
+    """
+    history = getattr(estimator, "history_", None)
+    if not history:
+        return {}
+    best, held_out = history["best_epoch"], history["held_out"]
+    score = -held_out[best - 1] if held_out else None
+    return {"n_epochs": len(history["loss"]), "best_epoch": best, "held_out_score": score}
+
+
+def summary_lines(result: Result, estimator: Any = None) -> Iterator[str]:
+    """What was read, how the fit went, and who deserves a look; of a classifier with how its training went."""
+    from crowdwise.data.agreement import pairwise_agreement
+
+    votes = result.votes
+    sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
+    agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
+    yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
+    without = int((votes.votes_per_item == 0).sum())
+    by = "the class shares" if estimator is None else "their features"
+    yield from dropped_lines(votes.n_missing, votes.n_gold, without, by)
+    run = training(estimator) if estimator is not None else {}
+    # What was chosen is what was run; that it was chosen is said in a line of its own.
+    method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
+    if run:
+        score = run["held_out_score"]
+        judged = "" if score is None else f", held-out score {number(score)} (log-likelihood per vote)"
+        yield f"{method}: {count(run['n_epochs'], 'epoch')}, best {run['best_epoch']}{judged}"
+    else:
+        state = "converged" if result.converged else "NOT converged"
+        # One pass over the votes is all that online methods make.
+        once = not result.trace or (result.n_iter == 1 and result.converged)
+        yield f"{method}: done" if once else f"{method}: {state} after {count(result.n_iter, 'iteration')}"
+    weak = _unreliable(result)
+    if weak:
+        yield f"least reliable annotators: {', '.join(weak)}"
+
+
+def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, by: str = "the class shares") -> Iterator[str]:
+    """What of the votes did not count as one."""
+    if n_missing:
+        yield f"dropped {count(n_missing, 'missing label')}"
+    if n_unvoted:
+        yield f"{count(n_unvoted, 'item')} without votes: labelled by {by} alone"
+    if n_gold:
+        yield f"{count(n_gold, 'known label')} kept fixed"
+
+
+def _unreliable(result: Result, most: int = 3) -> list[str]:
+    """The worst of those who are no better than chance or far below the crowd; nobody on the strength of two votes."""
+    from crowdwise.trust.crowd.grades import crowd_of
+
+    votes, accuracy = result.votes, result.accuracy
+    return [
+        f"{one_line(votes.annotators[a])} (accuracy {accuracy[a]:.2f}, {count(int(votes.votes_per_annotator[a]), 'vote')})"
+        for a in crowd_of(result).unreliable[:most]
+    ]
+
+
+def choice_lines(estimator: Any, reason: bool, table: bool) -> Iterator[str]:
+    """What `auto` chose and why, and the table behind it; nothing for a method that chooses nothing."""
+    if hasattr(type(estimator), "choice_"):
+        if reason:
+            yield f"chose {estimator.reason_}"
+        if table:
+            yield from _aligned(estimator.choice_)
+
+
+def _aligned(table: pl.DataFrame) -> list[str]:
+    """The table as aligned text."""
+
+    def shown(value: Any) -> str:
+        return "-" if value is None else f"{value:.4f}" if isinstance(value, float) else one_line(value)
+
+    rows = [table.columns, *([shown(value) for value in row] for row in table.rows())]
+    widths = [max(len(row[k]) for row in rows) for k in range(table.width)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def ordinal_frame(result: Result) -> pl.DataFrame:
+    """The table of items, with the median class and the expected rank from 1."""
+    import polars as pl
+
+    from crowdwise.data.encode import series_of
+    from crowdwise.kernels.posterior import expected_rank, median_class
+
+    frame = result.items_frame()
+    median = series_of(result.votes.classes)[median_class(result.posterior)]
+    more = [pl.Series("median", median), pl.Series("expected_rank", expected_rank(result.posterior))]
+    names = frame.columns
+    return frame.with_columns(more).select(*names[:3], "median", "expected_rank", *names[3:])

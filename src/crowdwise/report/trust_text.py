@@ -1,0 +1,135 @@
+"""Calibrations, decisions, flags of annotators, questions and plans in a few lines for people, and as data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.report.lines import count, number, one_line, some
+
+if TYPE_CHECKING:
+    from crowdwise.campaign.assign import Assignments
+    from crowdwise.trust.calibration.calibrating import Calibrated
+    from crowdwise.trust.calibration.decisions import Decisions
+    from crowdwise.trust.crowd.table import Findings
+
+__all__ = ["calibration_document", "calibration_lines", "decision_lines", "flag_lines", "plan_lines", "question_facts"]
+__all__ += ["question_lines"]
+
+
+def calibration_document(done: Calibrated) -> dict[str, Any]:
+    """Everything, for JSON."""
+    document: dict[str, Any] = {"method": done.result.method, "how": done.how, "account": done.account, **done.facts}
+    for name, curve in (("before", done.before), ("after", done.after)):
+        if curve is not None:
+            document["n_checked"] = curve.n_known
+            document[name] = {**curve.facts(), "curve": curve.frame().to_dicts()}
+    return document
+
+
+def calibration_lines(done: Calibrated) -> Iterator[str]:
+    """What was done, and the measures before and after it."""
+    yield f"{done.result.method}: {done.account}"
+    if done.before is None or done.after is None:
+        yield "no true labels to check it by; give some with --truth FILE"
+        return
+    yield f"checked on {count(done.before.n_known, 'item')} with a true label:"
+    for name, curve in (("before", done.before), ("after", done.after)):
+        low, high = curve.ece_interval
+        yield (
+            f"{name:>6}: ECE {number(curve.ece)} (95% interval {number(low)} to {number(high)}), Brier {number(curve.brier)}, "
+            f"log-loss {number(curve.log_loss)}, confidence {number(curve.mean_confidence)}, "
+            f"accuracy {number(curve.mean_accuracy)}"
+        )
+        if done.how == "none":
+            break
+
+
+def decision_lines(decisions: Decisions, error: float, risk: float) -> Iterator[str]:
+    """How many are accepted and what is known of their error."""
+    from crowdwise.trust.calibration.selection import least_known
+
+    found, facts = decisions.selection, decisions.facts()
+    yield f"{decisions.result.method}: {decisions.account}"
+    accepted, total = facts["n_accepted"], facts["n_accepted"] + facts["n_review"]
+    limit = f" (confidence from {number(found.threshold)})" if accepted else ""
+    rest = f"; {count(decisions.n_known, 'label')} known" if decisions.n_known else ""
+    yield f"accept {accepted:,} of {count(total, 'item')}{limit}, review {total - accepted:,}{rest}"
+    if decisions.n_known == 0:
+        if accepted:
+            yield (
+                f"expected error of the accepted: {number(found.expected)}, believed and not measured: the posterior does "
+                "not know of errors that all annotators share, and is often too hopeful; some true labels "
+                "(--truth FILE) would show"
+            )
+    elif total == 0:
+        yield "every item has a true label, so that there is nothing to decide"
+    elif found.interval is None:
+        verb = "is" if decisions.n_known == 1 else "are"
+        yield (
+            f"nothing is accepted: it takes at least {least_known(error, risk)} surest items with a true label, nearly all "
+            f"right, to show an error within {number(error)}; {decisions.n_known:,} {verb} known: "
+            "add true labels, or allow a larger --error or --risk"
+        )
+    else:
+        low, high = found.interval
+        yield (
+            f"checked on {count(found.n_checked, 'accepted item')} with a true label: {found.n_wrong:,} wrong, "
+            f"{number(found.n_wrong / found.n_checked)} (95% interval {number(low)} to {number(high)}); "
+            f"within {number(error)} with probability {number(1 - risk)}"
+        )
+    if decisions.sets is not None and total:
+        yield f"label sets: {number(decisions.mean_set_size)} labels on average, {decisions.sets_account}"
+
+
+def flag_lines(found: Findings, dropped: bool) -> Iterator[str]:
+    """The flagged by name, kind by kind."""
+    for kind, report in found.reports.items():
+        if report.flagged:
+            more = f" and {len(report.flagged) - 10} more" if len(report.flagged) > 10 else ""
+            yield f"{'dropped, ' if dropped and kind == 'spammer' else ''}{kind}: {some(report.flagged, 10)}{more}"
+    for note in found.notes:
+        yield f"note: {one_line(note)}"
+
+
+def question_facts(found: Assignments, policy: str, budget: float) -> dict[str, Any]:
+    """What was asked for, what it costs, and how right the labels are expected to be."""
+    from crowdwise.campaign.stopping import expected_accuracy
+
+    result = found.state.result
+    mean, low, high = expected_accuracy(result, items=found.state.pool.items)
+    return {
+        "method": result.method,
+        "policy": policy,
+        "budget": budget,
+        "n_questions": len(found),
+        "cost": float(found.cost.sum()),
+        "expected_accuracy": {"mean": mean, "low": low, "high": high},
+    }
+
+
+def question_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
+    """How many questions to how many annotators, and what is expected of the labels now."""
+    yield (
+        f"{count(len(found), 'question')} about {count(len(set(found.item.tolist())), 'item')} to "
+        f"{count(len(set(found.annotator.tolist())), 'annotator')}, at a cost of {number(facts['cost'])}"
+    )
+    if facts["cost"] + float(found.state.pool.cost.max(initial=0)) <= facts["budget"]:
+        yield "the budget is not spent: capacities, --most, --per-item and earlier votes leave nothing else to ask"
+    mean, low, high = (number(value) for value in facts["expected_accuracy"].values())
+    yield f"{facts['method']} expects {mean} of the labels to be right now (95% interval {low} to {high})"
+
+
+def plan_lines(found: Any, target: float, n_items: int) -> Iterator[str]:
+    """How many more votes the target takes."""
+    if found.votes == 0:
+        yield f"target {number(target)}: reached"
+    elif found.out_of_reach == 1:
+        reach = "out of reach within 50 more votes per item"
+        yield f"target {number(target)}: {reach}; better annotators are needed, not more votes"
+    else:
+        end = f"to {found.high:,.0f}" if found.high < float("inf") else "and more"
+        votes = f"about {count(round(found.votes), 'more vote')} (90% interval {found.low:,.0f} {end})"
+        yield f"target {number(target)}: {votes}, {found.votes / max(n_items, 1):.1f} per item"
+        if found.out_of_reach:
+            yield f"out of reach within 50 more votes per item in {found.out_of_reach:.0%} of the simulated campaigns"
