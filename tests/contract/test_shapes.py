@@ -53,10 +53,10 @@ def refusal(method: Method, shape: str, columns: Mapping[str, Any]) -> str | Non
     An annotator tags a token once, a classifier tells classes apart, and two items are no three clusters.
     """
     if method.answers == "tags" and shape == "repeated answers":
-        return "tagged this token before"
+        return "before"
     if method.answers == "labels" and method.features and len(set(columns["label"])) < 2:
         return "at least two classes"
-    if method.answers == "similarities" and len(set(np.concatenate(list(columns.values())[:2]))) < 3:
+    if method.answers == "similarities" and shape == "one answer":
         return "ask for fewer"
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +45,14 @@ class Outcome(ReadOnly):
     trace: dict[str, Floats]
     n_iter: int
     converged: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Also those of its parts (prior, annotators, ...), from which posteriors of other votes are computed.
+        for part in vars(self).values():
+            for value in vars(part).values() if is_dataclass(part) else ():
+                if isinstance(value, np.ndarray):
+                    value.setflags(write=False)
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "not converged"

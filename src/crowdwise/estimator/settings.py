@@ -67,6 +67,8 @@ def check_settings(estimator: Any) -> None:
     """Raise a `SettingError` that names the setting, its value and the allowed range."""
     for f in fields(estimator):
         _check(type(estimator).__name__, f, getattr(estimator, f.name))
+        if f.name == "random_state":
+            seed_of(estimator.random_state)  # refuses what is no seed, also where this fit draws nothing
 
 
 def _check(owner: str, f: Field[Any], value: Any) -> None:
@@ -87,7 +89,8 @@ def _check(owner: str, f: Field[Any], value: Any) -> None:
         return
     kind = Integral if rule["whole"] else Real
     if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
-        raise SettingError(f"{here} must be a {'whole' if rule['whole'] else 'finite'} number; got {value!r}")
+        wanted = ("None or " if rule["optional"] else "") + ("a whole number" if rule["whole"] else "a finite number")
+        raise SettingError(f"{here} must be {wanted}; got {value!r}")
     if rule["low"] is not None and value < rule["low"]:
         raise SettingError(f"{here} must be at least {rule['low']}; got {value!r}")
     if rule["above"] is not None and value <= rule["above"]:

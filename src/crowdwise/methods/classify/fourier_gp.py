@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.estimator.cost import announce
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier
 from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
@@ -49,7 +49,7 @@ class FourierGP(BinaryClassifier):
 
     frequencies: int = setting(100, "Frequencies; each gives a cosine and a sine.", low=1, whole=True)
     learned: bool = setting(False, "Learn the frequencies, which are otherwise drawn once.")
-    random_state: int | None = setting(0, "Seed of the frequencies.", free=True)
+    random_state: int | None = random_state_setting("Seed of the frequencies.")
 
     @property
     def name(self) -> str:  # type: ignore[override]

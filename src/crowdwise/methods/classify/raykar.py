@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.engines.loop import ABOUT_TOL
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
@@ -98,7 +98,7 @@ class Raykar(CrowdClassifier):
     max_iter: int = setting(500, "Most iterations.", low=1, whole=True)
     tol: float = setting(1e-5, ABOUT_TOL, above=0)
     steps: int = setting(1, "Steps of logistic regression per iteration.", low=1, whole=True)
-    random_state: int | None = setting(0, "Seed of the items left out to temper the Gaussians.", free=True)
+    random_state: int | None = random_state_setting("Seed of the items left out to temper the Gaussians.")
 
     name: ClassVar[str] = "raykar"
 

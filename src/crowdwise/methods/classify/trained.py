@@ -21,7 +21,7 @@ from crowdwise.engines.gradient.plan import Plan
 from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of
 from crowdwise.methods.classify.item_weights import item_weights
@@ -86,7 +86,7 @@ class TrainedClassifier(CrowdClassifier):
     checkpoint: Any = setting(
         None, "File that a run writes after every epoch and resumes from; removed when it ends.", free=True
     )
-    random_state: int | None = setting(0, "Seed of everything random.", free=True)
+    random_state: int | None = random_state_setting("Seed of everything random.")
 
     # Settings of networks alone; not annotated, or they would be settings here too.
     members = 1

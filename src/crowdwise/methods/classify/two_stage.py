@@ -23,7 +23,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import find, label_methods, make
-from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.settings import check_settings, random_state_setting, setting
 from crowdwise.kernels.posterior import harden
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
@@ -76,7 +76,7 @@ class TwoStage(CrowdClassifier):
         low=0,
         optional=True,
     )
-    random_state: int | None = setting(0, "Seed of the network.", free=True)
+    random_state: int | None = random_state_setting("Seed of the network.")
 
     name: ClassVar[str] = "two-stage"
 

@@ -30,7 +30,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.engines.loop import ABOUT_TOL
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.logistic_model import LogisticModel
@@ -87,7 +87,7 @@ class Yan(CrowdClassifier):
     max_iter: int = setting(500, "Most iterations.", low=1, whole=True)
     tol: float = setting(1e-5, ABOUT_TOL, above=0)
     steps: int = setting(1, "Steps of the classifier per iteration.", low=1, whole=True)
-    random_state: int | None = setting(0, "As in the other methods; nothing is random here.", free=True)
+    random_state: int | None = random_state_setting("As in the other methods; nothing is random here.")
 
     name: ClassVar[str] = "yan"
 

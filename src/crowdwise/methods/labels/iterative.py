@@ -9,7 +9,7 @@ from crowdwise.engines.alternate import Fit, alternate, alternate_over, best_of
 from crowdwise.engines.loop import ABOUT_TOL, warn_unless_converged
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.methods.labels.starts import STARTS, start_of_shards, start_posteriors
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class IterativeAggregator(Aggregator):
     restarts: int = setting(
         1, "Runs: the first from `init`, the others from random starts; the best bound is kept.", low=1, whole=True
     )
-    random_state: int | None = setting(0, "Seed of the random starts.", free=True)
+    random_state: int | None = random_state_setting("Seed of the random starts.")
     warm_start: bool = setting(False, "Continue from the previous fit when `fit` is called again.")
 
     def alternate(self, problem: Problem, prior: LabelPrior, annotators: AnnotatorModel, hard: bool = False) -> Fit:

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from crowdwise.engines.alternate import Fit
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.pairs import Pairs, pairs_of
 from crowdwise.parts.annotators.signed import SignedVotes
@@ -64,7 +64,7 @@ class KOS(Aggregator):
     class_prior: Any = setting("uniform", 'Class shares: "uniform", "learn", or K probabilities.', free=True)
     rounds: int = setting(10, "Rounds of messages (the paper's 10).", low=1, whole=True)
     noise: float = setting(1.0, "Spread of the first messages around one (the paper's 1); 0 starts from ones.", low=0)
-    random_state: int | None = setting(0, "Seed of the first messages.", free=True)
+    random_state: int | None = random_state_setting("Seed of the first messages.")
 
     name: ClassVar[str] = "kos"
 

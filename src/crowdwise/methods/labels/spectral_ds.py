@@ -28,7 +28,7 @@ from typing import ClassVar
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.spectral import spectral_estimate
 from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting
 from crowdwise.methods.labels.moment import ConfusionMoments
 
 __all__ = ["SpectralDS"]
@@ -38,7 +38,7 @@ __all__ = ["SpectralDS"]
 class SpectralDS(ConfusionMoments):
     """Confusion matrices by third moments of three groups of annotators, polished by EM."""
 
-    random_state: int | None = setting(0, "Seed of redrawn groups.", free=True)
+    random_state: int | None = random_state_setting("Seed of redrawn groups.")
 
     name: ClassVar[str] = "spectral-ds"
 

@@ -32,7 +32,7 @@ from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.spectral import spectral_estimate
 from crowdwise.engines.triples import Triples, sample_triples
 from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.methods.labels.moment import ConfusionMoments
 
 __all__ = ["TensorADMM"]
@@ -48,7 +48,7 @@ class TensorADMM(ConfusionMoments):
     triples: int = setting(20, "Sampled triples per annotator; 0 uses pairs only.", low=0, whole=True)
     max_iter: int = setting(100, "Most rounds over annotators and class shares.", low=1, whole=True)
     tol: float = setting(1e-6, "Stop when no probability changes by more than this.", above=0)
-    random_state: int | None = setting(0, "Seed of the sampled triples.", free=True)
+    random_state: int | None = random_state_setting("Seed of the sampled triples.")
 
     name: ClassVar[str] = "tensor-admm"
 

@@ -32,7 +32,7 @@ from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import METHODS, make_aggregator
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
@@ -89,7 +89,7 @@ class Auto(Chooses, Aggregator):
         1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
     )
     stack: bool = setting(False, "Combine the candidates' posteriors, with weights fitted to held-out votes.")
-    random_state: int | None = setting(0, "Seed of the folds and of the candidates.", free=True)
+    random_state: int | None = random_state_setting("Seed of the folds and of the candidates.")
 
     name: ClassVar[str] = "auto"
 

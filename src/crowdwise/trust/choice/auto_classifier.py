@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.registry import make_classifier
-from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.settings import check_settings, random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
@@ -77,7 +77,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
     standard_errors: float = setting(
         1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
     )
-    random_state: int | None = setting(0, "Seed of the folds and of the candidates.", free=True)
+    random_state: int | None = random_state_setting("Seed of the folds and of the candidates.")
 
     name: ClassVar[str] = "auto-classifier"
 
