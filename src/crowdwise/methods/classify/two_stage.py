@@ -94,7 +94,7 @@ class TwoStage(CrowdClassifier):
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         _check_classifier(self.classifier)
-        stage_one = self.aggregation_ = self._aggregated(votes)
+        stage_one = self.aggregation_ = self._aggregated(votes, progress)
         target = stage_one.posterior if self.soft else harden(stage_one.posterior)
         annotators = _annotators_of(stage_one)
         log_prior = log_softmax(np.repeat(stage_one.prior.log_prob(), votes.n_items, axis=0))
@@ -111,7 +111,7 @@ class TwoStage(CrowdClassifier):
         log_prior = _seen_by(model, features, votes, log_prior)
         return Learned(model, annotators, stage_one.trace, stage_one.n_iter, stage_one.converged, log_prior)
 
-    def _aggregated(self, votes: Annotations) -> Result:
+    def _aggregated(self, votes: Annotations, progress: Progress | None) -> Result:
         """Stage 1."""
         if isinstance(self.aggregator, str):
             find(self.aggregator, label_methods(), "label-only method (aggregator)")
@@ -121,7 +121,7 @@ class TwoStage(CrowdClassifier):
             method = clone(self.aggregator)
         else:
             raise SettingError(f"aggregator must be a label-only method or its name; got {type(self.aggregator).__name__}")
-        result: Result = method.fit(votes).result_
+        result: Result = method.fit(votes, progress=progress).result_
         return result
 
     def _members(self) -> dict[str, bytes]:

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.cli.conftest import Run, folder, run  # noqa: F401
+from tests.cli.conftest import Run
 from tests.trust.fairness.crowds import biased_crowd
 
 
 @pytest.fixture
-def files(folder: Path) -> Path:  # noqa: F811
+def files(folder: Path) -> Path:
     crowd = biased_crowd(0, n_items=120, n_annotators=10, per_item=4, bias=0.4)
     names = np.array(["men", "=women()"])
     sex = pl.Series(names[crowd.group[crowd.votes.item]])
@@ -22,7 +22,7 @@ def files(folder: Path) -> Path:  # noqa: F811
     return folder
 
 
-def test_gaps_as_csv_and_notes_beside_them(run: Run, files: Path) -> None:  # noqa: F811
+def test_gaps_as_csv_and_notes_beside_them(run: Run, files: Path) -> None:
     done = run("fairness", "v.csv", "--group", "sex")
     frame = pl.read_csv(done.stdout.encode())
     assert frame.columns == ["of", "against", "measure", "class", "higher", "lower", "gap", "low", "high", "n"]
@@ -33,7 +33,7 @@ def test_gaps_as_csv_and_notes_beside_them(run: Run, files: Path) -> None:  # no
     assert run("fairness", "v.csv", "--groups", "g.csv", "-q").stderr == ""
 
 
-def test_the_document_holds_everything(run: Run, files: Path) -> None:  # noqa: F811
+def test_the_document_holds_everything(run: Run, files: Path) -> None:
     found = json.loads(
         run(
             "fairness", "v.csv", "--group", "sex", "--truth", "t.csv", "--positive", "hire", "--parity", "opportunity", "--json"
@@ -47,7 +47,7 @@ def test_the_document_holds_everything(run: Run, files: Path) -> None:  # noqa: 
     assert len(found["annotators"]) == 10
 
 
-def test_labels_under_parity_are_written_with_their_cost(run: Run, files: Path) -> None:  # noqa: F811
+def test_labels_under_parity_are_written_with_their_cost(run: Run, files: Path) -> None:
     options = ["--parity", "demographic", "--within", "0.05", "--positive", "hire"]
     done = run("fairness", "v.csv", "--group", "sex", *options, "-o", "l.csv", "--annotators", "a.csv", "--spreadsheet-safe")
     labels = pl.read_csv(files / "l.csv")
@@ -62,7 +62,7 @@ def test_labels_under_parity_are_written_with_their_cost(run: Run, files: Path) 
     assert "on 120 known labels: gained" in known.stderr
 
 
-def test_predictions_and_other_methods_are_measured(run: Run, files: Path) -> None:  # noqa: F811
+def test_predictions_and_other_methods_are_measured(run: Run, files: Path) -> None:
     run("aggregate", "v.csv", "-m", "majority", "-o", "p.csv")
     frame = pl.read_csv(
         run("fairness", "v.csv", "--group", "sex", "-m", "majority", "--truth", "t.csv", "--predicted", "p.csv").stdout.encode()
@@ -73,7 +73,7 @@ def test_predictions_and_other_methods_are_measured(run: Run, files: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_saved_classifier_is_measured(run: Run, files: Path) -> None:  # noqa: F811
+def test_a_saved_classifier_is_measured(run: Run, files: Path) -> None:
     X = np.random.default_rng(0).normal(size=(120, 3))
     np.savez(files / "x.npz", X=X, items=np.arange(120))
     run("train", "v.csv", "--features", "x.npz", "-m", "raykar", "--save", "model")
@@ -96,11 +96,11 @@ def test_a_saved_classifier_is_measured(run: Run, files: Path) -> None:  # noqa:
         (["--group", "sex", "--positive", "hired"], "no class 'hired'"),
     ],
 )
-def test_wrong_usage_is_explained(run: Run, files: Path, wrong: list[str], words: str) -> None:  # noqa: F811
+def test_wrong_usage_is_explained(run: Run, files: Path, wrong: list[str], words: str) -> None:
     assert words in run("fairness", "v.csv", *wrong, code=2).stderr
 
 
-def test_wrong_data_name_the_row(run: Run, files: Path) -> None:  # noqa: F811
+def test_wrong_data_name_the_row(run: Run, files: Path) -> None:
     assert "v.csv row 3: item 0 is in group" in run("fairness", "v.csv", "--group", "annotator", code=1).stderr
     assert "no column 'sexe'" in run("fairness", "v.csv", "--group", "sexe", code=1).stderr
     (files / "short.csv").write_text("item,group\n1,x\n")
@@ -110,7 +110,7 @@ def test_wrong_data_name_the_row(run: Run, files: Path) -> None:  # noqa: F811
 
 
 @pytest.mark.slow
-def test_the_report_has_a_section_when_groups_are_given(run: Run, files: Path) -> None:  # noqa: F811
+def test_the_report_has_a_section_when_groups_are_given(run: Run, files: Path) -> None:
     run("report", "v.csv", "--group", "sex", "--truth", "t.csv", "-o", "with.html", "-m", "dawid-skene")
     run("report", "v.csv", "-o", "without.html", "-m", "dawid-skene")
     page = (files / "with.html").read_text(encoding="utf-8")
