@@ -20,13 +20,13 @@ from crowdwise.campaign.policies import Policy, State, policy_of, stage_of
 from crowdwise.campaign.remaining import Remaining
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Assignments", "suggest"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Items per question that are scored in pairs: the best by their own score.

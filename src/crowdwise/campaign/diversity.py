@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["diverse_order"]
+from crowdwise.kernels.types import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["diverse_order"]
 
 
 def diverse_order(features: NDArray[Any], score: Floats, n_wanted: int) -> NDArray[np.int64]:

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from crowdwise.kernels.types import Floats
+
 __all__ = ["ambiguity", "entropy", "error", "error_reduction", "information", "rightness", "vote_entropy"]
 
-Floats = NDArray[np.float64]
 
 _FLOOR = 1e-300
 

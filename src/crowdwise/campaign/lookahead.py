@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.campaign.expected_gain import entropy
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import Policy, State
 
 __all__ = ["Lookahead"]
 
-Floats = NDArray[np.float64]
 
 # Branches kept of an item; of more, so many are drawn.
 _BRANCHES = 64

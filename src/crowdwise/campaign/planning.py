@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import expected_log
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["Plan", "plan"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 # Item, annotator, label and weight of some votes.
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from crowdwise.campaign.scoring import ANNOTATOR_POLICIES, ITEM_POLICIES, PAIR_POLICIES
 from crowdwise.campaign.state import State
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 __all__ = ["ANNOTATOR_POLICIES", "DEFAULT_POLICY", "ITEM_POLICIES", "PAIR_POLICIES", "Policy", "State", "policy_of", "stage_of"]
 
@@ -35,7 +36,6 @@ DEFAULT_POLICY = "warm-information"
 # per item of the pool.
 _OVERLAP = 1.9
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

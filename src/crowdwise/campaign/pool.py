@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of, tidy, translate, vocabulary_array
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Limits", "Pool", "extended"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Stands for "as many as you like".

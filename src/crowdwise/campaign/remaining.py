@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.campaign.lookahead import Lookahead
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import Policy, State
 
 __all__ = ["Remaining", "block_size"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Pairs scored at once.

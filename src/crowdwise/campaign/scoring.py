@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from crowdwise.campaign import expected_gain
 from crowdwise.campaign.state import State
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 __all__ = ["ANNOTATOR_POLICIES", "ITEM_POLICIES", "PAIR_POLICIES"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Chance of a random annotator under epsilon-greedy: the tutorial's, which falls after the first votes.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crowdwise.campaign.expected_gain import entropy
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.campaign.pool import Pool
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["State"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from crowdwise.campaign.planning import Plan, plan
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["Plan", "chance_of", "expected_accuracy", "plan", "reached"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Sets up to this size get the exact distribution.

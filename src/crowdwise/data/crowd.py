@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Crowd", "Vocabularies"]
+from crowdwise.kernels.types import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["Crowd", "Vocabularies"]
 
 
 class Vocabularies(Protocol):

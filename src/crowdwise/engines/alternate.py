@@ -26,6 +26,7 @@ from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
 from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -44,7 +45,6 @@ __all__ = [
     "round_over",
 ]
 
-Floats = NDArray[np.float64]
 _TERMS = ("votes", "class prior", "annotators")
 
 

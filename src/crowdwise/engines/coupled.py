@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.moments import Estimate
 from crowdwise.kernels.cooccurrence import simplex_projection
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.engines.moments import Cooccurrence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["coupled_estimate"]
 
-Floats = NDArray[np.float64]
 
 _INNER = 10
 

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.engines.meetings import answers_of, pair_sums
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Residuals", "group_codes", "residual_agreement"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Average linkage holds a dense matrix of a connected part; larger parts stay one group.

@@ -22,13 +22,12 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import ConvergenceWarning
+from crowdwise.kernels.types import Floats
 
 __all__ = ["ABOUT_TOL", "Progress", "Round", "Run", "loop", "settled", "warn_unless_converged"]
 
-Floats = NDArray[np.float64]
 Progress = Callable[[int, float, float], None]
 State = TypeVar("State")
 

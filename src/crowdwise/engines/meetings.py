@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Answers", "Pairs", "answers_of", "pair_sums"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Pairs handled at a time: some tens of megabytes of working arrays.

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.cooccurrence import distributions, pair_cells
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import weight_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cooccurrence", "Estimate", "class_shares", "others_table"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

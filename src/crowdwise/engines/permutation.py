@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import infer_by_table
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["align_rows", "best_names", "head_count", "name_classes"]
 
-Floats = NDArray[np.float64]
 
 # More aligned partners than this add nothing to a K x K least-squares problem.
 _PARTNERS = 50

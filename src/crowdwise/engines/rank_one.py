@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.cooccurrence import trimmed_mean
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 __all__ = ["least_squares", "orient", "robust"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -14,18 +14,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.moments import Estimate, class_shares
 from crowdwise.engines.permutation import align_rows
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.engines.moments import Cooccurrence
 
 __all__ = ["multi_spa", "pooled_columns", "successive_projection"]
 
-Floats = NDArray[np.float64]
 
 # Columns per annotator and label; more partners than this are pooled.
 _COLUMNS = 48

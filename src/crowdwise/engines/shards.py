@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Kept", "Shard", "ShardLost", "Shards", "Tally", "Whole"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 State = TypeVar("State")
 

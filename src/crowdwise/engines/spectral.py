@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from crowdwise.engines.moments import Estimate
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["joint_diagonaliser", "spectral_estimate", "third_moment"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Singular values below this share of the largest count as zero.

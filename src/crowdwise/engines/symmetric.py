@@ -15,17 +15,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.moments import Estimate, class_shares
 from crowdwise.kernels.cooccurrence import distributions
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.engines.moments import Cooccurrence
 
 __all__ = ["low_rank_factor", "nonnegative_rotation", "symmetric_estimate"]
-
-Floats = NDArray[np.float64]
 
 
 def symmetric_estimate(moments: Cooccurrence, start: Estimate, max_iter: int, tol: float) -> Estimate:

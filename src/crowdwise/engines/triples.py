@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Triples", "sample_triples"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -31,6 +31,7 @@ from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.switched import warn_if_switched
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class, generator
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregator", "as_annotations", "generator"]
 
-Floats = NDArray[np.float64]
 
 # Votes from which `update` starts from the earlier posterior.
 _WARM_FROM = 100_000

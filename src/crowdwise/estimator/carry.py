@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, series_of, tidy, translate
 from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import weight_of
 
 __all__ = ["carried_history", "carried_posterior", "positions"]
-
-Floats = NDArray[np.float64]
 
 
 def positions(ids: NDArray[Any], vocabulary: NDArray[Any]) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from crowdwise.estimator.documentation import document
 from crowdwise.estimator.registry import METHODS, Method
 from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.storage import save
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimator"]
 
-Floats = NDArray[np.float64]
 
 # Methods named in a refusal.
 _MOST_NAMED = 5

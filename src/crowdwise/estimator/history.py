@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
 from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of
 
 if TYPE_CHECKING:
     from crowdwise.data.crowd import Vocabularies
 
 __all__ = ["encode_history", "right_and_wrong"]
-
-Floats = NDArray[np.float64]
 
 
 def encode_history(crowd: Vocabularies, history: Any) -> Floats:

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Outcome
+from crowdwise.kernels.types import Floats
 
 __all__ = ["LabelOutcome"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.errors import InputError
 from crowdwise.estimator.storage import FILE_NAME, load, save
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["Outcome"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -12,13 +12,12 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.engines.loop import Progress
 from crowdwise.engines.shards import Shards, Whole
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import weight_of
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["Problem"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from crowdwise.data.storable import storable
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.kernels.numerics import best_class, segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.parts.priors.rows import RowPrior
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Result"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

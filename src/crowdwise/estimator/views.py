@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.estimator.explain import Explanation
 
 __all__ = ["ResultViews"]
-
-Floats = NDArray[np.float64]
 
 
 class ResultViews(Estimator):

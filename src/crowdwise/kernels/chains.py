@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Messages", "Steps", "best_path", "forward_backward"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Evidence against a state is cut off here. As any state may be followed by one that is always allowed, sums then stay

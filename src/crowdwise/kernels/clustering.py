@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from crowdwise.kernels.types import Floats
 
 __all__ = ["log_softmax_rows", "soft_clusters"]
 
-Floats = NDArray[np.float64]
 
 _ROUNDS = 25
 # A start must not decide: a tenth of every member is spread over all clusters.

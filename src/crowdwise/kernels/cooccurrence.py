@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 __all__ = ["distributions", "pair_cells", "simplex_projection", "trimmed_mean"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Products of one sparse multiplication: about 200 MB at its peak.

@@ -23,13 +23,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_sigmoid
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Ridge", "climb", "log_table"]
 
-Floats = NDArray[np.float64]
 
 _SMALLEST_GAP = 1e-8
 _HALVINGS = 8

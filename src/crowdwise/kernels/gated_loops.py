@@ -13,9 +13,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 __all__ = ["gated_slopes", "gated_votes", "normalise_labels"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # The smallest probability of a vote: below it single-precision products of two probabilities become denormal.

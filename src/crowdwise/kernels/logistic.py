@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import COMPILED_FROM, in_ranges, item_of_votes
 
 __all__ = ["ability_terms", "easiness_terms", "logistic_terms"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -13,6 +13,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 __all__ = [
     "ability_terms",
     "add_counts",
@@ -29,7 +31,6 @@ __all__ = [
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Below this sum a product of probabilities may have lost digits, so the item is redone in logs.

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import FLOOR, log_floored
 from crowdwise.kernels.pairs import Pairs
+from crowdwise.kernels.types import Floats
 
 __all__ = ["NodeLikelihood", "log_products", "without"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _BLOCK = 1 << 20

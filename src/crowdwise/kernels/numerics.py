@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 __all__ = [
     "best_class",
@@ -21,7 +22,6 @@ __all__ = [
     "softmax_into",
 ]
 
-Floats = NDArray[np.float64]
 
 # The one floor of the library: log(0) becomes about -690, small enough never to win against a
 # possible class, finite so that 0 * log(0) is 0. `loops._FLOOR` is the same number.

@@ -9,9 +9,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 __all__ = ["outlier_loss"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Products of this many factors, none below the smallest share of 0.01, stay far from the smallest double.

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Pairs", "find_pairs", "pairs_of", "row_softmax", "scores_of", "state_mass", "state_rows"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Patterns beyond the plain ones (one vote) that get a matrix product of their own.

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["below_ceiling", "clamp", "expected_rank", "harden", "median_class"]
+from crowdwise.kernels.types import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["below_ceiling", "clamp", "expected_rank", "harden", "median_class"]
 
 
 def below_ceiling(log_prob: Floats, ceiling: float) -> Floats:

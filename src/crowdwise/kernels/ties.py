@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logsumexp
+
+from crowdwise.kernels.types import Floats
 
 __all__ = ["TIES", "Terms", "outcome_probabilities", "start_of", "terms"]
 
-Floats = NDArray[np.float64]
 
 TIES = ("half", "davidson", "rao-kupper")
 

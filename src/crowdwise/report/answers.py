@@ -13,10 +13,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.estimator.registry import METHODS
 from crowdwise.io.writer import open_replacing
+from crowdwise.kernels.types import Floats
 from crowdwise.report.blocks import document
 from crowdwise.report.full import safe_json, table_script
 from crowdwise.report.markup import caption, clean, counted, fill, plain, short, stroke, svg, table, text, whole
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Intervals", "answers_page", "intervals_picture", "write_answers"]
 
-Floats = NDArray[np.float64]
 
 # Rows of a table, and of a picture.
 _MOST_ROWS, _MOST_DRAWN = 2000, 30

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.report.charts import MOST_CLASSES, WIDTH
 from crowdwise.report.markup import caption, percent, plain, rect, short, stroke, svg, table, text, whole
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "counts_of", "counts_picture", "counts_table"]
 
-Floats = NDArray[np.float64]
 
 # Items up to which the distribution is exact.
 _EXACT = 500

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
 from crowdwise.report.uncertainty import Uncertainty, reason, runner_up
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Why", "items_data", "why_of", "why_picture"]
 
-Floats = NDArray[np.float64]
 
 # What is written into the page: rows, votes of one row, and characters of all of them together.
 MOST_ITEMS, MOST_VOTES, MOST_CHARACTERS = 2000, 40, 1_200_000

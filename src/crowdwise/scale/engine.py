@@ -15,9 +15,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shards
 from crowdwise.errors import SettingError
@@ -26,6 +23,7 @@ from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.registry import select
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.switched import warn_if_switched
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.starts import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "OpenShards"]
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 # A shard of so many votes takes some 100 MB with a posterior of fifteen classes.
 VOTES_PER_SHARD = 4_000_000

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import n_threads, one_thread
 from crowdwise.scale.checkpoint import Checkpoints, Resumable
 from crowdwise.scale.engine import Engine
@@ -20,7 +20,6 @@ from crowdwise.scale.sources import Source
 
 __all__ = ["Local", "LocalShards", "in_order"]
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 

@@ -16,6 +16,7 @@ from crowdwise.estimator.result import Result
 from crowdwise.io.atomic import replacing
 from crowdwise.io.writer import escape_formulas
 from crowdwise.kernels.numerics import best_class, segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
 __all__ = ["ShardedResult", "account", "write_part"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

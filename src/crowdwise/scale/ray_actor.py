@@ -7,17 +7,16 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import CrowdwiseError
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import one_thread
 from crowdwise.scale.cluster import import_ray
 from crowdwise.scale.sources import Source
 
 __all__ = ["Owner", "call_alone", "first_line", "is_loss", "raise_own"]
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 

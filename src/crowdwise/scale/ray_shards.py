@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.shards import ShardLost, Tally
 from crowdwise.errors import CrowdwiseError, SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.scale.checkpoint import Checkpoints, Resumable
 from crowdwise.scale.cluster import Connection, import_ray
 from crowdwise.scale.ray_actor import Owner, first_line, is_loss, raise_own
@@ -30,7 +30,6 @@ from crowdwise.scale.sources import MemorySource, Source
 
 __all__ = ["RayShards"]
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 _FAN_IN = 8

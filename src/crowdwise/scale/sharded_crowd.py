@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Tally
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.scale.store import Store
 
 __all__ = ["ShardedCrowd", "answers"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

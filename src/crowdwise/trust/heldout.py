@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # The smallest probability of a vote, so that one surprise costs much, not everything.

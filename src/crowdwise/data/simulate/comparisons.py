@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.comparisons import Comparisons
 from crowdwise.errors import SettingError
 from crowdwise.kernels.ties import outcome_probabilities
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Simulated", "simulate_comparisons"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 __all__ = ["SimulatedValues", "simulate_values"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

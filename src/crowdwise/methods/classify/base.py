@@ -25,6 +25,7 @@ from crowdwise.estimator.result import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.stored import members_of, restored
@@ -53,7 +54,6 @@ else:
 
 __all__ = ["CrowdClassifier", "Learned", "Model"]
 
-Floats = NDArray[np.float64]
 
 _COLUMNS, _ROW_SHAPE = "feature_names_in_", "row_shape_"
 

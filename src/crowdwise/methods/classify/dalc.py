@@ -39,6 +39,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel, materialised
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DALC"]
 
-Floats = NDArray[np.float64]
 
 # Rounds of the last inference, under the finished network, and the mean change of an item that ends them.
 _LAST_ROUNDS, _LAST_CHANGE = 20, 1e-6

@@ -24,11 +24,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation
 from crowdwise.parts.annotators.messages import BeliefMessages
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
     from crowdwise.parts.heads.head import Head
 
 __all__ = ["DeepBP"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier
 from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
 from crowdwise.parts.priors.logistic_gp import log_mean_sigmoid
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FourierGP", "FourierModel"]
 
-Floats = NDArray[np.float64]
 
 _CHUNK = 10_000
 

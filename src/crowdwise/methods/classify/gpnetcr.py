@@ -27,7 +27,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
@@ -45,7 +44,6 @@ from crowdwise.parts.priors.logistic_gp import median_distance
 
 __all__ = ["GPNETCR", "build_inference_network"]
 
-Floats = NDArray[np.float64]
 
 # Rows that the labels of the start are shown on.
 _SHOWN = 5_000

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crowdwise.data.annotations import Annotations
@@ -24,6 +23,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned, Model
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel, suited_rows
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InstanceConfusion"]
 
-Floats = NDArray[np.float64]
 
 # Items whose votes are gathered together.
 _CHUNK = 65_536

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 
 __all__ = ["item_weights"]
-
-Floats = NDArray[np.float64]
 
 
 def item_weights(class_weight: Any, votes: Annotations, posterior: Floats) -> Floats | None:

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.logistic import log_softmax
 
 __all__ = ["LogisticModel"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

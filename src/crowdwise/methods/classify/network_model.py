@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, rows_of
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.heads.seeding import seeded
 
 __all__ = ["DROPOUT", "NetworkModel", "Uncertainty", "check_mixed", "materialised", "suited_rows"]
 
-Floats = NDArray[np.float64]
 
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 

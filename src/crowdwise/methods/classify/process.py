@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
@@ -15,6 +13,7 @@ from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.runs import Start
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
 
-Floats = NDArray[np.float64]
 
 # Steps that a warm-up takes at least, in up to a quarter of the epochs.
 _WARM_STEPS = 50

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.storable import pointers, storable, within
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.logistic_gp import SquaredExponential, log_mean_sigmoid, squared_distances
 from crowdwise.parts.priors.scaling import Scaling
 
 __all__ = ["ProcessModel", "SparseRows", "kept_rows", "log_mean_probit"]
 
-Floats = NDArray[np.float64]
 
 # Entries of a table of covariances between new rows and items that are made together.
 _CHUNK = 2**22

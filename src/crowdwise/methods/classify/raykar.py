@@ -32,6 +32,7 @@ from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.start import crowd_confusion, start_posterior
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Raykar", "teaching_items"]
 
-Floats = NDArray[np.float64]
 
 _FOLDS = 5
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows, log_mean_probit
 from crowdwise.methods.classify.vgpcr import ROUNDS, BinaryClassifier, announce_cubic
 from crowdwise.parts.priors.logistic_gp import (
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProbitGP", "Rodr14", "tilted_moments"]
 
-Floats = NDArray[np.float64]
 
 _DAMPING, _SWEEPS = 0.5, 2
 

@@ -13,6 +13,7 @@ from torch import nn
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.plan import History
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.start import start_confusion
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.heads.batch import VoteList
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Member", "Start", "Task", "point_confusion", "split_items", "without_votes"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

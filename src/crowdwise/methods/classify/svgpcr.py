@@ -34,6 +34,7 @@ from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.process import ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.process import ProcessHead
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from crowdwise.parts.heads.head import Head
 
 __all__ = ["SVGP", "SVGPCR", "build_process"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

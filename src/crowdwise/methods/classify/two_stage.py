@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -25,6 +24,7 @@ from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import find, label_methods, make
 from crowdwise.estimator.settings import check_settings, random_state_setting, setting
 from crowdwise.kernels.posterior import harden
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SklearnModel", "TwoStage"]
 
-Floats = NDArray[np.float64]
 
 _MOST_STEPS = 1000
 # Repeated rows with less weight than this cost time and change nothing.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
@@ -15,6 +14,7 @@ from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.errors import CostWarning, SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import below_ceiling
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.priors.abilities import FAMILIES
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VariationalClassifier", "settled"]
 
-Floats = NDArray[np.float64]
 
 # Rounds of the last inference, under the finished network.
 _LAST_ROUNDS, _LAST_TOL = 100, 1e-7

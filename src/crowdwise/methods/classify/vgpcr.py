@@ -32,6 +32,7 @@ from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.errors import InputError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VGPCR", "BinaryClassifier", "announce_cubic"]
 
-Floats = NDArray[np.float64]
 
 # First rounds, in which the kernel stays as it is.
 _HELD = 5

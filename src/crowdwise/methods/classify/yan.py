@@ -31,6 +31,7 @@ from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.logistic_model import LogisticModel
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Progress
 
 __all__ = ["Yan", "YanModel"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

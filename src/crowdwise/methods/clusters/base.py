@@ -14,6 +14,7 @@ from crowdwise.engines.loop import warn_unless_converged
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.clusters.block import BlockFit, log_likelihood
 from crowdwise.methods.clusters.pairs import Pairs
 from crowdwise.methods.clusters.result import ClusterResult
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Clustering", "as_similarities"]
 
-Floats = NDArray[np.float64]
 
 # Share of the pairs that is held out to choose the number of clusters.
 _HELD_OUT = 0.2

@@ -30,6 +30,7 @@ from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weig
 from crowdwise.errors import InputError
 from crowdwise.estimator.settings import setting
 from crowdwise.estimator.storage import members_of, value_of
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.clusters.base import Clustering, as_similarities
 from crowdwise.methods.clusters.block import BlockFit
 from crowdwise.methods.clusters.pairs import Pairs, Rates
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CrowdClustering", "pair_loss"]
 
-Floats = NDArray[np.float64]
 _WEIGHTS = "network.safetensors"
 _LOW = 1e-3
 # Keeps log det finite while all predictions agree.

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.similarities import Similarities
 
 __all__ = ["Pairs", "Rates"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # A rate of exactly 0 or 1 would let one answer outweigh all others.

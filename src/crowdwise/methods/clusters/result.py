@@ -12,10 +12,9 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.similarities import Similarities
 from crowdwise.data.storable import storable
 from crowdwise.estimator.outcome import Outcome
+from crowdwise.kernels.types import Floats
 
 __all__ = ["ClusterResult"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

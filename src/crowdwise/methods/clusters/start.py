@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.clusters.pairs import Pairs
 
 __all__ = ["k_means", "spectral_start"]
 
-Floats = NDArray[np.float64]
 
 # A start must not decide: a part of every item is spread over all clusters.
 _CERTAINTY = 0.8

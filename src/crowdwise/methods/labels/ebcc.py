@@ -38,7 +38,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.race import race
@@ -46,6 +45,7 @@ from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.methods.labels.starts import start_posteriors
 from crowdwise.parts.annotators.confusion import DirichletConfusion
@@ -54,8 +54,6 @@ from crowdwise.parts.annotators.subtypes import SubtypeConfusion
 from crowdwise.parts.priors.subtypes import Subtypes
 
 __all__ = ["EBCC"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

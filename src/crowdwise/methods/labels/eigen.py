@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
@@ -36,11 +35,10 @@ from crowdwise.errors import InputError
 from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.moment import ConfusionMoments
 
 __all__ = ["Eigen"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

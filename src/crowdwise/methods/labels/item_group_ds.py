@@ -41,6 +41,7 @@ from crowdwise.estimator.base import Aggregator, as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import expected_log
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.parts.annotators.protocol import counts_of
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemGroupDS"]
 
-Floats = NDArray[np.float64]
 
 # Fits of stage 2: the pooled matrices of the first still rest on labels that ignored the groups.
 _STAGES = 2

@@ -47,11 +47,11 @@ from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.pairs import Pairs, pairs_of
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.signed import SignedVotes
 
 __all__ = ["KOS"]
 
-Floats = NDArray[np.float64]
 
 # However little the crowd agrees, a score keeps its direction.
 _LEAST_SCALE = 0.1

@@ -15,18 +15,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.weights import VoteWeights
 
 __all__ = ["MajorityVote", "vote", "weighted_vote"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

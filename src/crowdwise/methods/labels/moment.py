@@ -33,6 +33,7 @@ from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.accuracy import OneAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.annotators.protocol import sum_by_annotator
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]
 
-Floats = NDArray[np.float64]
 
 # Meetings per annotator below which a K x K table cannot be told from noise: a few per entry.
 _MEETINGS_PER_ENTRY = 5.0

@@ -16,13 +16,13 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.annotators.protocol import infer_by_table
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["moment_starts"]
 
-Floats = NDArray[np.float64]
 
 _STEPS = 10
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crowdwise.engines.alternate import Fit, alternate, best_of
 from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.starts import start_posteriors
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fit_in_stages", "most_groups"]
 
-Floats = NDArray[np.float64]
 
 # How annotators are grouped hangs on small differences of the fit of one group, so that goes further than others.
 _START_TOL = 1e-10

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit, alternate, alternate_over, count
 from crowdwise.engines.shards import Shard, Tally
@@ -15,6 +14,7 @@ from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.registry import make_aggregator
 from crowdwise.kernels.posterior import clamp, harden
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import overall_shares, vote_shares
 from crowdwise.methods.catalogue import CATALOGUE
 from crowdwise.parts.annotators.accuracy import OneAccuracy
@@ -30,7 +30,6 @@ __all__ = [
     "start_posteriors",
 ]
 
-Floats = NDArray[np.float64]
 
 # Moment methods whose estimate, without its EM steps, may start another method.
 MOMENT_STARTS = tuple(method.name for method in CATALOGUE if method.family == "moments")

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.engines.shards import Shard, Tally
@@ -26,13 +25,12 @@ from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.numerics import best_class
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.majority import weighted_vote
 from crowdwise.parts.annotators.protocol import sum_by_annotator
 from crowdwise.parts.annotators.weights import VoteWeights
 
 __all__ = ["Wawa", "agreements"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -26,6 +26,7 @@ from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.switched import warn_if_switched
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.arriving import arriving_votes, known_classes, without_votes
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineAggregator"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Up to here a fit makes its result at once, as every other method does; beyond, when it is asked for.

@@ -20,6 +20,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.records import Arrays, Memory, Rules
 
 __all__ = ["append", "averaged_weights", "digamma", "opinions", "recount", "visit"]
@@ -27,7 +28,6 @@ __all__ = ["append", "averaged_weights", "digamma", "opinions", "recount", "visi
 # Divisions by zero follow numpy; sums keep their order, so that a run repeats to the bit.
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _FLOOR = 1e-300

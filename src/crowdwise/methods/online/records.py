@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
+
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Arrays", "Memory", "Rules"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from crowdwise.engines.alternate import LabelPrior
 from crowdwise.engines.loop import Progress, Round, Run, loop
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.arriving import without_votes
 from crowdwise.methods.online.loops import visit
 from crowdwise.methods.online.records import Memory, Rules
@@ -22,7 +23,6 @@ from crowdwise.parts.priors.marginals import given_class_prior
 
 __all__ = ["Counting", "Scheme"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

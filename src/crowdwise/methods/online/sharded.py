@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from crowdwise.engines.alternate import Fit, infer_and_count
 from crowdwise.engines.loop import Round, Run, loop
 from crowdwise.engines.shards import ShardLost
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.loops import averaged_weights
 from crowdwise.methods.online.scheme import Scheme
 from crowdwise.methods.online.state import State
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Counted", "fit_shards", "take_in"]
 
-Floats = NDArray[np.float64]
 
 _ATTEMPTS = 10
 

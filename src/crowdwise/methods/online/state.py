@@ -19,13 +19,13 @@ from crowdwise.data.coding import union
 from crowdwise.data.encode import translate
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.storage import npy_bytes, npy_of
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.loops import append, recount
 from crowdwise.methods.online.records import Arrays, Memory
 from crowdwise.methods.online.vocabulary import Vocabulary
 
 __all__ = ["State"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _VOTES, _ITEMS, _ANNOTATORS = "votes", "items", "annotators"

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.base import OnlineAggregator
 from crowdwise.methods.online.records import Memory, Rules
 from crowdwise.parts.annotators.confusion import DirichletConfusion
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from crowdwise.methods.online.state import State
 
 __all__ = ["StreamingDawidSkene"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from crowdwise.data.comparisons import Comparisons
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Floats", "Games", "as_comparisons", "check_connected", "sums"]
-
-Floats = NDArray[np.float64]
 
 
 def sums(index: NDArray[Any], values: Any, n: int) -> Floats:

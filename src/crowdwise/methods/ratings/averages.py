@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Round, Run, loop
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.problem import Problem
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Average"]
 
-Floats = NDArray[np.float64]
 # Kinds of averages, and their names in the registry.
 _NAMES = {"mean": "mean", "median": "median", "weighted": "weighted-mean"}
 

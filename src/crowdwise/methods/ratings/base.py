@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Round, Run, loop, warn_unless_converged
 from crowdwise.errors import InputError
 from crowdwise.estimator.estimator import Estimator
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.features import aligned
 from crowdwise.methods.ratings.result import Estimates
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DIRECT", "FeatureRatingMethod", "Found", "RatingMethod", "as_ratings", "iterate"]
 
-Floats = NDArray[np.float64]
 
 #: Fields of an `Estimates`, by name.
 Found = dict[str, Any]

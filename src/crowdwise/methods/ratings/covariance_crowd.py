@@ -13,6 +13,7 @@ from scipy.stats import norm
 from crowdwise.data.encode import series_of
 from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers
 from crowdwise.methods.ratings.pair_moments import Moments, Parts, decompose, dependence, moments
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CovarianceCrowd"]
 
-Floats = NDArray[np.float64]
 # Entries of the blocks of equal-sized items that are solved together.
 _BLOCK = 2_000_000
 _ROUNDS = 30

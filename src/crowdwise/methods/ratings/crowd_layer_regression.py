@@ -16,6 +16,7 @@ from crowdwise.engines.loop import Round, Run
 from crowdwise.errors import DivergedError
 from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import FeatureRatingMethod, Found
 from crowdwise.methods.ratings.features import checked_features
 from crowdwise.methods.ratings.finish import point_estimates
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CrowdLayerRegression"]
 
-Floats = NDArray[np.float64]
 _WEIGHTS = "network.safetensors"
 _CHUNK = 4096
 _ROUNDS = 50

@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.errors import DataWarning
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.gaussian import Items
 from crowdwise.methods.ratings.intervals import uncertainty
 from crowdwise.methods.ratings.problem import Problem
 
 __all__ = ["crowd_estimates", "doubt_of", "point_estimates", "warn_of_single_answers"]
 
-Floats = NDArray[np.float64]
 Found = dict[str, Any]
 
 

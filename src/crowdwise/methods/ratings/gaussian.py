@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.problem import Problem
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "update_prior",
 ]
 
-Floats = NDArray[np.float64]
 
 # Items whose values seem all equal keep this share of the overall variance.
 _LEAST_SPREAD = 1e-6

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, RatingMethod, iterate
 from crowdwise.methods.ratings.finish import point_estimates, warn_of_single_answers
 from crowdwise.methods.ratings.gaussian import (
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["GaussianCrowd"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import FeatureRatingMethod, Found, iterate
 from crowdwise.methods.ratings.features import checked_features
 from crowdwise.methods.ratings.finish import point_estimates
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["GPCrowdRegression"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.gaussian import Items
 from crowdwise.methods.ratings.problem import Problem
 
 __all__ = ["Uncertainty", "uncertainty"]
 
-Floats = NDArray[np.float64]
 
 # Up to so many annotators, the covariance of all biases is computed; beyond, their common level and their own variances.
 _DENSE = 1200

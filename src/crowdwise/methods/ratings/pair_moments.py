@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.problem import Problem
 
 __all__ = ["Moments", "Parts", "decompose", "dependence", "moments"]
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.ratings import Ratings
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Problem"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Outcome
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from crowdwise.data.ratings import Ratings
 
 __all__ = ["Estimates"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Kernel", "Process", "inducing_rows"]
 
-Floats = NDArray[np.float64]
 _JITTER = 1e-6
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crowdwise.data.ratings import Ratings
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, RatingMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers
 from crowdwise.methods.ratings.problem import Problem
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["StudentCrowd"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

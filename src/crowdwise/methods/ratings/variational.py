@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, polygamma
 
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.gaussian import Items, free_level, infer_items, item_evidence, relative_noise, update_prior
 from crowdwise.methods.ratings.problem import Problem
 
 __all__ = ["Crowd", "bound", "gamma_prior", "start", "step", "tail_weight"]
 
-Floats = NDArray[np.float64]
 
 # Priors learned from few annotators would claim to know them.
 _ENOUGH = 5

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, iterate
 from crowdwise.methods.ratings.finish import crowd_estimates, doubt_of
 from crowdwise.methods.ratings.problem import Problem
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Run
 
 __all__ = ["fit_variational"]
-
-Floats = NDArray[np.float64]
 
 
 def fit_variational(

@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Evidence"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelWise"]
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class _State:

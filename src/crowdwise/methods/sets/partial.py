@@ -39,6 +39,7 @@ from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.outcome import Outcome
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Progress
 
 __all__ = ["PartialDawidSkene", "PartialVotes", "Symbols"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

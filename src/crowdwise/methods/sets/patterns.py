@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Patterns", "Posterior"]
 
-Floats = NDArray[np.float64]
 
 # Log-odds beyond which exp would overflow.
 _LARGEST = 600.0

@@ -13,14 +13,13 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.label_sets import NONE
 from crowdwise.data.storable import storable
 from crowdwise.estimator.outcome import Outcome
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.label_sets import LabelSets
     from crowdwise.methods.sets.patterns import Patterns
 
 __all__ = ["InferredSets"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

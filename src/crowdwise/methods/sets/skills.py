@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_sigmoid
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Coin"]
 
-Floats = NDArray[np.float64]
 
 _SWEEPS = 3
 

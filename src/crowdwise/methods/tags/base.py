@@ -13,6 +13,7 @@ from crowdwise.data.token_votes import TokenVotes
 from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.chains import Steps, best_path
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.methods.tags.confidence import span_probability
 from crowdwise.methods.tags.engine import ChainFit
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from crowdwise.engines.loop import Progress
 
 __all__ = ["SequenceMethod", "shares_of"]
-
-Floats = NDArray[np.float64]
 
 
 def shares_of(tags: TokenVotes) -> Floats:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.chains import forward_backward
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.methods.tags.base import SequenceMethod
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from crowdwise.methods.tags.scheme import Tags
 
 __all__ = ["TokenDawidSkene", "TokenMajority"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.scoring import first_tokens
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from crowdwise.methods.tags.scheme import Tags
 
 __all__ = ["BSC", "by_previous_tag", "previous_tags"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.chains import Messages
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.scheme import Spans, Tags
 
 __all__ = ["span_probability"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

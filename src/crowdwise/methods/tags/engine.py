@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.loop import Round, loop, warn_unless_converged
 from crowdwise.kernels.chains import Messages, Steps, forward_backward
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.transitions import TransitionModel, counted
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ChainFit", "evidence_of", "fit_chain"]
 
-Floats = NDArray[np.float64]
 _NOTHING_KNOWN = np.empty(0, np.int16)
 
 

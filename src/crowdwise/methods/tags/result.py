@@ -14,12 +14,11 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable, within
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.estimator.outcome import Outcome
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.scheme import Spans, Tags
 from crowdwise.methods.tags.scoring import spans_of_annotators, strict_scores
 
 __all__ = ["SequenceResult"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 if TYPE_CHECKING:
     from crowdwise.data.token_votes import TokenVotes
     from crowdwise.methods.tags.scheme import Spans, Tags
 
 __all__ = ["first_tokens", "span_scores", "spans_of_annotators", "strict_scores"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

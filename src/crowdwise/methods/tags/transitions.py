@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.chains import Messages
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
+from crowdwise.kernels.types import Floats
 
 __all__ = ["DirichletTransitions", "TransitionModel", "Transitions", "counted"]
-
-Floats = NDArray[np.float64]
 
 
 class TransitionModel(Protocol):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import (
     counts_of,
     infer_by_table,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassAccuracy", "OneAccuracy"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # An accuracy of exactly 0 or 1 would make one vote outweigh all others.

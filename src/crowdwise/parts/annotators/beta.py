@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import (
     counts_of,
     infer_by_table,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BetaAccuracy"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterConfusion"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import expected_log, log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CommunityConfusion"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Inside this interval digammas keep their digits; Minka's surrogate is unimodal, so clipping never lowers it.

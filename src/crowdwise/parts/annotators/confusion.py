@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Confusion", "DirichletConfusion", "predictive", "row_smoothing"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -26,6 +26,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.numerics import log_floored, moved, segment_sum
 from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, sum_by_annotator
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CumulativeLink"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _STEPS = 2

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, weight_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AbilityDifficulty"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _CENTRE = 1.0

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["SoftVotes", "fit_embedding", "fit_projection", "item_traits", "projection_terms", "vote_logits"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Entries of the factors of votes that are gathered together.

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["GroupVotes"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Weights that sum to the same in another order differ by less than this.

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.confusion import _normalised
 from crowdwise.parts.annotators.protocol import counts_of, table_log_lik
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupConfusion"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

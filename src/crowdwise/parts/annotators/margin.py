@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MarginWeights"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["MaxEntConfusion"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Numbers held at once: votes x labels x classes are walked in pieces of this size.

@@ -36,6 +36,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.nodes import NodeLikelihood, log_products, without
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.pairs import Pairs, find_pairs, pairs_of, row_softmax, scores_of, state_mass, state_rows
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.atoms import matched_concentration
 from crowdwise.parts.annotators.protocol import weight_of
 from crowdwise.parts.priors.abilities import NodeRule, expand_accuracy
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BeliefMessages"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 # Numbers held at once per array over pairs and nodes: about 8 MB each.

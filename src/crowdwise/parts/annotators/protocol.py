@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["AnnotatorModel", "counts_of", "infer_by_table", "infer_by_votes", "voted_mass"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 Self = TypeVar("Self", bound="AnnotatorModel")
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemReliability"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _CENTRE = 1.0

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Spammer"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import table_log_lik
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["shared_log_lik", "states_log_lik", "weight_per_item"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, moved
 from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SubtypeConfusion"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

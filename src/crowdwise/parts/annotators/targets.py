@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored, moved
 from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 from crowdwise.parts.annotators.states import shared_log_lik
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BinaryTargets", "above_each", "falling", "of_classes", "question"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 

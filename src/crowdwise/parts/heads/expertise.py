@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.expertise import Factors, infer_labels
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ExpertiseHead", "HiddenRows", "dropout_on", "has_dropout", "mean_log_prob"]
 
-Floats = NDArray[np.float64]
 
 _DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 
 __all__ = [
     "FAMILIES",
@@ -44,7 +45,6 @@ __all__ = [
     "node_rules",
 ]
 
-Floats = NDArray[np.float64]
 
 FAMILIES = ("one-coin", "two-coin", "confusion")
 INTEGRALS = ("auto", "quadrature", "sobol", "monte-carlo")

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.logistic_gp import (
     VARIANCE,
     climb,
@@ -34,7 +34,6 @@ from crowdwise.parts.priors.logistic_gp import (
 
 __all__ = ["FourierPrior", "fourier_features", "moments_of"]
 
-Floats = NDArray[np.float64]
 
 _BLOCK = 10_000
 # A frequency so high that the function is noise between any two rows.

@@ -28,13 +28,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.scaling import Scaling, principal_axes
 
 __all__ = ["GaussianPrior"]
 
-Floats = NDArray[np.float64]
 
 # Items that say that a class lies in the middle of all.
 _MEAN_ROWS = 1.0

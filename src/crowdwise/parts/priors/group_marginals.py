@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
+from crowdwise.kernels.types import Floats
 
 __all__ = ["GroupMarginals"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.scaling import Scaling
 
 __all__ = ["LogisticPrior", "log_softmax", "softmax_slope"]
 
-Floats = NDArray[np.float64]
 
 # Prior variance of a logit on scaled columns. Held-out votes of six real sets put the best one between 1 and 30.
 _LOGIT_VARIANCE = 3.0

@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 
 __all__ = [
     "VARIANCE",
@@ -43,7 +43,6 @@ __all__ = [
     "squared_distances",
 ]
 
-Floats = NDArray[np.float64]
 
 # Start of the variance.
 VARIANCE = 10.0

@@ -12,19 +12,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import codes_of, series_of, tidy
 from crowdwise.data.storable import storable
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.crowd import Vocabularies
 
 __all__ = ["DirichletMarginals", "Marginals", "given_class_prior"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

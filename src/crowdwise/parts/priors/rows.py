@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
+from crowdwise.kernels.types import Floats
 
 __all__ = ["RowPrior"]
-
-Floats = NDArray[np.float64]
 
 
 @storable

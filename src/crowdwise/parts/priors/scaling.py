@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
+from crowdwise.kernels.types import Floats
 
 __all__ = ["Scaling", "principal_axes"]
 
-Floats = NDArray[np.float64]
 
 # Columns up to which the covariance is decomposed exactly.
 _EXACT_UP_TO = 2000

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["Subtypes", "states_log_prior"]
-
-Floats = NDArray[np.float64]
 
 
 def states_log_prior(log_prior: Floats, log_pi_km: Floats, silent: NDArray[np.bool_], known: NDArray[Any]) -> Floats:

@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Floats
 from crowdwise.report.plot.axes import GOOD, INK, RULE, axes_of, label_of
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["Positions", "annotator_map", "annotator_positions"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

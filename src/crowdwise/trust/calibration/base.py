@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.known_items import known_items
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Calibrator", "ProbabilityMap", "known_of", "with_posterior"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

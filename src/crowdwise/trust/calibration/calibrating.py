@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HOWS", "NEED_TRUTH", "Calibrated", "calibrate", "truth_of"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NEED_TRUTH = ("temperature", "dirichlet", "isotonic")

@@ -32,11 +32,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.base import known_of
 
 __all__ = ["ConformalSets"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 
 __all__ = ["cross_fitted"]
 
-Floats = NDArray[np.float64]
 Fit = Callable[[Floats, NDArray[np.int64]], ProbabilityMap]
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.intervals import share_interval
 from crowdwise.trust.metrics import accuracy, brier, calibration_bins, ece, ece_interval, log_loss
 
 __all__ = ["Reliability", "reliability"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

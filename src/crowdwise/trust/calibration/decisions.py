@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.calibrating import calibrate, truth_of
 from crowdwise.trust.calibration.conformal import ConformalSets
 from crowdwise.trust.calibration.selection import Selection, select
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Decisions", "credible_sets", "decide"]
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 

@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 from crowdwise.trust.calibration.temperature import Temperature
 
 __all__ = ["Dirichlet"]
 
-Floats = NDArray[np.float64]
 
 _FLOOR = 1e-12
 # From the strongest: the first of equal losses is taken.

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from crowdwise.engines.dependence import Residuals, group_codes, residual_agreement
 from crowdwise.errors import CrowdwiseWarning, SettingError
 from crowdwise.estimator.registry import make
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.base import with_posterior
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EffectiveVotes", "groups_in"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

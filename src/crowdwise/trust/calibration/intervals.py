@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from crowdwise.kernels.types import Floats
 
 __all__ = ["share_interval", "upper_bound"]
-
-Floats = NDArray[np.float64]
 
 
 def share_interval(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:

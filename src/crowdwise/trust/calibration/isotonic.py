@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 
 __all__ = ["Isotonic"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

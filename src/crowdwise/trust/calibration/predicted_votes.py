@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import CrowdwiseWarning, InputError
 from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.temperature import Temperature, tempered
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VotesTemperature", "deal_by_group", "temperature_by_votes"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _LOG_TEMPERATURES = np.log([0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0, 11.3, 16.0])

@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.intervals import share_interval, upper_bound
 
 __all__ = ["Selection", "least_known", "select"]
 
-Floats = NDArray[np.float64]
 
 _STEPS = 50
 

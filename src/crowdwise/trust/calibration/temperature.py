@@ -19,15 +19,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 
 __all__ = ["Temperature", "tempered"]
 
-Floats = NDArray[np.float64]
 
 # Temperatures beyond these leave the probabilities all but uniform, or all but certain.
 LEAST, MOST = 0.05, 100.0

@@ -26,7 +26,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.errors import NotFittedError
@@ -34,6 +33,7 @@ from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import METHODS, make_aggregator
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
 from crowdwise.trust.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Auto"]
 
-Floats = NDArray[np.float64]
 
 _DOCUMENT = "choice.json"
 

@@ -19,13 +19,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.estimator.settings import check_settings, random_state_setting, setting
 from crowdwise.kernels.numerics import generator
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
 from crowdwise.methods.classify.features import checked_features
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoClassifier"]
 
-Floats = NDArray[np.float64]
 
 # Items below which a classifier trained on some of them says little about one trained on all.
 _FEWEST_ITEMS = 200

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.heldout import deal
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldOut", "Terms", "by_accuracy", "cross_fitted"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 _FLOOR = 1e-12

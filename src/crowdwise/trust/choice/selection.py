@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Row", "drop_renamed", "frame_of", "paired", "renamed", "simplest", "stacking_weights"]
 
-Floats = NDArray[np.float64]
 
 _ROUNDS, _SMALLEST_STEP = 500, 1e-7
 # Says which class is which.

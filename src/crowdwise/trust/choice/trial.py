@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
 from crowdwise.kernels.numerics import best_class
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.choice.scoring import Terms, cross_fitted
 from crowdwise.trust.choice.selection import Row
 
 __all__ = ["Budget", "try_all"]
 
-Floats = NDArray[np.float64]
 SharesOf = Callable[[str, int], Floats]
 Judge = Callable[[Terms, Floats], Floats]
 

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.compare.fitting import Outcome, Task
 from crowdwise.trust.compare.resample import bootstrap, item_scores, n_resamples_for
 from crowdwise.trust.compare.table import (
@@ -26,8 +27,6 @@ from crowdwise.trust.compare.table import (
 )
 
 __all__ = ["Collector"]
-
-Floats = NDArray[np.float64]
 
 
 class Collector:

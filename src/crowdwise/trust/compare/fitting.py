@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.estimator.registry import METHODS
+from crowdwise.kernels.types import Floats
 from crowdwise.kernels.votes import COMPILED_FROM
 from crowdwise.trust.heldout import held_out
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Task", "run_method"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.known_items import TIE
 from crowdwise.trust.metrics import FLOOR
 
 __all__ = ["ItemScores", "bootstrap", "item_scores", "n_resamples_for"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 N_BINS = 15

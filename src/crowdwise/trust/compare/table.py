@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.compare.fitting import Outcome
 from crowdwise.trust.compare.resample import ItemScores
 from crowdwise.trust.metrics import accuracy, ece, log_loss, macro_f1
@@ -27,7 +28,6 @@ __all__ = [
     "row_of",
 ]
 
-Floats = NDArray[np.float64]
 
 MEASURES = (accuracy, macro_f1, log_loss, ece)
 AGAINST_TRUTH = tuple(measure.__name__ for measure in MEASURES)

@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.draws import score_of_draws
 from crowdwise.trust.crowd.report import Report
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["channel_capacity", "score"]
-
-Floats = NDArray[np.float64]
 
 
 def score(

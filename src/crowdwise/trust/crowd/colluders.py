@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.meetings import answers_of, pair_sums
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-Floats = NDArray[np.float64]
 
 _SWEEPS, _ROUNDS, _FEWEST, _STARTS = 30, 10, 5, 8
 # A row this many times farther off than the honest half's is not taken in.

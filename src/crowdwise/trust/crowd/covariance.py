@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from crowdwise.engines.meetings import Answers, answers_of
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-Floats = NDArray[np.float64]
 
 # Most sweeps and the change that ends them. The test holds for any loadings of the others, so rough ones do;
 # clusters compare the loadings themselves, and stopped early they prune others than the fitted ones would.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["score_of_draws"]
 
-Floats = NDArray[np.float64]
 
 # Numbers of the matrices that are measured together: calls on small arrays would take most of the time.
 _AT_ONCE = 1_000_000

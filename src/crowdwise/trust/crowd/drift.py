@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 from crowdwise.trust.crowd.times import time_of_votes
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-Floats = NDArray[np.float64]
 
 _FEWEST = 10
 

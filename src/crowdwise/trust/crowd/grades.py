@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
+
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
 
-Floats = NDArray[np.float64]
 
 # A rare slip among votes for one class does not make it a judgement; ten votes for one class may be luck of the draw.
 ONE_LABEL_SHARE, ONE_LABEL_VOTES, ONE_LABEL_DESERVED = 0.95, 10, 0.8

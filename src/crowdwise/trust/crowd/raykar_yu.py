@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.draws import score_of_draws
 from crowdwise.trust.crowd.report import Report
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["score", "spammer_score"]
-
-Floats = NDArray[np.float64]
 
 
 def score(

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.result import Result
 
 __all__ = ["Report", "benjamini_hochberg", "check_level", "report", "votes_of"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, crowd_of
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from crowdwise.trust.crowd.report import Report
 
 __all__ = ["Findings", "annotator_table", "examine", "for_terminal", "with_dropped"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import Where, as_text, find_column, series_of, tidy, to_polars
 from crowdwise.errors import InputError, did_you_mean
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["as_numbers", "time_of_votes"]
-
-Floats = NDArray[np.float64]
 
 
 def time_of_votes(votes: Annotations, time: Any) -> Floats:

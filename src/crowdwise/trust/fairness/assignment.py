@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.base import as_annotations
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
 from crowdwise.trust.fairness.scores import matrices_given
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["FairAssignment", "fair_assignment", "solve_assignment"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

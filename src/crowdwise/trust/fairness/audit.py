@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.trust.fairness.gaps import FEW, MEASURES, RATE_NAMES, check_bootstrap, classes_of, gap_tables, one_hot
 from crowdwise.trust.fairness.rates import Decisions
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CIRCULAR", "UNSEEN", "Audit", "audit"]
 
-Floats = NDArray[np.float64]
 
 UNSEEN = (
     "No true labels were given: a bias that all annotators share cannot be seen in votes, because the consensus takes it "

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.fairness.rates import Decisions, Rates, rates_of
 
 __all__ = ["FEW", "MEASURES", "RATE_NAMES", "disparity", "gap_tables"]
 
-Floats = NDArray[np.float64]
 
 MEASURES = ("demographic parity", "equal opportunity", "false-positive rate", "accuracy", "equalised odds")
 #: The rates whose differences the first four measures are.

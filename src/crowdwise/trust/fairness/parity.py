@@ -19,6 +19,7 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError, did_you_mean
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CONSTRAINTS", "ParityLabels", "parity_labels"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 CONSTRAINTS = ("demographic", "opportunity", "false-positives")

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from crowdwise.kernels.types import Floats
+
 __all__ = ["RATES", "Decisions", "Rates", "rates_of"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 
 RATES = ("selection", "true positives", "false positives", "right")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.parts.annotators.protocol import counts_of
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["annotator_scores", "matrices_given"]
 
-Floats = NDArray[np.float64]
 
 # Matrices that are drawn at once.
 _AT_ONCE = 200_000

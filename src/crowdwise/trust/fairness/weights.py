@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Floats
 
 __all__ = ["parity_weights"]
-
-Floats = NDArray[np.float64]
 
 
 def parity_weights(labels: Any, groups: Any) -> Floats:
