@@ -22,7 +22,7 @@ from crowdwise.estimator.storage import FILE_NAME, npy_bytes
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.5]])
 RATINGS = Ratings.from_arrays(list("aabbccdd"), ["x", "y"] * 4, [1, 2, 2, 3, 3, 4, 4, 5.5])
-COMPARISONS = Comparisons.from_arrays(list("aabc"), list("bccd"), list("xyxy"), list("acbd"))
+COMPARISONS = Comparisons.from_arrays(list("aabc"), list("bccd"), ["x", "y"] * 2, ["left", "right", "left", "right"])
 SIMILARITIES = Similarities.from_arrays(list("aaabbc"), list("bcdcdd"), list("xyxyxy"), [1, 0, 0, 0, 0, 1])
 TAGS = TokenVotes.from_arrays([1] * 4, [1, 2] * 2, list("xxyy"), ["B-P", "I-P", "B-P", "O"], token=["Ada", "L."] * 2)
 SETS = LabelSets.from_arrays(list("aab"), list("xyx"), ["cat|dog", "cat", "none"])

@@ -20,6 +20,17 @@ _vectorised = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={
 
 
 @_vectorised
+def _masses(position: Integers, weight: Floats, item_weight: Floats) -> tuple[float, float]:
+    """Weight of all votes, and of all items that have any."""
+    votes, items = 0.0, 0.0
+    for e in range(len(position)):
+        votes += weight[e]
+        if e == 0 or position[e] != position[e - 1]:
+            items += item_weight[position[e]]
+    return max(votes, 1e-12), max(items, 1e-12)
+
+
+@_vectorised
 def outlier_loss(
     log_s: Floats,
     position: Integers,
@@ -49,12 +60,7 @@ def outlier_loss(
     n_votes, n_shares = len(log_s), len(grid)
     slope = np.zeros_like(log_s)
     gain, product, factor = np.empty(n_shares), np.empty(n_shares), np.empty(n_shares)
-    vote_mass, item_mass = 0.0, 0.0
-    for e in range(n_votes):
-        vote_mass += weight[e]
-        if e == 0 or position[e] != position[e - 1]:
-            item_mass += item_weight[position[e]]
-    vote_mass, item_mass = max(vote_mass, 1e-12), max(item_mass, 1e-12)
+    vote_mass, item_mass = _masses(position, weight, item_weight)
     per_item = strength * vote_mass / item_mass
     surprise, sparsity, shares = 0.0, 0.0, 0.0
     first = 0

@@ -90,9 +90,7 @@ def encode(
     inputs, folder, markers = find_inputs(paths), Path(work_dir), (missing,) if isinstance(missing, str) else tuple(missing)
     if n_shards is not None and not 1 <= n_shards < 2**16:
         raise SettingError(f"n_shards must lie between 1 and 65535, got {n_shards}")
-    for each in [paths] if isinstance(paths, str | PathLike) else paths:
-        if Path(each).is_dir() and folder.resolve().is_relative_to(Path(each).resolve()):
-            raise SettingError(f"{folder}: lies within {each}, so its files would count as votes; name a folder elsewhere")
+    _check_apart(folder, paths)
     check_folder(folder)
     if hold is not None:
         hold(folder)
@@ -103,13 +101,7 @@ def encode(
         return ready
     plan = check_inputs(inputs, request, classes=classes, missing=markers)
     rows = [rows_of(each) for each in inputs]
-    if n_shards is not None and n_shards > max(_MANY, sum(rows) // _FEW):
-        warnings.warn(
-            f"{n_shards:,} shards for about {sum(rows):,} votes: so small ones cost more time than they save memory",
-            DataWarning,
-            stacklevel=2,
-        )
-    n_shards = n_shards or max(math.ceil(sum(rows) / VOTES_PER_SHARD), n_threads())
+    n_shards = _number_of_shards(n_shards, sum(rows))
     begin(folder)
 
     groups = _groups(inputs, rows)
@@ -141,6 +133,24 @@ def encode(
     )  # fmt: skip
     finish(store, signature)
     return Store.open(folder)
+
+
+def _check_apart(folder: Path, paths: AnyPath | Sequence[AnyPath]) -> None:
+    for each in [paths] if isinstance(paths, str | PathLike) else paths:
+        if Path(each).is_dir() and folder.resolve().is_relative_to(Path(each).resolve()):
+            raise SettingError(f"{folder}: lies within {each}, so its files would count as votes; name a folder elsewhere")
+
+
+def _number_of_shards(wanted: int | None, n_rows: int) -> int:
+    if wanted is None:
+        return max(math.ceil(n_rows / VOTES_PER_SHARD), n_threads())
+    if wanted > max(_MANY, n_rows // _FEW):
+        warnings.warn(
+            f"{wanted:,} shards for about {n_rows:,} votes: so small ones cost more time than they save memory",
+            DataWarning,
+            stacklevel=3,
+        )
+    return wanted
 
 
 def _known(gold: Any) -> pl.DataFrame:

@@ -137,12 +137,8 @@ def simulate(
         confusion_akl, kind = draw_annotators(rng, n_annotators, n_classes, mix, options or {})
     item, annotator = draw_design(rng, n_items, kind, low, high, activity, exponent)
     ease_n = np.exp(difficulty * rng.standard_normal(n_items)) if difficulty else None
-    uniform_e = rng.random(len(item))
-    # Colluders share their item's random number, so that equal rows give them the same label.
-    shared_n, together_e = rng.random(n_items), (kind == "colluder")[annotator]
-    uniform_e[together_e] = shared_n[item[together_e]]
+    uniform_e = _random_numbers(rng, item, (kind == "colluder")[annotator], n_items)
     label = _draw_labels(uniform_e, confusion_akl, annotator, z_n[item], None if ease_n is None else ease_n[item])
-
     names = [f"class-{k:0{len(str(n_classes - 1))}d}" for k in range(n_classes)] if classes is None else classes
     votes = Annotations.from_codes(
         item,
@@ -165,6 +161,15 @@ def simulate(
         "random_state": random_state,
     }
     return Simulation(votes, z_n, confusion_akl, d_k, kind, ease_n, settings)
+
+
+def _random_numbers(
+    rng: np.random.Generator, item: NDArray[Any], together: NDArray[np.bool_], n_items: int
+) -> NDArray[np.float64]:
+    """One per vote; colluders share their item's, so that equal rows give them the same label."""
+    uniform, shared = rng.random(len(item)), rng.random(n_items)
+    uniform[together] = shared[item[together]]
+    return uniform
 
 
 def _draw_labels(

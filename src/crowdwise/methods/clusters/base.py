@@ -75,8 +75,7 @@ class Clustering(Estimator):
                 DataWarning,
                 stacklevel=3,
             )
-        # The largest cluster is the first, whatever the start called it.
-        self._order = np.argsort(-fit.membership.sum(axis=0), kind="stable")
+        self._order = _by_size(fit.membership)
         self.result_ = ClusterResult(
             method=self.name,
             settings=self.get_params(),
@@ -127,6 +126,13 @@ class Clustering(Estimator):
     def membership_(self) -> Floats:
         """Probability of every cluster, [N, K]."""
         return self._fitted().membership
+
+
+def _by_size(membership: Floats) -> NDArray[np.intp]:
+    """The largest cluster first, whatever the start called it; of equal ones, that of the first item, as rounding must not."""
+    chosen = membership.argmax(axis=1)
+    first = [np.flatnonzero(np.append(chosen, k) == k)[0] for k in range(membership.shape[1])]
+    return np.lexsort((first, -np.round(membership.sum(axis=0), 9)))
 
 
 def as_similarities(data: Any) -> Similarities:

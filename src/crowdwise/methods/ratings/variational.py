@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 # Priors learned from few annotators would claim to know them.
 _ENOUGH = 5
+# Where all answers agree there is no noise to take a share of: a thousandth of the unit is as fine as anybody answers.
+_FINEST = 1e-6
 _SHAPES = (0.5, 50.0)
 # The spread of biases is learned as if so many annotators more had been seen, with biases of a tenth of the noise variance:
 # a few annotators could seem to have none at all, and the level would seem to be known.
@@ -107,7 +109,7 @@ def start(problem: Problem, *, shared: bool, resolution: float, heavy: bool = Fa
         freedom,
         ones,
         ones,
-        resolution * problem.usual_noise(),
+        np.maximum(resolution * problem.usual_noise(), _FINEST),
         0.1 * problem.usual_noise() + 1e-6,
     )
     return replace(first, items=infer_items(problem, first.items, first.precision(problem), first.bias))

@@ -155,18 +155,10 @@ def parity_labels(
     -----
     A group without items to measure its rate on (no known positives, say) is left at the model's own threshold.
     """
-    if constraint not in CONSTRAINTS:
-        hint = did_you_mean(constraint, list(CONSTRAINTS))
-        raise SettingError(f"constraint must be one of {', '.join(CONSTRAINTS)}; got {constraint!r}{hint}")
-    if not 0 <= within <= 1:
-        raise SettingError(f"within must lie between 0 and 1; got {within!r}")
     result: Result = getattr(fitted, "result_", fitted)
-    votes, found = result.votes, groups_of(result.votes, groups)
-    if votes.n_classes < 2:
-        raise InputError("there is only one class; a threshold needs another to choose from")
-    if positive is None and votes.n_classes > 2:
-        raise SettingError(f"name the class of the constraint with positive: {', '.join(map(str, votes.classes[:20]))}")
-    k = classes_of(votes.classes, positive)[0]
+    votes = result.votes
+    _check(constraint, within, votes, positive)
+    found, k = groups_of(votes, groups), classes_of(votes.classes, positive)[0]
     q = result.posterior if scores is None else np.asarray(scores, float)
     if q.shape != result.posterior.shape:
         raise InputError(f"scores must have shape {result.posterior.shape}; got {q.shape}")
@@ -211,6 +203,18 @@ def parity_labels(
         n_known=int(on.sum()),
         against="" if constraint == "demographic" else "truth" if has_truth else "the model's own probabilities, circular",
     )
+
+
+def _check(constraint: str, within: float, votes: Annotations, positive: Any) -> None:
+    if constraint not in CONSTRAINTS:
+        hint = did_you_mean(constraint, list(CONSTRAINTS))
+        raise SettingError(f"constraint must be one of {', '.join(CONSTRAINTS)}; got {constraint!r}{hint}")
+    if not 0 <= within <= 1:
+        raise SettingError(f"within must lie between 0 and 1; got {within!r}")
+    if votes.n_classes < 2:
+        raise InputError("there is only one class; a threshold needs another to choose from")
+    if positive is None and votes.n_classes > 2:
+        raise SettingError(f"name the class of the constraint with positive: {', '.join(map(str, votes.classes[:20]))}")
 
 
 def _thresholds(
