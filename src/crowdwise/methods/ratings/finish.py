@@ -74,14 +74,13 @@ def crowd_estimates(
     signal = float(items.prior_variance.sum()) if signal is None else signal
     return {
         "estimate": items.mean * problem.spread + problem.centre,
-        # Where all answers are equal, rounding leaves a variance just below zero.
-        "scale": np.sqrt(np.maximum(variance, 0)) * problem.spread,
+        "scale": np.sqrt(variance) * problem.spread,
         "freedom": found.freedom,
         "bias": bias * problem.spread + problem.offset,
         "noise": np.sqrt(noise_variance) * problem.spread,
         "weight": weight / weight.sum(),
         "reliability": signal / (signal + noise_variance.sum(axis=1)),
-        "more": {"bias_sd": np.sqrt(np.maximum(found.bias_variance, 0)) * problem.spread},
+        "more": {"bias_sd": np.sqrt(found.bias_variance) * problem.spread},
     }
 
 

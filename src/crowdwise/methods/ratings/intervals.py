@@ -96,8 +96,7 @@ def _from_biases(problem: Problem, items: Items, precision: Floats, bias_precisi
                 part = rows[start : start + max(_BLOCK // (a + 1), 1)]
                 quadratic = np.asarray(part.multiply(part @ covariance).sum(axis=1)).ravel()
                 from_biases[start : start + len(quadratic), k] = quadratic
-            from_biases[:, k] /= total
-            from_biases[:, k] /= total  # twice: the square of a large precision overflows
+            from_biases[:, k] /= total**2
             of_biases[:, k] = np.diag(covariance)[:a]
         else:
             diagonal = own - np.asarray(free_table.multiply(free_table).sum(axis=0)).ravel()
