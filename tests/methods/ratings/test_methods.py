@@ -217,9 +217,9 @@ def test_crowd_layers_learn_the_function_and_are_identified(layer: str) -> None:
     assert r2 > 0.6
     count = values.votes_per_annotator
     assert np.average(model.scale_[:, 0], weights=count) == pytest.approx(1, abs=1e-5)
-    assert np.average(model.bias_[:, 0], weights=count) == pytest.approx(0, abs=1e-5)
+    assert np.average(model.result_.bias[:, 0], weights=count) == pytest.approx(0, abs=1e-5)
     if "b" in layer:
-        assert np.corrcoef(model.bias_[:, 0], bias)[0, 1] > 0.8
+        assert np.corrcoef(model.result_.bias[:, 0], bias)[0, 1] > 0.8
 
 
 @pytest.mark.parametrize("name", FEATURED)
