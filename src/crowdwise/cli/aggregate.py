@@ -148,7 +148,7 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
 
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")
-    estimator: Aggregator = load(folder)
+    estimator: Any = load(folder)
     if estimator.name not in label_methods():
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
@@ -159,8 +159,8 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = read_gold(method.gold, None)
     with iterations(estimator, options.quiet) as progress:
-        estimator.update(fresh, gold=gold, progress=progress)
-    return estimator
+        updated: Aggregator = estimator.update(fresh, gold=gold, progress=progress)
+    return updated
 
 
 def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:

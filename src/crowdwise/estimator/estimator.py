@@ -168,6 +168,17 @@ class Estimator:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
+if TYPE_CHECKING:
+
+    class AnyEstimator(Estimator):
+        """An estimator whose class only a name tells: type checkers know what all share, and take the rest as it comes."""
+
+        def fit(self, *args: Any, **options: Any) -> AnyEstimator:
+            """Fit; the two signatures are those of the contract."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
 def _same(value: Any, default: Any) -> bool:
     """Whether a setting has its default; arrays and modules never do."""
     return value is default or (isinstance(value, str | int | float) and value == default)

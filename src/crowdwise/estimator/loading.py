@@ -12,12 +12,13 @@ from crowdwise.estimator.storage import FILE_NAME, load_with_extra
 if TYPE_CHECKING:
     from os import PathLike
 
+    from crowdwise.estimator.estimator import AnyEstimator
     from crowdwise.estimator.outcome import Outcome
 
 __all__ = ["load"]
 
 
-def load(folder: str | PathLike[str], network: Any = None) -> Any:
+def load(folder: str | PathLike[str], network: Any = None) -> AnyEstimator:
     """Return the fitted estimator saved in `folder`: predict or explain with it, or `update` a label-only one.
 
     Parameters
@@ -50,7 +51,7 @@ def _registered(outcome: Outcome) -> str:
     return outcome.method.partition(":")[0]
 
 
-def _unfitted(outcome: Outcome, path: Path) -> Any:
+def _unfitted(outcome: Outcome, path: Path) -> AnyEstimator:
     """The estimator with its settings."""
     name = _registered(outcome)
     if name not in METHODS:

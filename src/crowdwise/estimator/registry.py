@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.estimator import AnyEstimator
 
 __all__ = [
     "METHODS",
@@ -155,7 +156,7 @@ def find(name: str, among: Mapping[str, Method] | None = None, noun: str = "meth
     return among[name]
 
 
-def make(name: str, **settings: Any) -> Any:
+def make(name: str, **settings: Any) -> AnyEstimator:
     """Build any registered method by name with these settings.
 
     Examples
@@ -164,14 +165,14 @@ def make(name: str, **settings: Any) -> Any:
     DawidSkene(tol=1e-08)
     """
     method = find(name)
-    return method.cls().set_params(**method.settings).set_params(**settings)
+    made: AnyEstimator = method.cls().set_params(**method.settings).set_params(**settings)
+    return made
 
 
 def make_aggregator(name: str, **settings: Any) -> Aggregator:
     """Build a label-only method by name with these settings."""
     find(name, label_methods())
-    made: Aggregator = make(name, **settings)
-    return made
+    return cast("Aggregator", make(name, **settings))
 
 
 def make_classifier(name: str, **settings: Any) -> Any:
