@@ -146,7 +146,8 @@ def alternate_over(
     )
     if shards.keeps and run.n_iter > len(rounds):
         keep(run.state, run.rounds, last=True)
-    return Fit(shards.posterior, run.state.prior, run.state.annotators, run.trace, run.n_iter, run.converged)
+    trace = run.trace or {term: np.empty(0) for term in _TERMS}
+    return Fit(shards.posterior, run.state.prior, run.state.annotators, trace, run.n_iter, run.converged)
 
 
 def round_over(shards: Shards, hard: bool = False) -> Callable[[Parts], tuple[Parts, Round]]:
