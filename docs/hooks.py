@@ -6,6 +6,7 @@ import re
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,10 +49,8 @@ def methods_table(files: Files) -> str:
     """Return one row per registered method; its name links to its notes where they exist."""
     rows = ["| Method | What it does | Family | Needs | On shards | Reference |", "|---|---|---|---|---|---|"]
     for name, method in _methods().items():
-        notes = f"methods/{name}.md"
-        title = f"[`{name}`]({notes})" if files.get_file_from_path(notes) else f"`{name}`"
-        cells = [title, *(_cell(getattr(method, field, "")) for field in ("summary", "family", "needs"))]
-        cells += ["yes" if getattr(method, "additive", False) else "", _cell(getattr(method, "reference", ""))]
+        cells = [_title(name, files), *(_cell(getattr(method, field)) for field in ("summary", "family", "needs"))]
+        cells += ["yes" if method.shards else "", _cell(method.reference)]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -61,27 +60,29 @@ def api_directives() -> str:
     crowdwise = import_module("crowdwise")
     estimators = {method.cls for method in _methods().values()}
     values = [getattr(crowdwise, name) for name in crowdwise.__all__ if name != "__version__"]
+    values = [value for value in values if not isinstance(value, ModuleType)]
     # Where it is defined: mkdocstrings reads source and cannot follow the package's lazy exports.
     targets = [f"{value.__module__}.{value.__qualname__}" for value in values if value not in estimators]
     return "\n\n".join(f"::: {target}\n    options:\n      heading_level: 3" for target in targets)
 
 
 def estimator_sections(files: Files) -> str:
-    """Return, for every method, its class, the first line of its docstring and a table of its settings."""
+    """Return, for every class, the methods it serves, the first line of its docstring and a table of its settings."""
     describe = import_module("crowdwise.estimator.settings").describe_settings
-    sections = []
+    names: dict[type, list[str]] = {}
     for name, method in _methods().items():
-        cls = method.cls
+        names.setdefault(method.cls, []).append(name)
+    sections = []
+    for cls, served in names.items():
         rows = [
             f"| `{entry['name']}` | `{entry['default']!r}` | {_cell(entry['about'])} |"
             for entry in describe(cls)
             if not _is_shared(cls, entry)
         ]
-        notes = f"methods/{name}.md"
-        title = f"[`{name}`]({notes})" if files.get_file_from_path(notes) else f"`{name}`"
+        titles = ", ".join(_title(name, files) for name in served)
         about = (cls.__doc__ or "").strip().partition("\n")[0]
         table = ["| Setting | Default | |", "|---|---|---|", *rows] if rows else ["No settings of its own."]
-        sections.append("\n".join([f"### {cls.__name__}", "", f"{title}: {about}", "", *table]))
+        sections.append("\n".join([f"### {cls.__name__}", "", f"{titles}: {about}", "", *table]))
     return "\n\n".join(sections)
 
 
@@ -98,7 +99,7 @@ def layers() -> str:
 def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
     """Say whether a setting is the one of the base class, default and all."""
     neural = import_module("crowdwise.methods.classify.neural").NeuralClassifier
-    base = neural if issubclass(cls, neural) else import_module("crowdwise.estimator.base").IterativeAggregator
+    base = neural if issubclass(cls, neural) else import_module("crowdwise.methods.labels.iterative").IterativeAggregator
     shared = {field.name: field.default for field in fields(base)}
     return entry["name"] in shared and entry["default"] == shared[entry["name"]]
 
@@ -106,6 +107,11 @@ def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
 def _methods() -> dict[str, Any]:
     methods: dict[str, Any] = import_module("crowdwise.estimator.registry").METHODS
     return methods
+
+
+def _title(name: str, files: Files) -> str:
+    notes = f"methods/{name}.md"
+    return f"[`{name}`]({notes})" if files.get_file_from_path(notes) else f"`{name}`"
 
 
 def _cell(value: object) -> str:
