@@ -13,21 +13,19 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.campaign.diversity import diverse_order
 from crowdwise.campaign.policies import Policy, State, policy_of, stage_of
 from crowdwise.campaign.remaining import Remaining
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Assignments", "suggest"]
 
-Integers = NDArray[np.int64]
 
 # Items per question that are scored in pairs: the best by their own score.
 _SHORTLIST = 4
@@ -194,6 +192,6 @@ class _Taken:
         return Assignments(item, annotator, score, self.state.pool.cost[annotator], self.state)
 
 
-def _dense(rows: Any) -> NDArray[Any]:
+def _dense(rows: Any) -> Array:
     """Rows of features as an array; they are few."""
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.campaign.names import ids_of
 from crowdwise.data.encode import series_of, translate
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -35,12 +35,12 @@ def history_of(result: Result | None) -> pl.DataFrame | None:
     )
 
 
-def prior_of(history: pl.DataFrame | None, votes: Annotations) -> dict[Any, NDArray[np.float64]] | None:
+def prior_of(history: pl.DataFrame | None, votes: Annotations) -> dict[Any, Floats] | None:
     """The same as `fit` takes it (`history`): counts of true x observed classes, [K, K], of every annotator."""
     if history is None:
         return None
     true, observed = (translate(ids_of(history[name]), votes.classes).tolist() for name in ("true", "observed"))
-    matrices: dict[Any, NDArray[np.float64]] = {}
+    matrices: dict[Any, Floats] = {}
     for name, k, label, count in zip(history["annotator"].to_list(), true, observed, history["count"].to_list(), strict=True):
         matrices.setdefault(name, np.zeros((votes.n_classes, votes.n_classes)))[k, label] = count
     return matrices

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from crowdwise.campaign.history import history_of
 from crowdwise.campaign.journal import Start
 from crowdwise.campaign.names import ids_of, pairs_of
@@ -15,6 +13,7 @@ from crowdwise.campaign.pool import Pool, extended
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.base import as_annotations
+from crowdwise.kernels.types import Array
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
@@ -51,7 +50,7 @@ class NewCampaign:
         items = None if limits.get("items") is None else ids_of(limits["items"], distinct=True)
         fitted: Result | None = getattr(model, "result_", None) if votes is None and hasattr(model, "update") else None
         self.first = _first_votes(votes if fitted is None else fitted.votes, items, classes)
-        self.rows: NDArray[Any] | None = None
+        self.rows: Array | None = None
         if has_features:
             self.rows = ids_of(feature_items if feature_items is not None else self.first.items if items is None else items)
         named = [name for key in ("capacity", "cost") if isinstance(limits.get(key), Mapping) for name in limits[key]]

@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
 from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -94,7 +93,7 @@ def alternate(
     annotators: AnnotatorModel,
     *,
     start: Floats,
-    known: NDArray[Any],
+    known: Array,
     max_iter: int,
     tol: float,
     hard: bool = False,

@@ -17,17 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Answers", "Pairs", "answers_of", "pair_sums"]
 
-Integers = NDArray[np.int64]
 
 # Pairs handled at a time: some tens of megabytes of working arrays.
 _CHUNK = 2**19

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["Kept", "Shard", "ShardLost", "Shards", "Tally", "Whole"]
 
-Integers = NDArray[Any]
 State = TypeVar("State")
 
 

@@ -16,19 +16,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.moments import Estimate
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["joint_diagonaliser", "spectral_estimate", "third_moment"]
 
-Integers = NDArray[Any]
 
 # Singular values below this share of the largest count as zero.
 _CUT = 1e-6

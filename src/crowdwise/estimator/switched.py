@@ -6,9 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import DataWarning
+from crowdwise.kernels.types import Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.crowd import Crowd
@@ -24,7 +24,7 @@ class Fitted(Protocol):
     @property
     def annotators(self) -> Any: ...
     @property
-    def confusion(self) -> NDArray[np.float64]: ...
+    def confusion(self) -> Floats: ...
 
 
 def warn_if_switched(result: Fitted) -> None:

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]
 
-Integers = NDArray[np.int64]
 
 # The smallest probability of a vote, so that one surprise costs much, not everything.
 _FLOOR = 1e-12

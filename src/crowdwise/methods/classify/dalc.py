@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
@@ -39,7 +38,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel, materialised
@@ -177,7 +176,7 @@ class DALC(NeuralClassifier):
             rows = HiddenRows(model.network).read_raw(lambda: _plain(model).log_prob(features))
         return np.asarray(rows @ self.projection_[:-1] + self.projection_[-1])
 
-    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> Expertise:
+    def _annotators_on(self, features: Any, who: Integers) -> Expertise:
         """The annotators' part for new rows: reliability follows the rows' own traits."""
         model: Expertise = self._fitted().annotators
         return replace(model.aligned(who, np.empty(0, np.int64)), traits=self._traits_of(features))

@@ -25,10 +25,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows, log_mean_probit
 from crowdwise.methods.classify.vgpcr import ROUNDS, BinaryClassifier, announce_cubic
 from crowdwise.parts.priors.logistic_gp import (
@@ -67,7 +66,7 @@ class Rodr14(BinaryClassifier):
         prior: ProbitGP = fit.prior
         return ProcessModel("probit", scaling, kept_rows(table), prior.kernel, prior.precision, prior.natural)
 
-    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: NDArray[np.int64]) -> Floats:
+    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: Integers) -> Floats:
         # The process has seen the votes of these items; its cavities have not.
         log_prior = model.log_prob(features)
         log_prior[taught] = fit.prior.log_prob()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
@@ -22,7 +21,7 @@ from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import random_state_setting, setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of
 from crowdwise.methods.classify.item_weights import item_weights
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainedClassifier"]
 
-Integers = NDArray[np.int64]
 
 # Entries of X up to which float64 input is trained in float64: too few for the speed to matter.
 _SMALL = 1_000_000

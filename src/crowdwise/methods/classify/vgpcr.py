@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
@@ -32,7 +31,7 @@ from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.errors import InputError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
@@ -92,7 +91,7 @@ class BinaryClassifier(CrowdClassifier):
         """What predicts new rows."""
         raise NotImplementedError
 
-    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: NDArray[np.int64]) -> Floats | None:
+    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: Integers) -> Floats | None:
         """What is known of the items before their votes, where it is not what the model says of them."""
         return None
 

@@ -24,14 +24,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import random_state_setting, setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.logistic_model import LogisticModel
@@ -134,7 +133,7 @@ class Yan(CrowdClassifier):
             model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
         return model.reliability(rows)
 
-    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> ItemReliability:
+    def _annotators_on(self, features: Any, who: Integers) -> ItemReliability:
         """The annotators' part for new rows: reliability follows the rows' own features."""
         model: ItemReliability = self._fitted().annotators
         return replace(model.aligned(who, np.empty(0, np.int64)), features=self._projected(features))

@@ -19,14 +19,13 @@ Simpson and Gurevych (2019): A Bayesian approach for sequence tagging with crowd
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.scoring import first_tokens
@@ -95,7 +94,7 @@ class BSC(SequenceMethod):
         return np.asarray((total / total.sum(axis=1, keepdims=True)).transpose(0, 2, 1))
 
 
-def previous_tags(tags: TokenVotes) -> NDArray[Any]:
+def previous_tags(tags: TokenVotes) -> Array:
     """What the same annotator said of the token before, for every vote, [E]; O (or K, if there is no O) where nothing."""
     votes = tags.votes
     outside = np.flatnonzero(votes.classes == "O")
@@ -108,7 +107,7 @@ def previous_tags(tags: TokenVotes) -> NDArray[Any]:
     return previous
 
 
-def by_previous_tag(tags: TokenVotes) -> tuple[Annotations, NDArray[Any]]:
+def by_previous_tag(tags: TokenVotes) -> tuple[Annotations, Array]:
     """The votes, with an annotator for every pair of annotator and previous tag that occurs, and whose pair it is."""
     votes = tags.votes
     width = votes.n_classes + 1

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.loop import ABOUT_TOL
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.transitions import Transitions
@@ -88,7 +88,7 @@ class HMMCrowd(SequenceMethod):
         # The same number of pseudo-votes per row, two of three right.
         return ClassAccuracy.start(np.full(size, pseudo * votes.n_classes * 2 / 3), np.full(size, pseudo * votes.n_classes / 3))
 
-    def _confusion(self, tags: TokenVotes, fit: ChainFit) -> NDArray[np.float64]:
+    def _confusion(self, tags: TokenVotes, fit: ChainFit) -> Floats:
         assert fit.annotators is not None
         found = fit.annotators.confusion()
         assert found is not None

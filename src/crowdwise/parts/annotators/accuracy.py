@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import (
     counts_of,
     infer_by_table,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassAccuracy", "OneAccuracy"]
 
-Integers = NDArray[Any]
 
 # An accuracy of exactly 0 or 1 would make one vote outweigh all others.
 _EDGE = 1e-6

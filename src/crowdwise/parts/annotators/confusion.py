@@ -9,14 +9,13 @@ prior_alk : [A, L, K]   pseudo-counts (point) or Dirichlet parameters (Bayesian)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Confusion", "DirichletConfusion", "predictive", "row_smoothing"]
-
-Integers = NDArray[Any]
 
 
 def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:

@@ -22,11 +22,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_sigmoid
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.factors import SoftVotes, fit_embedding, fit_projection, item_traits, vote_logits
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Expertise", "Factors", "infer_labels"]
 
-Integers = NDArray[Any]
 
 # Log-odds of everybody before any data, sigmoid(0.85) = 0.7: labels and reliabilities that are both turned round explain
 # the votes as well, and this start settles which.

@@ -8,22 +8,20 @@ With weights, a voice is as strong as the mean weight of the members who voted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["GroupVotes"]
 
-Integers = NDArray[Any]
 
 # Weights that sum to the same in another order differ by less than this.
 _TIE = 1e-9
@@ -54,7 +52,7 @@ class GroupVotes:
         total = mass.sum(axis=1, keepdims=True)
         return np.where(total > 0, mass / np.where(total > 0, total, 1.0), prior)
 
-    def heard(self, votes: Annotations) -> NDArray[np.bool_]:
+    def heard(self, votes: Annotations) -> Flags:
         """Whether any group has a voice on each item, [N]."""
         return segment_sum(votes.item, self._voice_of_votes(votes, np.arange(votes.n_votes)), votes.n_items) > 0
 

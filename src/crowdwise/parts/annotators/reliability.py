@@ -17,15 +17,14 @@ s_e : [E]             w_a . z_e, the log-odds that the vote is right
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemReliability"]
 
-Integers = NDArray[Any]
 
 _CENTRE = 1.0
 _INTERCEPT_L2 = 1.0
@@ -59,7 +57,7 @@ class ItemReliability:
     features: Floats
     weights: Floats
     population: Floats
-    voted: NDArray[np.bool_]
+    voted: Flags
     l2: float
     n_classes: int
     steps: int

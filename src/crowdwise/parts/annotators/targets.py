@@ -15,15 +15,14 @@ share_k : [K]   class shares; answers to questions cannot be told apart from the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored, moved
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 from crowdwise.parts.annotators.states import shared_log_lik
 
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
 __all__ = ["BinaryTargets", "above_each", "falling", "of_classes", "question"]
-
-Integers = NDArray[Any]
 
 
 def falling(above: Floats) -> Floats:

@@ -6,18 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import known_items
 
 if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["Calibrator", "ProbabilityMap", "known_of", "with_posterior"]
-
-Integers = NDArray[np.int64]
 
 
 class Calibrator(Protocol):

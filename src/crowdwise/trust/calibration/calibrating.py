@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
 from crowdwise.estimator.registry import METHODS, label_methods, make
+from crowdwise.kernels.types import Integers
 from crowdwise.trust.calibration.base import known_of, with_posterior
 from crowdwise.trust.calibration.crossfit import cross_fitted
 from crowdwise.trust.calibration.curves import Reliability, reliability
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HOWS", "NEED_TRUTH", "Calibrated", "calibrate", "truth_of"]
 
-Integers = NDArray[np.int64]
 
 NEED_TRUTH = ("temperature", "dirichlet", "isotonic")
 HOWS = ("votes", "groups", *NEED_TRUTH, "none")

@@ -32,11 +32,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import CrowdwiseWarning, InputError
 from crowdwise.kernels.numerics import log_floored, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.temperature import Temperature, tempered
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VotesTemperature", "deal_by_group", "temperature_by_votes"]
 
-Integers = NDArray[np.int64]
 
 _LOG_TEMPERATURES = np.log([0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0, 11.3, 16.0])
 _PSEUDO_VOTES = (0.5, 2.0, 8.0, 32.0, 128.0)
@@ -85,7 +83,7 @@ class _Fold(NamedTuple):
 
     kept: Annotations
     log_posterior: Floats
-    fixed: NDArray[np.bool_]
+    fixed: Flags
     held: Integers
 
 

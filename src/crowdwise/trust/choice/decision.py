@@ -9,8 +9,8 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.choice.scoring import Terms
 from crowdwise.trust.choice.selection import Row, drop_renamed, frame_of, paired, simplest, stacking_weights
 
@@ -141,6 +141,6 @@ def decide(
     return Decision(name, reason + limits, {name: 1.0}, table)
 
 
-def _terms(row: Row) -> NDArray[np.float64]:
+def _terms(row: Row) -> Floats:
     assert row.log_prob is not None
     return row.log_prob

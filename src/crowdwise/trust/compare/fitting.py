@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.estimator.registry import METHODS
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.kernels.votes import COMPILED_FROM
 from crowdwise.trust.heldout import held_out
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["Outcome", "Task", "run_method"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

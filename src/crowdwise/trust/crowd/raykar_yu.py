@@ -18,9 +18,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.draws import score_of_draws
 from crowdwise.trust.crowd.report import Report
 
@@ -73,6 +72,6 @@ def spammer_score(confusion_akl: Floats, signed: bool = False) -> Floats:
     return np.asarray(np.where(_inverted(pi), -value, value) if signed else value)
 
 
-def _inverted(pi: Floats) -> NDArray[np.bool_]:
+def _inverted(pi: Floats) -> Flags:
     """Whether the diagonal is weaker than any spammer's, whose trace is exactly one."""
     return np.asarray(np.einsum("akk->a", pi) < 1.0)

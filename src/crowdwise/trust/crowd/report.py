@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -51,7 +50,7 @@ class Report:
         return self.frame.filter(pl.col("flag"))["annotator"].to_list()
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Integers:
         """Positions of the flagged annotators."""
         return np.flatnonzero(self.frame["flag"].to_numpy())
 
@@ -63,7 +62,7 @@ def report(
     score: Floats,
     p_value: Floats,
     q_value: Floats,
-    flag: NDArray[np.bool_],
+    flag: Flags,
     reason: Sequence[str],
     more: dict[str, Any] | None = None,
     notes: tuple[str, ...] = (),

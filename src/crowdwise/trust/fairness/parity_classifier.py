@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.groups import Groups
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
@@ -64,7 +64,7 @@ class ParityClassifier(NeuralClassifier):
         penalty = ParityPenalty(self.strength, torch.as_tensor(groups.codes.copy()), groups.n_groups, classes)
         return ConfusionHead(start.confusion, [penalty] if self.strength else (), likelihood=self.likelihood)
 
-    def _item_weight(self, votes: Annotations, posterior: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _item_weight(self, votes: Annotations, posterior: Floats) -> Floats | None:
         own = super()._item_weight(votes, posterior)
         if not self.reweigh:
             return own
