@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from crowdwise.campaign.diversity import diverse_order
 from crowdwise.campaign.policies import Policy, State, policy_of, stage_of
@@ -20,9 +21,6 @@ from crowdwise.campaign.remaining import Remaining
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Array, Floats, Integers
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Assignments", "suggest"]
 

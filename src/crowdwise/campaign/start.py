@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdwise.campaign.history import history_of
 from crowdwise.campaign.journal import Start
@@ -13,10 +13,8 @@ from crowdwise.campaign.pool import Pool, extended
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Array
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["NewCampaign", "settings_of"]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.explain import Explanation
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Array, Floats
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.explain import Explanation
 
 __all__ = ["ResultViews"]
 

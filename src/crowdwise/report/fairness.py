@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Integers
 from crowdwise.report.markup import caption, counted, fill, percent, short, stroke, svg, table, text, whole
 from crowdwise.trust.fairness import Audit, audit
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["fairness", "gaps_picture"]
 

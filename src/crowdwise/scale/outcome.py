@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,9 +20,6 @@ from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 __all__ = ["ShardedResult", "account", "write_part"]
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from torch import nn
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
@@ -47,9 +48,6 @@ from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.annotators.expertise import Expertise, Factors, infer_labels
 from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, has_dropout
 from crowdwise.parts.priors.scaling import Scaling
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["DALC"]
 

@@ -22,7 +22,7 @@ crowdsourcing: glitch detection in LIGO, IEEE TPAMI.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -36,14 +36,12 @@ from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.process import ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
+from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.process import ProcessHead
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.covariance import covariance
 from crowdwise.parts.priors.logistic_gp import median_distance
 from crowdwise.parts.priors.sparse_gp import SparseGP
-
-if TYPE_CHECKING:
-    from crowdwise.parts.heads.head import Head
 
 __all__ = ["SVGP", "SVGPCR", "build_process"]
 

@@ -21,13 +21,13 @@ Recognition 88, 298-311.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.errors import InputError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
@@ -41,9 +41,6 @@ from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.logistic_gp import LogisticGP
 from crowdwise.parts.priors.scaling import Scaling
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["VGPCR", "BinaryClassifier", "announce_cubic"]
 

@@ -20,15 +20,16 @@ knows a bit of something, AISTATS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
@@ -39,11 +40,6 @@ from crowdwise.methods.classify.start import start_posterior
 from crowdwise.parts.annotators.reliability import ItemReliability
 from crowdwise.parts.priors.logistic import LogisticPrior
 from crowdwise.parts.priors.scaling import principal_axes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["Yan", "YanModel"]
 

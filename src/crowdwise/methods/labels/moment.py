@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from crowdwise.errors import DataWarning
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.posterior import clamp
@@ -37,9 +38,6 @@ from crowdwise.parts.annotators.accuracy import OneAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.annotators.protocol import sum_by_annotator
 from crowdwise.parts.priors.marginals import Marginals
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.problem import Problem
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -11,15 +11,13 @@ from scipy.stats import norm
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.ratings import Ratings
+from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers
 from crowdwise.methods.ratings.pair_moments import Moments, Parts, decompose, dependence, moments
 from crowdwise.methods.ratings.problem import Problem
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["CovarianceCrowd"]
 

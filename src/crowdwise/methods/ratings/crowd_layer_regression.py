@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.storable import storable
 from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weights_of
-from crowdwise.engines.loop import Round, Run
+from crowdwise.engines.loop import Progress, Round, Run
 from crowdwise.errors import DivergedError
 from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
@@ -21,12 +23,6 @@ from crowdwise.methods.ratings.features import checked_features
 from crowdwise.methods.ratings.finish import point_estimates
 from crowdwise.methods.ratings.gaussian import Items, infer_items, relative_noise, update_annotators
 from crowdwise.methods.ratings.problem import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from crowdwise.data.ratings import Ratings
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["CrowdLayerRegression"]
 

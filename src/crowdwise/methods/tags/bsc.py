@@ -19,25 +19,22 @@ Simpson and Gurevych (2019): A Bayesian approach for sequence tagging with crowd
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.token_votes import TokenVotes
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.chains import Steps
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
+from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
 from crowdwise.methods.tags.transitions import DirichletTransitions
 from crowdwise.parts.annotators.confusion import DirichletConfusion
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.token_votes import TokenVotes
-    from crowdwise.engines.loop import Progress
-    from crowdwise.kernels.chains import Steps
-    from crowdwise.methods.tags.scheme import Tags
 
 __all__ = ["BSC", "by_previous_tag", "previous_tags"]
 

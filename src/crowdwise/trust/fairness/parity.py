@@ -9,21 +9,19 @@ which a table of range maxima gives at once. L goes over all rates that occur, O
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError, did_you_mean
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["CONSTRAINTS", "ParityLabels", "parity_labels"]
 

@@ -9,13 +9,14 @@ which is `ccem` with a penalty, and optionally with items weighted by P(s) P(z) 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.groups import Groups
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats
@@ -26,9 +27,6 @@ from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.trust.fairness.gaps import classes_of
 from crowdwise.trust.fairness.penalty import ParityPenalty
 from crowdwise.trust.fairness.weights import parity_weights
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["ParityClassifier"]
 

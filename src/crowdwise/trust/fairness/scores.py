@@ -10,21 +10,19 @@ votes that is large by noise alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
+from crowdwise.data.groups import Groups
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.parts.annotators.protocol import counts_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.groups import Groups
 
 __all__ = ["annotator_scores", "matrices_given"]
 
