@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crowdwise.campaign.names import ids_of
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, translate
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["history_of", "prior_of"]
 

@@ -14,16 +14,13 @@ and the excess is taken out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Array, Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Plan", "plan"]
 

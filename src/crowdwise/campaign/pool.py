@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, translate, vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.kernels.types import Array, Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Limits", "Pool", "extended"]
 

@@ -7,16 +7,12 @@ overconfident (see `crowdwise compare` with gold labels), so are these answers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from crowdwise.campaign.planning import Plan, plan
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Plan", "chance_of", "expected_accuracy", "plan", "reached"]
 

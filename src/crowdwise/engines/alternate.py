@@ -17,19 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
 from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
 from crowdwise.kernels.types import Array, Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = [
     "Fit",

@@ -19,15 +19,12 @@ conservative. Cost: O(pairs of answers on an item x K^2), in chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import answers_of, pair_sums
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Residuals", "group_codes", "residual_agreement"]
 

@@ -14,15 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Answers", "Pairs", "answers_of", "pair_sums"]
 

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Kept", "Shard", "ShardLost", "Shards", "Tally", "Whole"]
 

@@ -13,17 +13,15 @@ An annotator outside group h has E[o_a x_h'] = R_a' D C_h, so R_a' = E[o_a x_h']
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.moments import Estimate
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["joint_diagonaliser", "spectral_estimate", "third_moment"]
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.estimator.explain import Explanation, explain
@@ -20,9 +21,6 @@ from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.parts.priors.rows import RowPrior
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Result"]
 

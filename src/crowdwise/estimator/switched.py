@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from crowdwise.data.crowd import Crowd
 from crowdwise.errors import DataWarning
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.crowd import Crowd
 
 __all__ = ["warn_if_switched"]
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Array
 from crowdwise.report.markup import caption, clean, counted, percent, plain, rect, short, svg
 from crowdwise.report.review import unit_of
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, Crowd
+from crowdwise.trust.crowd.report import Report
 from crowdwise.trust.crowd.table import annotator_table
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
-    from crowdwise.trust.crowd.report import Report
 
 __all__ = ["Detections", "annotators_data", "detect", "matrices"]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.report.markup import caption, counted, fill, percent, plain, rect, short, stroke, svg, whole
 from crowdwise.trust.crowd.grades import GRADES, Crowd
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["MOST_CLASSES", "confidence_picture", "confusion_picture", "scatter_picture", "shares_picture"]
 

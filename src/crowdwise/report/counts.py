@@ -6,16 +6,14 @@ hundred items and normal for more. It believes the posterior, as everything here
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.report.charts import MOST_CLASSES, WIDTH
 from crowdwise.report.markup import caption, percent, plain, rect, short, stroke, svg, table, text, whole
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Counts", "counts_of", "counts_picture", "counts_table"]
 

@@ -6,17 +6,15 @@ The contributions are those of `crowdwise.estimator.explain`, computed for all s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
 from crowdwise.report.uncertainty import Uncertainty, reason, runner_up
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Why", "items_data", "why_of", "why_picture"]
 

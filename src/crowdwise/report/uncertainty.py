@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.report.markup import counted, percent, table, text, whole
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Uncertainty", "least_certain_table", "reason", "runner_up", "uncertainty_of", "votes_in_short"]
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,10 +22,8 @@ import polars as pl
 from crowdwise.data.encode import vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
+from crowdwise.kernels.types import Array, Integers
 from crowdwise.scale.lock import LOCK
-
-if TYPE_CHECKING:
-    from crowdwise.kernels.types import Array, Integers
 
 __all__ = ["ShardSizes", "Store", "begin", "check_folder", "finish", "full_disk_named", "reusable"]
 

@@ -9,16 +9,13 @@ are held out: without any, nothing but the class shares could predict them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]
 

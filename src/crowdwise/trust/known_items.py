@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["TIE", "chosen_classes", "known_items"]
 

@@ -8,17 +8,14 @@ because an undefined number must not look like a bad one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import chosen_classes, known_items
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from crowdwise.kernels.types import Floats, Integers
 
 __all__ = [
     "accuracy",

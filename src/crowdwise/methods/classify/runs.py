@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,13 @@ from torch import nn
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.plan import History
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.loop import Progress
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.start import start_confusion
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.confusion import identity_confusion
 from crowdwise.parts.heads.head import Head
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["Member", "Start", "Task", "point_confusion", "split_items", "without_votes"]
 

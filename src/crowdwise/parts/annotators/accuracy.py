@@ -12,10 +12,11 @@ accuracy : [A] or [A, K]          w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
@@ -28,9 +29,6 @@ from crowdwise.parts.annotators.protocol import (
     voted_log_lik,
     voted_mass,
 )
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ClassAccuracy", "OneAccuracy"]
 

@@ -13,18 +13,16 @@ log_prior_as, log_post_as : [A, S]   weights of the atoms before and after the v
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.pairs import row_softmax
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AtomMixture", "matched_concentration"]
 

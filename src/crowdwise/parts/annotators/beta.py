@@ -14,10 +14,11 @@ prior_acr, beta_acr : [A, C, 2]   Beta parameters of (right, wrong); C is 1 (one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
@@ -30,9 +31,6 @@ from crowdwise.parts.annotators.protocol import (
     voted_log_lik,
     voted_mass,
 )
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["BetaAccuracy"]
 

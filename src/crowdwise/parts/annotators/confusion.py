@@ -9,19 +9,16 @@ prior_alk : [A, L, K]   pseudo-counts (point) or Dirichlet parameters (Bayesian)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.crowd import Crowd
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.crowd import Crowd
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.protocol import AnnotatorModel, counts_of, infer_by_table, table_log_lik
 
 __all__ = ["Confusion", "DirichletConfusion", "predictive", "row_smoothing"]
 

@@ -17,10 +17,10 @@ habit_al : [A, L]            labels of careless votes: the annotator's own share
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.numerics import log_floored, moved, segment_sum
@@ -29,9 +29,6 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, sum_by_annotator
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["CumulativeLink"]
 

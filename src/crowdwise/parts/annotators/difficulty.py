@@ -11,18 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, weight_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AbilityDifficulty"]
 

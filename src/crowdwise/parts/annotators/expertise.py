@@ -19,18 +19,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.factors import SoftVotes, fit_embedding, fit_projection, item_traits, vote_logits
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Expertise", "Factors", "infer_labels"]
 

@@ -10,16 +10,14 @@ eta (1 - eta). Sums over votes are products with one sparse matrix: memory in vo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["SoftVotes", "fit_embedding", "fit_projection", "item_traits", "projection_terms", "vote_logits"]
 

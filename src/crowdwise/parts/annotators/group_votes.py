@@ -8,17 +8,15 @@ With weights, a voice is as strong as the mean weight of the members who voted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["GroupVotes"]
 

@@ -18,19 +18,16 @@ group_a : [A]           group of every annotator; J for none
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.confusion import _normalised
 from crowdwise.parts.annotators.protocol import counts_of, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["GroupConfusion"]
 

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.nodes import NodeLikelihood, log_products, without
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
@@ -39,9 +39,6 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.atoms import matched_concentration
 from crowdwise.parts.annotators.protocol import weight_of
 from crowdwise.parts.priors.abilities import NodeRule, expand_accuracy
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["BeliefMessages"]
 

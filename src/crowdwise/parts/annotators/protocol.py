@@ -6,16 +6,14 @@ return new values, so restarts, warm starts and incremental fits are plain code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AnnotatorModel", "counts_of", "infer_by_table", "infer_by_votes", "voted_mass"]
 

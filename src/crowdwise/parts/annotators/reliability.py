@@ -17,18 +17,15 @@ s_e : [E]             w_a . z_e, the log-odds that the vote is right
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ItemReliability"]
 

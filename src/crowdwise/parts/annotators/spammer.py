@@ -13,17 +13,14 @@ habit_al : [A, L]   Dirichlet parameters of the spamming answers
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Spammer"]
 

@@ -15,19 +15,16 @@ share_k : [K]   class shares; answers to questions cannot be told apart from the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored, moved
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 from crowdwise.parts.annotators.states import shared_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["BinaryTargets", "above_each", "falling", "of_classes", "question"]
 

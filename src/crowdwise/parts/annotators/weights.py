@@ -6,18 +6,16 @@ The posterior is the weighted share of votes, not a probability model; there is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.kernels.votes import vote_shares
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["VoteWeights"]
 

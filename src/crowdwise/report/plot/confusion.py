@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.report.plot.axes import grid_of, label_of
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["confusions"]
 

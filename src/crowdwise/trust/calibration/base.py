@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import known_items
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Calibrator", "ProbabilityMap", "known_of", "with_posterior"]
 

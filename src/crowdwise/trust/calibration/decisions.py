@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.calibration.calibrating import calibrate, truth_of
 from crowdwise.trust.calibration.conformal import ConformalSets
 from crowdwise.trust.calibration.selection import Selection, select
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Decisions", "credible_sets", "decide"]
 

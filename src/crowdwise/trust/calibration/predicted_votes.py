@@ -29,21 +29,19 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning, InputError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.temperature import Temperature, tempered
 from crowdwise.trust.heldout import deal
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["VotesTemperature", "deal_by_group", "temperature_by_votes"]
 

@@ -6,16 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.choice.scoring import Terms
 from crowdwise.trust.choice.selection import Row, drop_renamed, frame_of, paired, simplest, stacking_weights
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Chooses", "Decision", "decide", "fall_back"]
 

@@ -19,15 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.trust.heldout import deal
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["HeldOut", "Terms", "by_accuracy", "cross_fitted"]
 

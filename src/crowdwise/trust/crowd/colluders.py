@@ -36,18 +36,16 @@ Traganitis and Giannakis (2021), as described in the ICASSP 2025 tutorial, "Anno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import answers_of, pair_sums
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

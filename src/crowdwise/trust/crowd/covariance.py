@@ -34,19 +34,15 @@ ICASSP 2025 tutorial on learning from crowdsourced labels, "Flagging spammers wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import Answers, answers_of
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

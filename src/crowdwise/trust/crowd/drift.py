@@ -17,18 +17,16 @@ no order: the sum is looked at only between different times. Cost: O(E (log E + 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 from crowdwise.trust.crowd.times import time_of_votes
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

@@ -14,14 +14,12 @@ says so; one with few votes is not judged.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Array, Floats, Integers
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
 

@@ -15,17 +15,14 @@ Journal of Machine Learning Research 13, 491-518.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.draws import score_of_draws
 from crowdwise.trust.crowd.report import Report
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score", "spammer_score"]
 
