@@ -21,6 +21,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import (
+    WithoutPosterior,
     counts_of,
     infer_by_table,
     infer_by_votes,
@@ -39,7 +40,7 @@ _EDGE = 1e-6
 
 @storable
 @dataclass(frozen=True, eq=False)
-class OneAccuracy:
+class OneAccuracy(WithoutPosterior):
     """One-coin annotators; evidence touches only the class voted, so a step costs O(E)."""
 
     right: Floats
@@ -98,10 +99,6 @@ class OneAccuracy:
         """[A, K, L]."""
         return _expand(np.repeat(self.accuracy[:, None], self.n_classes, axis=1)).transpose(0, 2, 1)
 
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
-
     def _evidence(self) -> tuple[Floats, Floats]:
         """Log-probability of a vote for a wrong class, and what naming the class adds to it."""
         if self.n_classes == 1:
@@ -113,7 +110,7 @@ class OneAccuracy:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ClassAccuracy:
+class ClassAccuracy(WithoutPosterior):
     """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""
 
     right: Floats
@@ -168,10 +165,6 @@ class ClassAccuracy:
     def confusion(self) -> Floats:
         """[A, K, L]."""
         return _expand(self.accuracy).transpose(0, 2, 1)
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
 
 
 def _accuracy(right: Any, wrong: Any) -> Floats:

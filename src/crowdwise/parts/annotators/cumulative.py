@@ -26,7 +26,7 @@ from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.numerics import log_floored, moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, sum_by_annotator
+from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, sum_by_annotator
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
 
@@ -45,7 +45,7 @@ def label_habits(votes: Annotations) -> Floats:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class CumulativeLink:
+class CumulativeLink(WithoutPosterior):
     """Thresholds and a precision per annotator on a common scale of `n_nodes` nodes per class."""
 
     prior_alk: Floats
@@ -159,10 +159,6 @@ class CumulativeLink:
         """Mean over the stretch of each class, [A, K, L]."""
         table = self._table().reshape(len(self.slope_a), self.n_classes, self.n_classes, self.n_nodes)
         return np.asarray(table.mean(axis=3).transpose(0, 2, 1))
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
 
     def _link_table(self) -> Floats:
         """P(label | node) of annotators who look, [A, L, K G]."""

@@ -19,7 +19,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, weight_of
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik, weight_of
 
 __all__ = ["AbilityDifficulty"]
 
@@ -30,7 +30,7 @@ _MOST_STEPS = 5
 
 @storable
 @dataclass(frozen=True, eq=False)
-class AbilityDifficulty:
+class AbilityDifficulty(WithoutPosterior):
     """Abilities [A] and log-easiness [N]; `right`, `wrong` are earlier answers at average easiness, [A]."""
 
     right: Floats
@@ -91,10 +91,6 @@ class AbilityDifficulty:
 
     def confusion(self) -> None:
         """Accuracy depends on the item; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No Dirichlet posterior."""
         return None
 
     def _evidence(self, who: Integers, what: Integers) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior
 
 __all__ = ["GroupVotes"]
 
@@ -27,7 +28,7 @@ _TIE = 1e-9
 
 @storable
 @dataclass(frozen=True, eq=False)
-class GroupVotes:
+class GroupVotes(WithoutPosterior):
     """A group and a weight >= 0 inside it per annotator; `typical` is the weight of one never seen."""
 
     group_a: Integers
@@ -88,10 +89,6 @@ class GroupVotes:
 
     def confusion(self) -> None:
         """A vote says nothing of single classes; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No posterior."""
         return None
 
     def _voice_of_votes(self, votes: Annotations, index: Integers) -> Floats:

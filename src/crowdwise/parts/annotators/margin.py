@@ -13,14 +13,14 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["MarginWeights"]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class MarginWeights:
+class MarginWeights(WithoutPosterior):
     """One weight of any sign per annotator; `typical` is that of one never seen."""
 
     eta: Floats
@@ -50,8 +50,4 @@ class MarginWeights:
 
     def confusion(self) -> None:
         """A weight says nothing of single classes; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No posterior."""
         return None

@@ -29,6 +29,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior
 
 __all__ = ["MaxEntConfusion"]
 
@@ -39,7 +40,7 @@ _PIECE = 4_000_000
 
 @storable
 @dataclass(frozen=True, eq=False)
-class MaxEntConfusion:
+class MaxEntConfusion(WithoutPosterior):
     """Penalised confusions of annotators and of items; `earlier_alk` are earlier answers, on items without confusion."""
 
     earlier_alk: Floats
@@ -107,10 +108,6 @@ class MaxEntConfusion:
 
     def confusion(self) -> None:
         """Confusion depends on the item; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No Dirichlet posterior."""
         return None
 
     def _scores(self, votes: Annotations, at: Integers) -> Floats:

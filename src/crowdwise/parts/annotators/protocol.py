@@ -15,7 +15,7 @@ from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["AnnotatorModel", "counts_of", "infer_by_table", "infer_by_votes", "voted_mass"]
+__all__ = ["AnnotatorModel", "WithoutPosterior", "counts_of", "infer_by_table", "infer_by_votes", "voted_mass"]
 
 Self = TypeVar("Self", bound="AnnotatorModel")
 
@@ -56,6 +56,14 @@ class AnnotatorModel(Protocol):
     def concentration(self) -> Floats | None:
         """Dirichlet parameters behind `confusion()`, [A, K, L], where the model is Bayesian; else None."""
         ...
+
+
+class WithoutPosterior:
+    """Base of models without a Dirichlet posterior: point estimates, weights, mixtures."""
+
+    def concentration(self) -> None:
+        """No Dirichlet posterior."""
+        return None
 
 
 def weight_of(votes: Annotations) -> Floats:

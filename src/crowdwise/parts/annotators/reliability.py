@@ -25,7 +25,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["ItemReliability"]
 
@@ -36,7 +36,7 @@ _INTERCEPT_L2 = 1.0
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ItemReliability:
+class ItemReliability(WithoutPosterior):
     """Reliability that is logistic in the item's features.
 
     Attributes
@@ -108,10 +108,6 @@ class ItemReliability:
 
     def confusion(self) -> None:
         """Accuracy depends on the item; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No Dirichlet posterior."""
         return None
 
     @property

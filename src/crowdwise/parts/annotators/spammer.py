@@ -20,14 +20,14 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik, voted_mass
 
 __all__ = ["Spammer"]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Spammer:
+class Spammer(WithoutPosterior):
     """Variational posterior over honesty and habits of every annotator."""
 
     honest0: Floats
@@ -104,10 +104,6 @@ class Spammer:
         habit = self.habit_al / self.habit_al.sum(axis=1, keepdims=True)
         theta = self.honesty[:, None, None]
         return np.asarray(theta * np.eye(habit.shape[1]) + (1 - theta) * habit[:, None, :])
-
-    def concentration(self) -> None:
-        """The rows of this mixture are not Dirichlet."""
-        return None
 
     def _log_terms(self) -> tuple[Floats, Floats]:
         """E log theta, [A, 1], and E log (1 - theta) + E log xi, [A, L]."""

@@ -16,13 +16,14 @@ from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.kernels.votes import vote_shares
+from crowdwise.parts.annotators.protocol import WithoutPosterior
 
 __all__ = ["VoteWeights"]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class VoteWeights:
+class VoteWeights(WithoutPosterior):
     """One weight >= 0 per annotator; `typical` is the weight of one never seen."""
 
     weight: Floats
@@ -70,10 +71,6 @@ class VoteWeights:
 
     def confusion(self) -> None:
         """A weight says nothing of single classes; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No posterior."""
         return None
 
     def _weight_of_votes(self, votes: Annotations) -> Floats:
