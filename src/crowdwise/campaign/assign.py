@@ -10,24 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
 from crowdwise.campaign.diversity import diverse_order
 from crowdwise.campaign.policies import Policy, State, policy_of, stage_of
 from crowdwise.campaign.remaining import Remaining
 from crowdwise.data.encode import series_of
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    import polars as pl
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["Assignments", "suggest"]
 
-Integers = NDArray[np.int64]
 
 # Items per question that are scored in pairs: the best by their own score.
 _SHORTLIST = 4
@@ -194,6 +190,6 @@ class _Taken:
         return Assignments(item, annotator, score, self.state.pool.cost[annotator], self.state)
 
 
-def _dense(rows: Any) -> NDArray[Any]:
+def _dense(rows: Any) -> Array:
     """Rows of features as an array; they are few."""
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["diverse_order"]
 
 
-def diverse_order(features: NDArray[Any], score: Floats, n_wanted: int) -> NDArray[np.int64]:
+def diverse_order(features: Array, score: Floats, n_wanted: int) -> Integers:
     """Positions of items in the order to ask them: each has the largest (score x distance to those before).
 
     Distances are in standardised features, O(n_wanted n D). Scores count by their ratio, so that items of nearly the same score

@@ -10,13 +10,10 @@ confusion_akl : [A, K, L]
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 
 __all__ = ["ambiguity", "entropy", "error", "error_reduction", "information", "rightness", "vote_entropy"]
 
@@ -71,7 +68,7 @@ def rightness(q_nk: Floats, confusion_akl: Floats) -> Floats:
     return np.asarray(q_nk @ np.einsum("akk->ka", confusion_akl))
 
 
-def vote_entropy(label: NDArray[Any], item: NDArray[Any], n_items: int, n_classes: int) -> Floats:
+def vote_entropy(label: Array, item: Array, n_items: int, n_classes: int) -> Floats:
     """Entropy of the votes' own shares, [N]; 0 without votes."""
     counts = np.bincount(item.astype(np.int64) * n_classes + label, minlength=n_items * n_classes).reshape(n_items, n_classes)
     return entropy(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))

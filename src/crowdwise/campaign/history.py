@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.campaign.names import ids_of
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, translate
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats
 
 __all__ = ["history_of", "prior_of"]
 
@@ -35,12 +33,12 @@ def history_of(result: Result | None) -> pl.DataFrame | None:
     )
 
 
-def prior_of(history: pl.DataFrame | None, votes: Annotations) -> dict[Any, NDArray[np.float64]] | None:
+def prior_of(history: pl.DataFrame | None, votes: Annotations) -> dict[Any, Floats] | None:
     """The same as `fit` takes it (`history`): counts of true x observed classes, [K, K], of every annotator."""
     if history is None:
         return None
     true, observed = (translate(ids_of(history[name]), votes.classes).tolist() for name in ("true", "observed"))
-    matrices: dict[Any, NDArray[np.float64]] = {}
+    matrices: dict[Any, Floats] = {}
     for name, k, label, count in zip(history["annotator"].to_list(), true, observed, history["count"].to_list(), strict=True):
         matrices.setdefault(name, np.zeros((votes.n_classes, votes.n_classes)))[k, label] = count
     return matrices

@@ -12,8 +12,9 @@ import json
 import os
 import zipfile
 from io import BytesIO
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import polars as pl
@@ -22,9 +23,6 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 __all__ = ["Journal", "Start"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.campaign.history import prior_of
 from crowdwise.campaign.names import ids_of, sliceable
 from crowdwise.campaign.policies import State
 from crowdwise.data.encode import translate
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Array
 from crowdwise.methods.classify.align import n_rows_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Learner:
         What is known of annotators from before: see `crowdwise.campaign.history`.
     """
 
-    def __init__(self, model: Any, features: Any, rows: NDArray[Any] | None, history: pl.DataFrame | None) -> None:
+    def __init__(self, model: Any, features: Any, rows: Array | None, history: pl.DataFrame | None) -> None:
         self.model, self.features, self.rows, self.history = model, features, rows, history
         if rows is not None and n_rows_of(features) != len(rows):
             raise InputError(
@@ -82,14 +82,14 @@ class Learner:
             return []
         return list(names[translate(names, self.rows) < 0].tolist())
 
-    def add(self, items: NDArray[Any], features: Any) -> None:
+    def add(self, items: Array, features: Any) -> None:
         """Features of new items; what is refused changes nothing."""
         self.features, self.rows = (
             self._stacked(items, features),
             np.concatenate([ids_of(() if self.rows is None else self.rows), items]),
         )
 
-    def check(self, items: NDArray[Any], features: Any) -> None:
+    def check(self, items: Array, features: Any) -> None:
         """Refuse what `add` cannot take."""
         if self.rows is None:
             raise SettingError("the campaign has no features: begin it, or load it, with features=...")
@@ -97,7 +97,7 @@ class Learner:
             raise InputError(f"features have {n_rows_of(features):,} rows for {len(items):,} new items")
         self._stacked(items, features)
 
-    def _stacked(self, items: NDArray[Any], features: Any) -> Any:
+    def _stacked(self, items: Array, features: Any) -> Any:
         old, new = sliceable(self.features), sliceable(features)
         if isinstance(old, pl.DataFrame) or isinstance(new, pl.DataFrame):
             if not (isinstance(old, pl.DataFrame) and isinstance(new, pl.DataFrame)) or old.columns != new.columns:

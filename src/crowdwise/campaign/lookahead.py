@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.campaign.expected_gain import entropy
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import Policy, State
@@ -66,7 +65,7 @@ class Lookahead:
         scores = policy.pairs(replace(self.state, supposed=q), np.full(len(weight), item))
         return np.asarray(weight @ scores)
 
-    def discounted(self, score: Floats, items: NDArray[np.int64]) -> Floats:
+    def discounted(self, score: Floats, items: Integers) -> Floats:
         """Scores of items, [P], less the part that open questions are expected to settle."""
         left = np.ones(len(items))
         for place in np.flatnonzero(np.isin(items, list(self._branches))).tolist():

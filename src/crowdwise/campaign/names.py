@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, to_polars, translate, vocabulary_array
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Array
 
 __all__ = ["as_known", "ids_of", "is_empty", "mapping_of", "names_only", "pairs_of", "sliceable"]
 
 
-def ids_of(values: Iterable[Any], distinct: bool = False) -> NDArray[Any]:
+def ids_of(values: Iterable[Any], distinct: bool = False) -> Array:
     """Ids as votes have them (int64, bool or objects that hold text), in their order."""
     column = tidy(series_of(values if isinstance(values, np.ndarray | pl.Series) else list(values)))
     return vocabulary_array(column.unique(maintain_order=True) if distinct else column)
 
 
-def as_known(names: NDArray[Any], known: NDArray[Any], what: str) -> NDArray[Any]:
+def as_known(names: Array, known: Array, what: str) -> Array:
     """The same names as the campaign writes them ("7" where it has 7 is the same); others must be of the same kind."""
     if not len(known) or not len(names) or names.dtype == known.dtype:
         return names
@@ -34,7 +34,7 @@ def as_known(names: NDArray[Any], known: NDArray[Any], what: str) -> NDArray[Any
     return np.asarray(known[code])
 
 
-def names_only(items: Sequence[Any], annotators: Sequence[Any], classes: NDArray[Any]) -> Annotations:
+def names_only(items: Sequence[Any], annotators: Sequence[Any], classes: Array) -> Annotations:
     """Items and annotators without votes."""
     return Annotations.from_arrays([], [], [], items=items, annotators=annotators, classes=classes.tolist())
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.data.encode import series_of, tidy, translate, vocabulary_array
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Array, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -38,10 +39,10 @@ class Oracle(Protocol):
         Votes whose pairs are all that can be asked; None for every pair.
     """
 
-    items: NDArray[Any]
-    annotators: NDArray[Any]
-    classes: NDArray[Any]
-    truth: NDArray[np.int64]
+    items: Array
+    annotators: Array
+    classes: Array
+    truth: Integers
     allowed: Annotations | None
 
     def answer(self, questions: pl.DataFrame) -> pl.DataFrame:
@@ -141,7 +142,7 @@ class SimulatedCrowd:
         return _answers(questions, self.classes[(draws[:, None] > chances[:, :-1]).sum(axis=1)])
 
 
-def _positions(crowd: Oracle, questions: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _positions(crowd: Oracle, questions: pl.DataFrame) -> tuple[Integers, Integers]:
     """Item and annotator of every question by position."""
     found = []
     for name, known in (("item", crowd.items), ("annotator", crowd.annotators)):
@@ -152,11 +153,11 @@ def _positions(crowd: Oracle, questions: pl.DataFrame) -> tuple[NDArray[np.int64
     return found[0], found[1]
 
 
-def _answers(questions: pl.DataFrame, labels: NDArray[Any]) -> pl.DataFrame:
+def _answers(questions: pl.DataFrame, labels: Array) -> pl.DataFrame:
     return questions.select("item", "annotator").with_columns(label=series_of(labels))
 
 
-def _named(given: Sequence[Any] | Mapping[Any, Any] | None, size: int, what: str) -> NDArray[Any]:
+def _named(given: Sequence[Any] | Mapping[Any, Any] | None, size: int, what: str) -> Array:
     names = vocabulary_array(tidy(series_of(list(range(size) if given is None else given))))
     if len(names) != size or len(set(names.tolist())) != size:
         raise InputError(f"{what} must be {size} different names; got {len(names)}")

@@ -14,23 +14,18 @@ and the excess is taken out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import expected_log
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["Plan", "plan"]
 
-Integers = NDArray[np.int64]
 # Item, annotator, label and weight of some votes.
-Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+Columns = tuple[Array, Array, Array, Array]
 
 # Items simulated, and the share of them asked in one step.
 _SIMULATED, _STEP = 2_000, 0.02
@@ -170,7 +165,7 @@ class _Learner:
             self._log_mean = _log_mean(self._fixed + self._times * self._counts(*self._votes[0]), self._bayesian)
             self.q[:] = _normalised(self._base + self._evidence(*self._votes[0]))
 
-    def _counts(self, item: NDArray[Any], who: NDArray[Any], said: NDArray[Any], weight: NDArray[Any]) -> Floats:
+    def _counts(self, item: Array, who: Array, said: Array, weight: Array) -> Floats:
         """Expected answers of every annotator, [A, K, L]."""
         n_annotators, n_classes, n_labels = self._log_mean.shape
         cell = who.astype(np.int64) * n_labels + said
@@ -179,7 +174,7 @@ class _Learner:
         ]
         return np.asarray(np.stack(columns, axis=1), float).reshape(n_annotators, n_labels, n_classes).transpose(0, 2, 1)
 
-    def _evidence(self, item: NDArray[Any], who: NDArray[Any], said: NDArray[Any], weight: NDArray[Any]) -> Floats:
+    def _evidence(self, item: Array, who: Array, said: Array, weight: Array) -> Floats:
         """Log-likelihood of the votes on every item, [M, K]."""
         terms = weight[:, None] * self._log_mean[who, :, said]
         columns = [np.bincount(item, weights=terms[:, k], minlength=len(self.q)) for k in range(self.q.shape[1])]

@@ -21,13 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crowdwise.campaign.scoring import ANNOTATOR_POLICIES, ITEM_POLICIES, PAIR_POLICIES
 from crowdwise.campaign.state import State
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["ANNOTATOR_POLICIES", "DEFAULT_POLICY", "ITEM_POLICIES", "PAIR_POLICIES", "Policy", "State", "policy_of", "stage_of"]
 
@@ -35,8 +32,6 @@ DEFAULT_POLICY = "warm-information"
 # Mean votes of the items that have any, from which on annotators differ visibly; random pairs have so many at about 1.5 votes
 # per item of the pool.
 _OVERLAP = 1.9
-
-Integers = NDArray[np.int64]
 
 
 class Policy(Protocol):

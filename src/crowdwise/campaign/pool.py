@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, translate, vocabulary_array
 from crowdwise.errors import InputError, SettingError
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["Limits", "Pool", "extended"]
 
-Integers = NDArray[np.int64]
 
 # Stands for "as many as you like".
 _ENDLESS = 2**40
@@ -147,7 +143,7 @@ def _pairs_of(votes: Annotations, allowed: Annotations) -> tuple[Integers, Integ
     return np.concatenate([[0], np.cumsum(counts)]), keys % max(votes.n_annotators, 1)
 
 
-def _new(known: NDArray[Any], more: Iterable[Any], what: str) -> NDArray[Any]:
+def _new(known: Array, more: Iterable[Any], what: str) -> Array:
     """The vocabulary with names that it lacks, in their order."""
     listed = list(more)
     if not listed:
@@ -163,7 +159,7 @@ def _new(known: NDArray[Any], more: Iterable[Any], what: str) -> NDArray[Any]:
     return np.concatenate([known, names]) if len(known) else names
 
 
-def _by_name(names: NDArray[Any], given: Any, default: float, absent: float, what: str) -> Floats:
+def _by_name(names: Array, given: Any, default: float, absent: float, what: str) -> Floats:
     """A number for every name, [A]: one for all, or by name with `absent` for those not named."""
     if given is None:
         return np.full(len(names), default)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.campaign.lookahead import Lookahead
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import Policy, State
 
 __all__ = ["Remaining", "block_size"]
 
-Integers = NDArray[np.int64]
 
 # Pairs scored at once.
 _BLOCK = 4_000_000

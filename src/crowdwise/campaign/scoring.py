@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.campaign import expected_gain
 from crowdwise.campaign.state import State
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["ANNOTATOR_POLICIES", "ITEM_POLICIES", "PAIR_POLICIES"]
 
-Integers = NDArray[np.int64]
 
 # Chance of a random annotator under epsilon-greedy: the tutorial's, which falls after the first votes.
 _EPSILONS = ((100, 0.5), (2**62, 0.05))

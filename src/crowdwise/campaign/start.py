@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from typing import Any
 
 from crowdwise.campaign.history import history_of
 from crowdwise.campaign.journal import Start
@@ -15,9 +13,8 @@ from crowdwise.campaign.pool import Pool, extended
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.base import as_annotations
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Array
 
 __all__ = ["NewCampaign", "settings_of"]
 
@@ -51,7 +48,7 @@ class NewCampaign:
         items = None if limits.get("items") is None else ids_of(limits["items"], distinct=True)
         fitted: Result | None = getattr(model, "result_", None) if votes is None and hasattr(model, "update") else None
         self.first = _first_votes(votes if fitted is None else fitted.votes, items, classes)
-        self.rows: NDArray[Any] | None = None
+        self.rows: Array | None = None
         if has_features:
             self.rows = ids_of(feature_items if feature_items is not None else self.first.items if items is None else items)
         named = [name for key in ("capacity", "cost") if isinstance(limits.get(key), Mapping) for name in limits[key]]

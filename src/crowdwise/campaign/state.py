@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.campaign.expected_gain import entropy
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.campaign.pool import Pool
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from crowdwise.estimator.result import Result
 
 __all__ = ["State"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

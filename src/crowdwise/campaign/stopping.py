@@ -7,21 +7,15 @@ overconfident (see `crowdwise compare` with gold labels), so are these answers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.campaign.planning import Plan, plan
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Plan", "chance_of", "expected_accuracy", "plan", "reached"]
 
-Integers = NDArray[np.int64]
 
 # Sets up to this size get the exact distribution.
 _EXACT = 500

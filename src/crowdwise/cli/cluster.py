@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task
@@ -12,9 +12,6 @@ from crowdwise.cli.inputs import read_answers, read_features
 from crowdwise.cli.job import Job, at_least
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = (
     "Example: crowdwise cluster pairs.csv --clusters 5 -o clusters.csv --annotators annotators.csv\n\n"

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crowdwise.cli.calibrate import fit_and_truth
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.job import Job, among, between
 from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = (
     "Example: crowdwise review votes.csv --error 0.05 -o decisions.csv\n\n"

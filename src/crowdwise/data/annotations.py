@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from crowdwise.data.by_item import ByItem
 from crowdwise.data.coding import recoded_classes, sorted_votes, union
@@ -23,9 +24,6 @@ from crowdwise.data.groups import Groups, groups_of, joined_groups
 from crowdwise.data.matrices import dense_matrix, matrix_votes
 from crowdwise.data.storable import storable, within
 from crowdwise.data.vote_columns import VoteCodes, array_columns, coded_votes, frame_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Annotations"]
 

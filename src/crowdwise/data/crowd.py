@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from numpy.typing import NDArray
-
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 
 __all__ = ["Crowd", "Vocabularies"]
 
@@ -15,12 +13,12 @@ class Vocabularies(Protocol):
     """Who voted, for what."""
 
     @property
-    def annotators(self) -> NDArray[Any]:
+    def annotators(self) -> Array:
         """Their ids, [A]."""
         ...
 
     @property
-    def classes(self) -> NDArray[Any]:
+    def classes(self) -> Array:
         """The classes, [K]."""
         ...
 
@@ -39,7 +37,7 @@ class Crowd(Vocabularies, Protocol):
         ...
 
     @property
-    def votes_per_annotator(self) -> NDArray[Any]: ...  # noqa: D102
+    def votes_per_annotator(self) -> Array: ...  # noqa: D102
     @property
     def n_items(self) -> int: ...  # noqa: D102
     @property

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import FAMILIES, Simulation, simulate
 from crowdwise.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["DATASETS", "Dataset", "crowd_digits", "dawid_skene_1979", "demo", "load"]
 

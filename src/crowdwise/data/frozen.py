@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from crowdwise.kernels.types import Array
 
 __all__ = ["ReadOnly", "frozen"]
 
@@ -26,7 +27,7 @@ class ReadOnly:
         self.__post_init__()
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
+def frozen(array: Array) -> Array:
     """Return the array itself, read-only from now on."""
     array.setflags(write=False)
     return array

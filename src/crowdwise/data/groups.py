@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.coding import union
 from crowdwise.data.encode import (
@@ -25,6 +24,7 @@ from crowdwise.data.encode import (
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Array, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -45,8 +45,8 @@ class Groups(ReadOnly):
         The groups, sorted.
     """
 
-    codes: NDArray[np.int64]
-    names: NDArray[Any]
+    codes: Integers
+    names: Array
 
     def sound(self) -> bool:
         """Whether the arrays of saved groups agree with each other."""
@@ -58,7 +58,7 @@ class Groups(ReadOnly):
         return len(self.names)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Items of each group, [G]."""
         return np.bincount(self.codes, minlength=self.n_groups)
 
@@ -148,7 +148,7 @@ def encode_groups(votes: Annotations, item: pl.Series, group: pl.Series, where: 
     return Groups(of_item[codes_of(everyone, distinct)].astype(np.int64), names)
 
 
-def joined_groups(parts: Sequence[Annotations], items: NDArray[Any]) -> Groups | None:
+def joined_groups(parts: Sequence[Annotations], items: Array) -> Groups | None:
     """Groups of several sets of votes for the union of their items; None where no part has groups.
 
     An item with votes in a part without groups needs its group from another part; two different groups of an item are an error.

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.columns import ColumnSource, column_source
 from crowdwise.data.encode import Where, as_text, codes_of, find_column, series_of, tidy
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.kernels.types import Array, Flags, Floats
 
 __all__ = ["known_columns", "known_values", "numbers"]
 
 
-def known_values(gold: Any, items: NDArray[Any], names: tuple[str, ...]) -> NDArray[np.float64]:
+def known_values(gold: Any, items: Array, names: tuple[str, ...]) -> Floats:
     """Known values of the items, [N, D], NaN where unknown; see `Ratings.known`."""
     found = np.full((len(items), len(names)), np.nan)
     if gold is None:
@@ -39,7 +39,7 @@ def known_values(gold: Any, items: NDArray[Any], names: tuple[str, ...]) -> NDAr
     return found
 
 
-def known_columns(source: ColumnSource, names: tuple[str, ...]) -> tuple[pl.Series, NDArray[np.float64], NDArray[np.bool_]]:
+def known_columns(source: ColumnSource, names: tuple[str, ...]) -> tuple[pl.Series, Floats, Flags]:
     """Items of a table of known values, the numbers, [rows, D], and which rows have none.
 
     Several dimensions are found by their names; a single one also under the usual names of known answers.
@@ -53,7 +53,7 @@ def known_columns(source: ColumnSource, names: tuple[str, ...]) -> tuple[pl.Seri
     return table[item], *numbers([table[name] for name in columns], names, rows)
 
 
-def numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) -> tuple[Floats, Flags]:
     """Columns as floats, [E, D], and which rows lack a value; what is no finite number is an error that names its row."""
     values, missing = [], []
     for name, column in zip(names, columns, strict=True):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.coding import label_codes
 from crowdwise.data.encode import Where, missing_mask, series_of, tidy, to_polars, vocabulary_array, vocabulary_series
 from crowdwise.data.vote_columns import VoteCodes
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Array
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -59,7 +59,7 @@ def matrix_votes(
     return VoteCodes(n, a, codes, vocabulary_array(item_ids), vocabulary_array(annotator_ids), class_ids)
 
 
-def dense_matrix(votes: Annotations, missing: Any) -> NDArray[Any]:
+def dense_matrix(votes: Annotations, missing: Any) -> Array:
     """Labels of the votes, [N, A], as objects; see `Annotations.to_matrix`."""
     repeated = (votes.item[1:] == votes.item[:-1]) & (votes.annotator[1:] == votes.annotator[:-1])
     if repeated.any():

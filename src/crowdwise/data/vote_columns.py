@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.coding import checked_weights, id_codes, label_codes
 from crowdwise.data.encode import (
@@ -20,6 +19,7 @@ from crowdwise.data.encode import (
     to_polars,
 )
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.kernels.types import Array, Floats
 
 __all__ = ["VoteCodes", "array_columns", "coded_votes", "frame_columns"]
 
@@ -30,13 +30,13 @@ Columns = tuple[pl.Series, pl.Series, pl.Series, pl.Series | None]
 class VoteCodes(NamedTuple):
     """Votes in any order, as `Annotations.from_codes` takes them."""
 
-    item: NDArray[Any]
-    annotator: NDArray[Any]
-    label: NDArray[Any]
-    items: NDArray[Any]
-    annotators: NDArray[Any]
-    classes: NDArray[Any]
-    weight: NDArray[np.float64] | None = None
+    item: Array
+    annotator: Array
+    label: Array
+    items: Array
+    annotators: Array
+    classes: Array
+    weight: Floats | None = None
     n_missing: int = 0
 
 
@@ -93,7 +93,7 @@ def coded_votes(
     return VoteCodes(item_codes[present], annotator_codes[present], codes, *ids, weights, int(len(present) - present.sum()))
 
 
-def _warn_of_missing_words(classes: NDArray[Any], where: Where) -> None:
+def _warn_of_missing_words(classes: Array, where: Where) -> None:
     """Warn of classes called NaN, NA, null, ...: in a text file these usually mean "no answer"."""
     words = [c for c in classes.tolist() if isinstance(c, str) and c.strip().lower() in _MISSING_WORDS]
     if words:

@@ -17,20 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
 from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.kernels.types import Array, Floats
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = [
     "Fit",
@@ -94,7 +91,7 @@ def alternate(
     annotators: AnnotatorModel,
     *,
     start: Floats,
-    known: NDArray[Any],
+    known: Array,
     max_iter: int,
     tol: float,
     hard: bool = False,

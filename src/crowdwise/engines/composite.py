@@ -12,17 +12,12 @@ is its EM step: closed form, no step size, never worse. Only cells that occurred
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from crowdwise.engines.moments import Estimate, others_table
+from crowdwise.engines.moments import Cooccurrence, Estimate, others_table
 from crowdwise.engines.separable import multi_spa
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.engines.moments import Cooccurrence
 
 __all__ = ["best_start", "composite_em", "composite_step"]
 

@@ -19,20 +19,15 @@ conservative. Cost: O(pairs of answers on an item x K^2), in chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import answers_of, pair_sums
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Residuals", "group_codes", "residual_agreement"]
 
-Integers = NDArray[np.int64]
 
 # Average linkage holds a dense matrix of a connected part; larger parts stay one group.
 _LARGEST_PART = 4000

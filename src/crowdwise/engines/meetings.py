@@ -14,20 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Answers", "Pairs", "answers_of", "pair_sums"]
 
-Integers = NDArray[np.int64]
 
 # Pairs handled at a time: some tens of megabytes of working arrays.
 _CHUNK = 2**19

@@ -19,10 +19,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.annotators.protocol import infer_by_table
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ __all__ = ["align_rows", "best_names", "head_count", "name_classes"]
 _PARTNERS = 50
 
 
-def align_rows(table_alk: Floats, moments: Cooccurrence, seen: NDArray[np.bool_]) -> Floats:
+def align_rows(table_alk: Floats, moments: Cooccurrence, seen: Flags) -> Floats:
     """Bring the true classes (last axis) of every seen annotator of a component into one order, [A, L, K]."""
     n_classes = moments.n_classes
     aligned = table_alk.copy()
@@ -58,7 +57,7 @@ def align_rows(table_alk: Floats, moments: Cooccurrence, seen: NDArray[np.bool_]
     return aligned
 
 
-def _row_order(a: int, aligned: Floats, moments: Cooccurrence, neighbours: Any, done: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _row_order(a: int, aligned: Floats, moments: Cooccurrence, neighbours: Any, done: Flags) -> Integers:
     """The order of a's rows that its moments with aligned partners ask for."""
     span = slice(neighbours.indptr[a], neighbours.indptr[a + 1])
     partner, pair = neighbours.indices[span], neighbours.data[span].astype(np.int64) - 1
@@ -78,7 +77,7 @@ def _row_order(a: int, aligned: Floats, moments: Cooccurrence, neighbours: Any, 
     return best_names(link)
 
 
-def best_names(agreement: Floats) -> NDArray[np.int64]:
+def best_names(agreement: Floats) -> Integers:
     """For every name (column), the row that carries it in the assignment of highest total."""
     from scipy.optimize import linear_sum_assignment
 
@@ -92,10 +91,10 @@ def name_classes(
     table_alk: Floats,
     shares: Floats,
     votes: Annotations,
-    known: NDArray[Any],
+    known: Array,
     reference: Floats,
-    component: NDArray[Any],
-    seen: NDArray[np.bool_],
+    component: Array,
+    seen: Flags,
 ) -> tuple[Floats, Floats]:
     """Rename the true classes, component by component; `reference` holds the vote shares of items, [N, K]."""
     named, weight = table_alk.copy(), np.zeros_like(shares)
@@ -124,7 +123,7 @@ def name_classes(
     return named, weight / weight.sum() if weight.sum() > 0 else shares
 
 
-def _chosen_names(agreement: Floats, heads: Floats) -> NDArray[np.int64]:
+def _chosen_names(agreement: Floats, heads: Floats) -> Integers:
     """The naming that wins the head count; if it wins by less than half a head per class, the votes' naming."""
     by_votes, by_heads = best_names(agreement), best_names(heads + agreement)
     names = np.arange(len(heads))

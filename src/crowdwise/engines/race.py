@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, Parts, begin_at, round_over
 from crowdwise.engines.loop import Progress, Round, Run, settled, warn_unless_converged
 from crowdwise.engines.shards import Whole
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["race"]
 

@@ -12,18 +12,13 @@ s : [A]
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.cooccurrence import trimmed_mean
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["least_squares", "orient", "robust"]
-
-Integers = NDArray[Any]
 
 
 def least_squares(

@@ -11,17 +11,12 @@ is still a mixture of the rows, and merging like with like keeps pure columns pu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from crowdwise.engines.moments import Estimate, class_shares
+from crowdwise.engines.moments import Cooccurrence, Estimate, class_shares
 from crowdwise.engines.permutation import align_rows
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.engines.moments import Cooccurrence
 
 __all__ = ["multi_spa", "pooled_columns", "successive_projection"]
 

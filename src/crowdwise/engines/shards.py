@@ -12,19 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Kept", "Shard", "ShardLost", "Shards", "Tally", "Whole"]
 
-Integers = NDArray[Any]
 State = TypeVar("State")
 
 

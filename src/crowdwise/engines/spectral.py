@@ -13,22 +13,18 @@ An annotator outside group h has E[o_a x_h'] = R_a' D C_h, so R_a' = E[o_a x_h']
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.moments import Estimate
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["joint_diagonaliser", "spectral_estimate", "third_moment"]
 
-Integers = NDArray[Any]
 
 # Singular values below this share of the largest count as zero.
 _CUT = 1e-6

@@ -12,16 +12,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from crowdwise.engines.moments import Estimate, class_shares
+from crowdwise.engines.moments import Cooccurrence, Estimate, class_shares
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.engines.moments import Cooccurrence
 
 __all__ = ["low_rank_factor", "nonnegative_rotation", "symmetric_estimate"]
 

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Triples", "sample_triples"]
-
-Integers = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Triples:
     """Annotators of each triple, [T, 3], and the counts of their labels on items that all three saw, [T, K, K, K]."""
 
-    ends: NDArray[np.int64]
+    ends: Integers
     count: Floats
 
     @property
@@ -61,7 +55,7 @@ def sample_triples(votes: Annotations, rng: np.random.Generator, per_annotator: 
     return Triples(ends[keep], counts[keep])
 
 
-def _drawn(annotator: Integers, item: Integers, rng: np.random.Generator, draws: int, most: int) -> NDArray[np.int64]:
+def _drawn(annotator: Integers, item: Integers, rng: np.random.Generator, draws: int, most: int) -> Integers:
     """Distinct triples of annotators on one item, the most frequently drawn first, [T, 3]."""
     order = np.argsort(item, kind="stable")
     annotator, item = annotator[order], item[order]
@@ -81,7 +75,7 @@ def _drawn(annotator: Integers, item: Integers, rng: np.random.Generator, draws:
     return np.asarray(triples[np.argsort(-times, kind="stable")[:most]], np.int64).reshape(-1, 3)
 
 
-def _spread(start: Integers, stop: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _spread(start: Integers, stop: Integers) -> tuple[Integers, Integers]:
     """All positions of the ranges start:stop, each with the number of its range."""
     size = stop - start
     which = np.repeat(np.arange(len(size)), size)

@@ -12,7 +12,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
@@ -31,7 +30,7 @@ from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.switched import warn_if_switched
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class, generator
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.confusion import predictive
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -172,12 +171,12 @@ class Aggregator(ResultViews):
         """
         return self._infer(votes)[0]
 
-    def predict(self, votes: Any) -> NDArray[Any]:
+    def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""
         result = self._fitted()
         return np.asarray(result.votes.classes[best_class(self.predict_proba(votes), result.class_prior)])
 
-    def fit_predict(self, data: Any, **options: Any) -> NDArray[Any]:
+    def fit_predict(self, data: Any, **options: Any) -> Array:
         """Fit and return the labels, [N]; options are those of `fit`."""
         return self.fit(data, **options).labels_
 
@@ -221,7 +220,7 @@ class Aggregator(ResultViews):
     # -- views of the result -------------------------------------------------------------------
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Array:
         """The classes, [K]."""
         return np.asarray(self._outcome().votes.classes)
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, series_of, tidy, translate
 from crowdwise.estimator.result import Result
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import weight_of
 
 __all__ = ["carried_history", "carried_posterior", "positions"]
 
 
-def positions(ids: NDArray[Any], vocabulary: NDArray[Any]) -> NDArray[np.int64]:
+def positions(ids: Array, vocabulary: Array) -> Integers:
     """Position of every id in `vocabulary`, -1 where absent.
 
     A bootstrap sample of items repeats ids in the vocabulary; the first of them is found.

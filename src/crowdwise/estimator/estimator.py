@@ -10,14 +10,13 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import NotFittedError, SettingError, did_you_mean
 from crowdwise.estimator.documentation import document
 from crowdwise.estimator.registry import METHODS, Method
 from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.storage import save
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,15 +101,15 @@ class Estimator:
         return vars(self)[name]
 
     @property
-    def items_(self) -> NDArray[Any]:
+    def items_(self) -> Array:
         """Ids of the items, [N]."""
-        found: NDArray[Any] = self._fitted().votes.items
+        found: Array = self._fitted().votes.items
         return found
 
     @property
-    def annotators_(self) -> NDArray[Any]:
+    def annotators_(self) -> Array:
         """Ids of the annotators, [A]."""
-        found: NDArray[Any] = self._outcome().votes.annotators
+        found: Array = self._outcome().votes.annotators
         return found
 
     def items_frame(self) -> pl.DataFrame:

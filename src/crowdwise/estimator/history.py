@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.crowd import Vocabularies
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
 from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.protocol import counts_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.crowd import Vocabularies
 
 __all__ = ["encode_history", "right_and_wrong"]
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.engines.loop import Progress
 from crowdwise.engines.shards import Shards, Whole
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import weight_of
 from crowdwise.parts.priors.marginals import Marginals
@@ -58,7 +57,7 @@ class Problem:
         return self.shards.votes
 
     @property
-    def known(self) -> NDArray[Any]:
+    def known(self) -> Array:
         """Class codes of gold items, -1 elsewhere, of a fit in memory: [N], or [0] without any."""
         assert isinstance(self.shards, Whole)
         return self.shards.shard.known

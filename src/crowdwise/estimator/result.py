@@ -7,23 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.kernels.numerics import best_class, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.parts.priors.rows import RowPrior
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["Result"]
 
@@ -62,12 +59,12 @@ class Result(LabelOutcome):
         return result_html(self, settings=True)
 
     @cached_property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Integers:
         """Class code of every item, [N]: highest posterior, then highest class prior, then lowest index."""
         return best_class(self.posterior, self.class_prior)
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> Array:
         """Consensus label of every item, in the user's classes, [N]."""
         return np.asarray(self.votes.classes[self.codes])
 

@@ -13,9 +13,10 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import fields
 from io import BytesIO
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,9 +26,6 @@ from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.estimator.codec import Unsavable, pack, unpack
 from crowdwise.estimator.registry import METHODS
 from crowdwise.io.atomic import replacing
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 __all__ = [
     "FILE_NAME",

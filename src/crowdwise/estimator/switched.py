@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.crowd import Crowd
 from crowdwise.errors import DataWarning
-
-if TYPE_CHECKING:
-    from crowdwise.data.crowd import Crowd
+from crowdwise.kernels.types import Floats
 
 __all__ = ["warn_if_switched"]
 
@@ -24,7 +22,7 @@ class Fitted(Protocol):
     @property
     def annotators(self) -> Any: ...
     @property
-    def confusion(self) -> NDArray[np.float64]: ...
+    def confusion(self) -> Floats: ...
 
 
 def warn_if_switched(result: Fitted) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from typing import Any
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.explain import Explanation
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.result import Result
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.explain import Explanation
+from crowdwise.kernels.types import Array, Floats
 
 __all__ = ["ResultViews"]
 
@@ -42,7 +38,7 @@ class ResultViews(Estimator):
         return self._fitted().all_posteriors()
 
     @property
-    def labels_(self) -> NDArray[Any]:
+    def labels_(self) -> Array:
         """Label of every item, in the user's classes, [N]."""
         return self._fitted().labels
 

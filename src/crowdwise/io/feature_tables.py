@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import ALIASES, tidy, vocabulary_array
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.delimited import integers
 from crowdwise.io.source import Places, Source, Table
+from crowdwise.kernels.types import Array
 
 __all__ = ["checked_ids", "not_finite", "read_feature_table"]
 
 
-def read_feature_table(source: Source, item: str | None) -> tuple[NDArray[Any], NDArray[Any] | None, list[str]]:
+def read_feature_table(source: Source, item: str | None) -> tuple[Array, Array | None, list[str]]:
     """Return the numbers [N, D], the ids of the rows (None where the table has none) and the names of the columns."""
     names = source.columns
     id_name = _id_column(names, item, source.name)
@@ -35,7 +33,7 @@ def read_feature_table(source: Source, item: str | None) -> tuple[NDArray[Any], 
         )
     if not columns:
         raise InputError(f"{source.name}: no column of features beside {id_name!r}")
-    parts: list[NDArray[Any]] = []
+    parts: list[Array] = []
     labels: list[str] = []
     for name in columns:
         part = _numbers(table, name)
@@ -44,7 +42,7 @@ def read_feature_table(source: Source, item: str | None) -> tuple[NDArray[Any], 
     return _side_by_side(parts), items, labels
 
 
-def checked_ids(ids: pl.Series, where: Places, what: str) -> NDArray[Any]:
+def checked_ids(ids: pl.Series, where: Places, what: str) -> Array:
     """Return ids as an array; a missing or repeated one is named."""
     absent = ids.is_null() | (ids == "" if ids.dtype == pl.String else ids.is_null())
     if absent.any():
@@ -82,7 +80,7 @@ def _id_column(names: list[str], item: str | None, source: str) -> str | None:
     return names[0] if names[:1] == [""] else None
 
 
-def _numbers(table: Table, name: str) -> NDArray[Any]:
+def _numbers(table: Table, name: str) -> Array:
     """A column as numbers, [N], or a column of lists as [N, D]; the first cell that is none is named."""
     series, where = table.frame[name], table.where
     if series.dtype.is_nested():
@@ -111,7 +109,7 @@ def _numbers(table: Table, name: str) -> NDArray[Any]:
     return values
 
 
-def _embedding(series: pl.Series, name: str, where: Places) -> NDArray[Any]:
+def _embedding(series: pl.Series, name: str, where: Places) -> Array:
     """A column of lists of numbers of one length, [N, D]."""
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
     if not isinstance(lists.dtype, pl.List) or not lists.dtype.inner.is_numeric():
@@ -133,7 +131,7 @@ def _embedding(series: pl.Series, name: str, where: Places) -> NDArray[Any]:
     return values
 
 
-def _side_by_side(parts: list[NDArray[Any]]) -> NDArray[Any]:
+def _side_by_side(parts: list[Array]) -> Array:
     small = all(part.dtype == np.float32 for part in parts)
     width = sum(1 if part.ndim == 1 else part.shape[1] for part in parts)
     X = np.empty((len(parts[0]), width), np.float32 if small else np.float64)

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of, tidy
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.feature_tables import checked_ids, not_finite, read_feature_table
 from crowdwise.io.source import Places, open_source
+from crowdwise.kernels.types import Array
 
 __all__ = ["Features", "names_in", "read_features"]
 
@@ -52,7 +52,7 @@ class Features:
     """
 
     X: Any
-    items: NDArray[Any] | None
+    items: Array | None
     names: list[str] | None
     source: str
 
@@ -221,7 +221,7 @@ def _sparse(path: Any, archive: Any, keys: list[str], name: str) -> Any:
     return matrix
 
 
-def _ids(values: Any, n_rows: int, name: str, key: str) -> NDArray[Any]:
+def _ids(values: Any, n_rows: int, name: str, key: str) -> Array:
     if values.ndim != 1 or len(values) != n_rows:
         raise InputError(f"{name}: {key!r} has shape {values.shape}, and there are {n_rows:,} rows; give one id per row")
     return checked_ids(tidy(series_of(values)), Places(name, 0), "id")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from crowdwise.data.columns import ColumnSource
+from crowdwise.data.encode import Where
 from crowdwise.errors import InputError
 from crowdwise.io.delimited import integers
 from crowdwise.io.source import AnyPath, open_source
 from crowdwise.io.tables import column_names, read_columns
-
-if TYPE_CHECKING:
-    from crowdwise.data.encode import Where
 
 __all__ = ["FileColumns"]
 

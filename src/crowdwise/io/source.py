@@ -23,7 +23,7 @@ from crowdwise.io.content import read_text_bytes, refuse_known_binary, sniff_kin
 from crowdwise.io.delimited import parse_delimited, read_header, sniff_separator
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from crowdwise.kernels.types import Integers
 
 __all__ = ["Places", "Record", "Source", "Table", "open_source", "parse_json"]
 
@@ -35,7 +35,7 @@ Record = dict[str, Any]
 class Places(Where):
     """Where rows come from when they are not consecutive: the number of each, and what it counts."""
 
-    rows: NDArray[np.int64] | None = None
+    rows: Integers | None = None
     unit: str = "row"
 
     def row(self, index: int) -> str:

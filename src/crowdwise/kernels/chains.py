@@ -18,17 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Messages", "Steps", "best_path", "forward_backward"]
 
-Integers = NDArray[Any]
 
 # Evidence against a state is cut off here. As any state may be followed by one that is always allowed, sums then stay
 # above what doubles can hold, whatever the votes and whatever is forbidden.
@@ -140,7 +137,7 @@ def forward_backward(initial_k: Floats, transition_jk: Floats, emission_nk: Floa
     return Messages(posterior, posterior[steps.start].sum(axis=0), pairs, evidence, alpha, beta / total, scale, emission)
 
 
-def best_path(initial_k: Floats, transition_jk: Floats, emission_nk: Floats, steps: Steps) -> NDArray[np.int64]:
+def best_path(initial_k: Floats, transition_jk: Floats, emission_nk: Floats, steps: Steps) -> Integers:
     """The states of the heaviest path of every sequence, [N]; among equals the lowest index (Viterbi)."""
     log_initial, log_transition = _log(initial_k), _log(transition_jk)
     top = emission_nk.max(axis=1, initial=0.0, keepdims=True)

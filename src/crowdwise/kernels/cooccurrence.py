@@ -9,16 +9,13 @@ left, right, count : [C]       cells: rows a K + i and b K + j (a < b) and the w
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["distributions", "pair_cells", "simplex_projection", "trimmed_mean"]
 
-Integers = NDArray[Any]
 
 # Products of one sparse multiplication: about 200 MB at its peak.
 _EVENTS_PER_CHUNK = 4_000_000
@@ -26,7 +23,7 @@ _EVENTS_PER_CHUNK = 4_000_000
 
 def pair_cells(
     item_ptr: Integers, row: Integers, weight: Floats, n_rows: int, n_classes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+) -> tuple[Integers, Integers, Floats]:
     """Count labels given to the same items by pairs of different annotators: cells (left, right, count), sorted.
 
     The upper part of Y' Y without the diagonal blocks, Y [N, A K] being the (weighted) counts of

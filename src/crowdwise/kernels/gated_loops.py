@@ -11,13 +11,11 @@ import math
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["gated_slopes", "gated_votes", "normalise_labels"]
 
-Integers = NDArray[np.int64]
 
 # The smallest probability of a vote: below it single-precision products of two probabilities become denormal.
 _FLOOR = 1e-30

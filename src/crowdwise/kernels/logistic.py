@@ -6,18 +6,13 @@ weight [rho log sigmoid(s) + (1 - rho) log sigmoid(-s)], rho the posterior of th
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.kernels.votes import COMPILED_FROM, in_ranges, item_of_votes
 
 __all__ = ["ability_terms", "easiness_terms", "logistic_terms"]
-
-Integers = NDArray[Any]
 
 
 def ability_terms(

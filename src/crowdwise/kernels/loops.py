@@ -11,9 +11,8 @@ import math
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 __all__ = [
     "ability_terms",
@@ -31,7 +30,6 @@ __all__ = [
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
-Integers = NDArray[np.int64]
 
 # Below this sum a product of probabilities may have lost digits, so the item is redone in logs.
 _SAFE_SUM = 1e-250
@@ -294,7 +292,7 @@ def send_messages(
     pattern: Integers,
     incoming: Floats,
     likelihood: Floats,
-    in_logs: NDArray[np.bool_],
+    in_logs: Flags,
     weight: Floats,
     log_total: Floats,
     message: Floats,

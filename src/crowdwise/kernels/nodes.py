@@ -14,15 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import FLOOR, log_floored
 from crowdwise.kernels.pairs import Pairs
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["NodeLikelihood", "log_products", "without"]
 
-Integers = NDArray[Any]
 
 _BLOCK = 1 << 20
 

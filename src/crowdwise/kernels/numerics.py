@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = [
     "best_class",
@@ -33,7 +32,7 @@ def log_floored(values: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(values, FLOOR)))
 
 
-def softmax_into(scores: Floats, known: NDArray[Any], posterior: Floats) -> tuple[float, float]:
+def softmax_into(scores: Floats, known: Array, posterior: Floats) -> tuple[float, float]:
     """Write softmax(scores) into `posterior` row by row; return (sum of log-normalisers, sum of changes).
 
     The change of a row is half the sum of the absolute differences of its entries: the share of probability that moved.
@@ -84,7 +83,7 @@ def generator(random_state: Any) -> np.random.Generator:
         raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}") from None
 
 
-def segment_sum(index: NDArray[Any], values: Floats | None, size: int) -> Floats:
+def segment_sum(index: Array, values: Floats | None, size: int) -> Floats:
     """Sum of `values` (ones if None) over equal entries of `index`, [size]."""
     return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
 
@@ -94,7 +93,7 @@ def log_sigmoid(x: Floats) -> Floats:
     return np.asarray(-np.logaddexp(0.0, -x))
 
 
-def best_class(posterior: Floats, prior: Floats) -> NDArray[np.int64]:
+def best_class(posterior: Floats, prior: Floats) -> Integers:
     """The tie rule: highest posterior, then highest class prior, then lowest index.
 
     Entries within 1e-9 of the top count as tied: a tie must not be decided by rounding.

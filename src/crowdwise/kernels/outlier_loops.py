@@ -7,13 +7,11 @@ import math
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["outlier_loss"]
 
-Integers = NDArray[np.int64]
 
 # Products of this many factors, none below the smallest share of 0.01, stay far from the smallest double.
 _AT_ONCE = 64

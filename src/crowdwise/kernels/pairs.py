@@ -17,17 +17,15 @@ counts_c : [C, K or J - 1]   weight of the votes for each class (or voted state)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 __all__ = ["Pairs", "find_pairs", "pairs_of", "row_softmax", "scores_of", "state_mass", "state_rows"]
 
-Integers = NDArray[Any]
 
 # Patterns beyond the plain ones (one vote) that get a matrix product of their own.
 _MOST_COMMON = 32
@@ -156,7 +154,7 @@ def row_softmax(scores: Floats) -> tuple[Floats, Floats]:
     return scores, (top + np.log(total))[:, 0]
 
 
-def _changes(*columns: Integers) -> NDArray[np.bool_]:
+def _changes(*columns: Integers) -> Flags:
     """Where a vote differs from the one before it in any column; the first always does."""
     changed = np.ones(len(columns[0]), bool)
     if len(changed):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["below_ceiling", "clamp", "expected_rank", "harden", "median_class"]
 
@@ -32,7 +29,7 @@ def below_ceiling(log_prob: Floats, ceiling: float) -> Floats:
     return np.asarray(np.log(np.maximum(prob, 1e-300)))
 
 
-def clamp(posterior: Floats, known: NDArray[Any]) -> None:
+def clamp(posterior: Floats, known: Array) -> None:
     """Set the rows of items whose label is given to that label, in place."""
     if len(known):
         given = np.flatnonzero(known >= 0)
@@ -52,7 +49,7 @@ def expected_rank(posterior: Floats) -> Floats:
     return np.asarray(posterior @ np.arange(1, posterior.shape[1] + 1))
 
 
-def median_class(posterior: Floats) -> NDArray[np.int64]:
+def median_class(posterior: Floats) -> Integers:
     """The first ordered class up to which half of the probability lies, [N]: the least expected number of steps off."""
     # A tie must not be decided by rounding.
     return np.asarray((np.cumsum(posterior, axis=1)[:, :-1] < 0.5 - 1e-9).sum(axis=1))

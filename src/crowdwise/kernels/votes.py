@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = [
     "NO_WEIGHT",
@@ -45,7 +45,6 @@ __all__ = [
     "voted_sums",
 ]
 
-Integers = NDArray[Any]
 
 NO_WEIGHT: Floats = np.empty(0)
 

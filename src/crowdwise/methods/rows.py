@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import codes_of, series_of, tidy
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Array, Integers
 
 __all__ = ["row_positions"]
 
 
-def row_positions(known: NDArray[Any], n_rows: int, items: Any) -> NDArray[np.int64]:
+def row_positions(known: Array, n_rows: int, items: Any) -> Integers:
     """The row of every item with answers, [N].
 
     Parameters

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Array
 from crowdwise.report.markup import caption, clean, counted, percent, plain, rect, short, svg
 from crowdwise.report.review import unit_of
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, Crowd
+from crowdwise.trust.crowd.report import Report
 from crowdwise.trust.crowd.table import annotator_table
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
-    from crowdwise.trust.crowd.report import Report
 
 __all__ = ["Detections", "annotators_data", "detect", "matrices"]
 
@@ -132,7 +130,7 @@ def matrices(result: Result, crowd: Crowd, detections: Detections) -> str:
     return f'<p class="note">{note}</p><div class="many">{"".join(first)}</div>{more}'
 
 
-def _matrix(result: Result, a: int, low: NDArray[Any], high: NDArray[Any], *, odd: bool) -> str:
+def _matrix(result: Result, a: int, low: Array, high: Array, *, odd: bool) -> str:
     votes, matrix, n_classes = result.votes, result.confusion[a], result.votes.n_classes
     named = n_classes <= _MOST_NAMES
     left, top, size = (58.0 if named else 12.0), (74.0 if named else 48.0), 168.0

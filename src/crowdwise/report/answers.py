@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from crowdwise.estimator.registry import METHODS
 from crowdwise.io.writer import open_replacing
@@ -21,9 +22,6 @@ from crowdwise.report.blocks import document
 from crowdwise.report.full import safe_json, table_script
 from crowdwise.report.markup import caption, clean, counted, fill, plain, short, stroke, svg, table, text, whole
 from crowdwise.report.stylesheet import REPORT_STYLE
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Intervals", "answers_page", "intervals_picture", "write_answers"]
 

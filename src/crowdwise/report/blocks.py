@@ -5,19 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import reprlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.estimator.registry import METHODS
+from crowdwise.estimator.result import Result
 from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_picture, scatter_picture, shares_picture
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture
 from crowdwise.report.uncertainty import Uncertainty
 from crowdwise.trust.crowd.grades import GRADES, Crowd
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["annotators_figures", "annotators_table", "document", "item_figures", "lead", "settings_table", "tiles"]
 

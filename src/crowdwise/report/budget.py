@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from crowdwise.campaign.planning import Plan, plan
+from crowdwise.estimator.result import Result
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.markup import caption, fill, percent, stroke, svg, table, whole
 from crowdwise.report.review import unit_of
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["budget", "plans_of"]
 

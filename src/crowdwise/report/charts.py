@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.report.markup import caption, counted, fill, percent, plain, rect, short, stroke, svg, whole
 from crowdwise.trust.crowd.grades import GRADES, Crowd
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["MOST_CLASSES", "confidence_picture", "confusion_picture", "scatter_picture", "shares_picture"]
 
@@ -21,7 +17,7 @@ MOST_CLASSES = 20
 MOST_POINTS = 1000
 
 
-def confidence_picture(counts: NDArray[Any]) -> str:
+def confidence_picture(counts: Array) -> str:
     """Histogram of the confidence of items in `len(counts)` equal bins from 0 to 1."""
     left, top, width, height = 16.0, 56.0, WIDTH - 32.0, 190.0
     step, highest, n_bins = width / len(counts), max(int(counts.max(initial=0)), 1), len(counts)
@@ -43,7 +39,7 @@ def confidence_picture(counts: NDArray[Any]) -> str:
     return svg(WIDTH, top + height + 58, f"Histogram of the confidence of {whole(counts.sum())} items", parts)
 
 
-def shares_picture(classes: NDArray[Any], consensus_k: NDArray[Any], votes_k: NDArray[Any], shown: NDArray[Any]) -> str:
+def shares_picture(classes: Array, consensus_k: Array, votes_k: Array, shown: Array) -> str:
     """Two bars per class: its share of the consensus labels and of the votes."""
     left, top, width, row = 132.0, 44.0, WIDTH - 132.0 - 70.0, 40.0
     longest = max(float(consensus_k[shown].max(initial=0)), float(votes_k[shown].max(initial=0)), 1e-9)
@@ -67,7 +63,7 @@ def shares_picture(classes: NDArray[Any], consensus_k: NDArray[Any], votes_k: ND
     return svg(WIDTH, bottom + 34, f"Shares of {len(shown)} classes among consensus labels and among votes", parts)
 
 
-def confusion_picture(classes: NDArray[Any], share_kl: NDArray[np.float64], shown: NDArray[Any]) -> str:
+def confusion_picture(classes: Array, share_kl: Floats, shown: Array) -> str:
     """Heat map of P(observed | true), rows are true classes; rows without votes stay empty."""
     left, top, size = 110.0, 120.0, WIDTH - 156.0
     cell = min(size / max(len(shown), 1), 74.0)

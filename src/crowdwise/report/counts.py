@@ -6,17 +6,14 @@ hundred items and normal for more. It believes the posterior, as everything here
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.report.charts import MOST_CLASSES, WIDTH
 from crowdwise.report.markup import caption, percent, plain, rect, short, stroke, svg, table, text, whole
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Counts", "counts_of", "counts_picture", "counts_table"]
 
@@ -28,11 +25,11 @@ _EXACT = 500
 class Counts(NamedTuple):
     """Items by class, [K] each: by label, expected, the ends of the central 95 % interval, and votes."""
 
-    labels: NDArray[np.int64]
+    labels: Integers
     expected: Floats
     low: Floats
     high: Floats
-    votes: NDArray[np.int64]
+    votes: Integers
 
 
 def counts_of(result: Result) -> Counts:
@@ -89,7 +86,7 @@ def counts_table(result: Result, counts: Counts) -> str:
     return table(title, columns, rows, numeric=range(1, 6))
 
 
-def _shown(counts: Counts) -> NDArray[np.int64]:
+def _shown(counts: Counts) -> Integers:
     if len(counts.labels) <= MOST_CLASSES:
         return np.arange(len(counts.labels))
     return np.asarray(np.argsort(-counts.labels, kind="stable")[:MOST_CLASSES])

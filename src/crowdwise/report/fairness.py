@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Integers
 from crowdwise.report.markup import caption, counted, fill, percent, short, stroke, svg, table, text, whole
 from crowdwise.trust.fairness import Audit, audit
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["fairness", "gaps_picture"]
 
@@ -21,7 +19,7 @@ _MOST = 20
 _MOST_PEOPLE = 8
 
 
-def fairness(result: Result, groups: Any, truth: NDArray[np.integer] | None, fdr: float) -> str:
+def fairness(result: Result, groups: Any, truth: Integers | None, fdr: float) -> str:
     """Return what can be said of the groups; `truth` holds class codes, -1 where unknown."""
     known = None
     if truth is not None and (truth >= 0).any():

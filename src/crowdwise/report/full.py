@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from crowdwise.estimator.result import Result
 from crowdwise.io.writer import open_replacing
 from crowdwise.report import sections as parts
 from crowdwise.report.annotators import annotators_data
@@ -24,9 +25,6 @@ from crowdwise.report.network import network
 from crowdwise.report.review import items_data, why_of
 from crowdwise.report.stylesheet import REPORT_STYLE
 from crowdwise.report.trust import trust
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["report_page", "safe_json", "table_script", "write_report"]
 

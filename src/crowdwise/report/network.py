@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from crowdwise.kernels.types import Floats
 from crowdwise.report.markup import caption, counted, fill, percent, plain, stroke, svg, table, text, whole
 from crowdwise.report.picture import marker
 from crowdwise.report.plot.annotators import annotator_positions
@@ -114,7 +114,7 @@ def _picture(result: Result, crowd: Crowd, detections: Detections, pairs: pl.Dat
     return svg(_WIDTH, height + 52, note, parts)
 
 
-def _scaled(places: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _scaled(places: Floats) -> tuple[Floats, float]:
     """Fit points into the picture, with one scale for both axes, and say how high it must be."""
     low, high = places.min(axis=0), places.max(axis=0)
     span = np.maximum(high - low, 1e-9)
@@ -125,7 +125,7 @@ def _scaled(places: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     return np.asarray((places - middle) * [scale, -scale] + [_WIDTH / 2 - 20, height / 2 + 14]), height
 
 
-def _spread_out(place: dict[int, NDArray[np.float64]], tied: list[int]) -> None:
+def _spread_out(place: dict[int, Floats], tied: list[int]) -> None:
     """Move tied annotators off each other: copies answer so much alike that they, and their lines, would be one point."""
     for i, a in enumerate(tied):
         start, step = place.get(a), 0

@@ -7,9 +7,10 @@ campaign of any size makes a page that opens at once. The same result makes the 
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdwise.data.agreement import summary
+from crowdwise.estimator.result import Result
 from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import annotators_figures, annotators_table, document, item_figures, lead, settings_table, tiles
 from crowdwise.report.findings import findings, truth_table
@@ -17,9 +18,6 @@ from crowdwise.report.markup import plain
 from crowdwise.report.stylesheet import STYLE
 from crowdwise.report.uncertainty import least_certain_table, uncertainty_of
 from crowdwise.trust.crowd.grades import crowd_of
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["write_page"]
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from crowdwise.estimator.result import Result
 from crowdwise.report.markup import caption, fill, rect, short, stroke, svg, whole
 from crowdwise.trust.crowd.grades import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd, crowd_of
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["annotators_picture"]
 

@@ -6,18 +6,15 @@ The contributions are those of `crowdwise.estimator.explain`, computed for all s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
 from crowdwise.report.uncertainty import Uncertainty, reason, runner_up
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Why", "items_data", "why_of", "why_picture"]
 
@@ -33,7 +30,7 @@ class Why:
     item: int
     against: int
     prior: float
-    votes: NDArray[np.int64]
+    votes: Integers
     contribution: Floats
 
     @property
@@ -42,7 +39,7 @@ class Why:
         return self.prior + float(self.contribution.sum())
 
 
-def why_of(result: Result, items: NDArray[np.int64]) -> list[Why]:
+def why_of(result: Result, items: Integers) -> list[Why]:
     """Decompose the labels of some items; empty with a single class, where nothing is to be explained."""
     votes = result.votes
     if votes.n_classes < 2:
@@ -157,5 +154,5 @@ def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> 
     )
 
 
-def _few(one: Why, order: NDArray[Any]) -> list[tuple[int, float]]:
+def _few(one: Why, order: Array) -> list[tuple[int, float]]:
     return list(zip(one.votes[order].tolist(), one.contribution[order].tolist(), strict=True))

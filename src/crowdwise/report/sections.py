@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from crowdwise import __version__
 from crowdwise.data.agreement import summary
 from crowdwise.data.gold import encode_gold
+from crowdwise.estimator.result import Result
 from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.report.annotators import MOST_ANNOTATORS, Detections, detect, matrices
 from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
@@ -25,9 +26,6 @@ from crowdwise.report.review import MOST_ITEMS, Why, why_picture
 from crowdwise.report.uncertainty import Uncertainty, least_certain_table, uncertainty_of
 from crowdwise.trust.crowd.grades import Crowd, crowd_of
 from crowdwise.trust.metrics import accuracy
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = [
     "Facts",

@@ -6,11 +6,11 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.campaign.stopping import expected_accuracy
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
 from crowdwise.estimator.registry import label_methods, make_aggregator
+from crowdwise.kernels.types import Integers
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.findings import truth_table
 from crowdwise.report.markup import caption, counted, fill, percent, stroke, svg, table, whole
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["reliability_picture", "trust"]
 
-Codes = NDArray[np.integer]
 
 # Held-out votes cost a second fit; beyond this many votes it must be asked for.
 _MOST_VOTES = 1_000_000
@@ -34,7 +33,7 @@ _MOST_VOTES = 1_000_000
 _FEWEST = 20
 
 
-def trust(result: Result, truth: Codes | None, detections: Detections) -> str:
+def trust(result: Result, truth: Integers | None, detections: Detections) -> str:
     """Return what is known of the calibration, with the pictures that show it."""
     parts = [_own_words(result)]
     if truth is not None and (truth >= 0).any():
@@ -69,7 +68,7 @@ def _own_words(result: Result) -> str:
     )
 
 
-def _against_truth(result: Result, truth: Codes) -> str:
+def _against_truth(result: Result, truth: Integers) -> str:
     n_known = int((truth >= 0).sum())
     # The measures of a few thousand items are known well enough; resampling more would only take longer.
     some = truth if n_known <= 5000 else np.where(np.cumsum(truth >= 0) <= 5000, truth, -1)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.report.markup import counted, percent, table, text, whole
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Uncertainty", "least_certain_table", "reason", "runner_up", "uncertainty_of", "votes_in_short"]
 
@@ -43,15 +41,15 @@ class Uncertainty:
         Weight of the votes for each class on each item.
     """
 
-    counts: NDArray[np.int64]
+    counts: Integers
     n_low: int
     n_unsure: int
     n_empty: int
     n_single: int
     n_overruled: int
-    least_certain: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    tally_nk: NDArray[np.float64]
+    least_certain: Integers
+    confidence: Floats
+    tally_nk: Floats
 
 
 def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
@@ -140,5 +138,5 @@ def reason(result: Result, uncertainty: Uncertainty, n: int, show: Callable[[Any
     return "votes are split"
 
 
-def _names(classes: NDArray[Any], show: Callable[[Any, int], str]) -> str:
+def _names(classes: Array, show: Callable[[Any, int], str]) -> str:
     return " or ".join(show(name, 24) for name in classes[:2]) + (" or others" if len(classes) > 2 else "")

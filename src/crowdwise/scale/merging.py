@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from crowdwise.data.encode import codes_of, missing_mask, series_of
 from crowdwise.errors import InputError
@@ -20,9 +21,6 @@ from crowdwise.io.export import Export, assemble
 from crowdwise.io.source import Places
 from crowdwise.scale.inputs import Plan
 from crowdwise.scale.spilling import Spilled, settled
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Vocabularies", "merge"]
 

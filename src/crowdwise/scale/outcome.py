@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.estimator.label_outcome import LabelOutcome
@@ -16,13 +16,10 @@ from crowdwise.estimator.result import Result
 from crowdwise.io.atomic import replacing
 from crowdwise.io.writer import escape_formulas
 from crowdwise.kernels.numerics import best_class, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 __all__ = ["ShardedResult", "account", "write_part"]
 
@@ -90,7 +87,7 @@ def account(shard: Shard, class_shares: Floats) -> Tally:
     return Tally((counts_of(votes, shard.posterior), agree))
 
 
-def write_part(shard: Shard, folder: str, classes: NDArray[Any], prior: Any, annotators: Any, safe: bool) -> Tally:
+def write_part(shard: Shard, folder: str, classes: Array, prior: Any, annotators: Any, safe: bool) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
     # A view: a result makes its arrays read-only, and shards go on to change theirs.

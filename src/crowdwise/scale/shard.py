@@ -6,10 +6,11 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.coding import sorted_votes
@@ -18,9 +19,6 @@ from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
 from crowdwise.scale.spilling import partition_folder
 from crowdwise.scale.store import shard_folder
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Making", "build_shard", "map_file"]
 

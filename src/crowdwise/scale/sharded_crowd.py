@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.shards import Shard, Tally
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -34,10 +33,10 @@ class ShardedCrowd:
     n_shards : int
     """
 
-    annotators: NDArray[Any]
-    classes: NDArray[Any]
+    annotators: Array
+    classes: Array
     answers: Floats
-    votes_per_annotator: NDArray[np.int64]
+    votes_per_annotator: Integers
     n_items: int
     n_votes: int
     n_missing: int

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shard
 from crowdwise.errors import InputError
-from crowdwise.scale.store import full_disk_named
-
-if TYPE_CHECKING:
-    from crowdwise.scale.store import Store
+from crowdwise.scale.store import Store, full_disk_named
 
 __all__ = ["FolderSource", "MemorySource", "Source", "cut", "folders_of"]
 

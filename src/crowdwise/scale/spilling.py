@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from crowdwise.data.coding import checked_weights, label_codes
 from crowdwise.data.encode import codes_of, missing_mask, tidy
@@ -23,9 +23,6 @@ from crowdwise.io.source import Places, Table
 from crowdwise.scale import batches
 from crowdwise.scale.batches import raw_type, read_batches
 from crowdwise.scale.inputs import Column, Input, Plan
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Spilled", "partition_folder", "settled", "spill"]
 

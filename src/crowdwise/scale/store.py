@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,10 +22,8 @@ import polars as pl
 from crowdwise.data.encode import vocabulary_array
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.atomic import replacing
+from crowdwise.kernels.types import Array, Integers
 from crowdwise.scale.lock import LOCK
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["ShardSizes", "Store", "begin", "check_folder", "finish", "full_disk_named", "reusable"]
 
@@ -64,8 +62,8 @@ class Store:
     """
 
     folder: Path
-    annotators: NDArray[Any]
-    classes: NDArray[Any]
+    annotators: Array
+    classes: Array
     item_type: str
     n_items: int
     n_votes: int
@@ -100,9 +98,9 @@ class Store:
         return len(self.classes)
 
     @property
-    def votes_per_annotator(self) -> NDArray[np.int64]:
+    def votes_per_annotator(self) -> Integers:
         """Votes by each annotator, [A]."""
-        counts: NDArray[np.int64] = np.load(self.folder / "votes_per_annotator.npy")
+        counts: Integers = np.load(self.folder / "votes_per_annotator.npy")
         return counts
 
     def shard_folder(self, index: int) -> Path:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdwise.estimator.registry import label_methods, make
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
 
 __all__ = ["method_of", "settings_of"]
 

@@ -9,21 +9,16 @@ are held out: without any, nothing but the class shares could predict them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]
 
-Integers = NDArray[np.int64]
 
 # The smallest probability of a vote, so that one surprise costs much, not everything.
 _FLOOR = 1e-12

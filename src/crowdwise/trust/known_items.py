@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["TIE", "chosen_classes", "known_items"]
 
@@ -17,7 +14,7 @@ __all__ = ["TIE", "chosen_classes", "known_items"]
 TIE = 1e-9
 
 
-def known_items(posterior: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def known_items(posterior: ArrayLike, truth: ArrayLike) -> tuple[Floats, Integers]:
     """Check both arrays and keep the items whose class is known."""
     q_nk, z_n = np.asarray(posterior, float), np.asarray(truth)
     if q_nk.ndim != 2 or q_nk.shape[1] == 0:
@@ -41,7 +38,7 @@ def known_items(posterior: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.floa
     return q_nk[known], z_n[known]
 
 
-def chosen_classes(q_nk: NDArray[np.float64]) -> NDArray[np.float64]:
+def chosen_classes(q_nk: Floats) -> Floats:
     """Return 1/m at the m classes tied for the highest probability, zero elsewhere, [N, K]."""
     best_nk = q_nk >= q_nk.max(axis=1, keepdims=True) - TIE
     return np.asarray(best_nk / best_nk.sum(axis=1, keepdims=True))

@@ -8,15 +8,14 @@ because an undefined number must not look like a bad one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError, SettingError
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import chosen_classes, known_items
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "accuracy",
@@ -155,9 +154,7 @@ def ece(posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15) -> float:
     return float((np.abs(right - confidence) * size).sum() / size.sum()) if len(size) else float("nan")
 
 
-def calibration_bins(
-    posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def calibration_bins(posterior: ArrayLike, truth: ArrayLike, n_bins: int = 15) -> tuple[Floats, Floats, Integers]:
     """Return mean confidence, accuracy and number of items of every bin of equal mass, three of [B].
 
     Bins go from the least to the most confident; there are fewer than `n_bins` where there are fewer known items.
@@ -285,10 +282,10 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def _true_probability(posterior: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
+def _true_probability(posterior: ArrayLike, truth: ArrayLike) -> Floats:
     q_nk, z_n = known_items(posterior, truth)
     return q_nk[np.arange(len(z_n)), z_n]
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else float("nan")

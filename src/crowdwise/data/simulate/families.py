@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdwise.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from crowdwise.kernels.types import Array, Floats
 
-    Confusions = NDArray[np.float64]
+    Confusions = Floats
 
 __all__ = ["FAMILIES", "draw_annotators"]
 
@@ -90,7 +90,7 @@ def draw_annotators(
     n_classes: int,
     shares: Mapping[str, float],
     options: Mapping[str, Mapping[str, float]],
-) -> tuple[Confusions, NDArray[Any]]:
+) -> tuple[Confusions, Array]:
     """Draw a mix of families, in its order; return the confusion matrices and the family of each annotator, [A]."""
     for name in (*shares, *options):
         if name not in FAMILIES:
@@ -115,7 +115,7 @@ def draw_annotators(
     return np.concatenate(parts), np.repeat(np.array([*shares, None], dtype=object)[:-1], counts)
 
 
-def _symmetric(right_ak: NDArray[np.float64], n_classes: int) -> Confusions:
+def _symmetric(right_ak: Floats, n_classes: int) -> Confusions:
     """Put accuracies ([A, 1] or [A, K]) on the diagonal and spread the rest evenly; a single class is always right."""
     if n_classes == 1:
         return np.ones((len(right_ak), 1, 1))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.data.similarities import Similarities
+from crowdwise.kernels.types import Array, Floats
 
 __all__ = ["simulate_pairs"]
 
@@ -21,7 +20,7 @@ def simulate_pairs(
     false_alarm: tuple[float, float] = (0.05, 0.3),
     balanced: bool = False,
     random_state: int = 0,
-) -> tuple[Similarities, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Similarities, Floats, Floats]:
     """Answers on random pairs of items whose true clusters are given.
 
     Parameters
@@ -60,7 +59,7 @@ def simulate_pairs(
     return votes, hits[seen], alarms[seen]
 
 
-def _link_half(first: NDArray[Any], second: NDArray[Any], labels: NDArray[Any], rng: np.random.Generator) -> None:
+def _link_half(first: Array, second: Array, labels: Array, rng: np.random.Generator) -> None:
     """Replace the second item of half the pairs by another one of the same cluster, in place."""
     order = np.argsort(labels, kind="stable")
     size = np.bincount(labels)

@@ -14,23 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.kernels.mixture import log_mixture
 from crowdwise.kernels.posterior import below_ceiling
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.targets import soft_cross_entropy
 from crowdwise.parts.priors.rows import RowPrior
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["AlternatingHead"]
 

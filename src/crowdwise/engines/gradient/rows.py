@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Array
 
 __all__ = ["Rows", "as_numbers", "evaluated_at_once", "rows_of"]
 
@@ -66,7 +66,7 @@ class _TensorRows:
 class _ArrayRows:
     """A memory-mapped or read-only array: only the rows asked for are ever read."""
 
-    array: NDArray[Any]
+    array: Array
     dtype: torch.dtype
     run: int = _RUN
 

@@ -9,13 +9,13 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.carry import positions
+from crowdwise.kernels.types import Array
 
 __all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]
 
@@ -144,7 +144,7 @@ def _warn_of_order(votes: Annotations) -> None:
         )
 
 
-def _ids(items: Any, n_rows: int) -> NDArray[Any]:
+def _ids(items: Any, n_rows: int) -> Array:
     """Ids of the rows, each of them once."""
     ids = vocabulary_array(tidy(series_of(np.asarray(items))))
     if len(ids) != n_rows:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from crowdwise.data.annotations import Annotations
@@ -25,7 +24,7 @@ from crowdwise.estimator.result import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.stored import members_of, restored
@@ -183,7 +182,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         self._annotators_on(features, who).infer(votes, self._prior(votes, log_prob), np.empty(0, np.int16), posterior)
         return posterior
 
-    def predict(self, X: Any, votes: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, votes: Any = None) -> Array:
         """Labels of new rows, [N]; with votes on them, from both."""
         proba = self.predict_proba(X, votes)
         return np.asarray(self.classes_[best_class(proba, self._fitted().class_prior)])
@@ -216,7 +215,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         """What is known of the items before their votes; the classifier's own answer where there are none."""
         return np.where((votes.votes_per_item > 0)[:, None], self._before_votes(log_prob), log_prob)
 
-    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> AnnotatorModel:
+    def _annotators_on(self, features: Any, who: Integers) -> AnnotatorModel:
         """The annotators' part for new rows; a method whose annotators read features overrides it."""
         model: AnnotatorModel = self._fitted().annotators
         return model.aligned(who, np.full(n_rows_of(features), -1))

@@ -25,7 +25,7 @@ Li, Huang and Chen (2021), Crowdsourcing aggregation with deep Bayesian learning
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,12 +36,10 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.variational import settled
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 from crowdwise.parts.heads.dirichlet import DirichletHead
+from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.abilities import dirichlet_rows
-
-if TYPE_CHECKING:
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
-    from crowdwise.parts.heads.head import Head
 
 __all__ = ["BayesDGC"]
 

@@ -11,24 +11,22 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import DataWarning
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
+from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.outliers import OutlierHead
 from crowdwise.parts.heads.penalties import PredictionVolume
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
-    from crowdwise.methods.classify.base import Learned
 
 __all__ = ["COINNet"]
 
@@ -89,7 +87,7 @@ class COINNet(NeuralClassifier):
         return _MARGIN * math.log(n_classes) / float(largest ** (self.power / 2))
 
     @property
-    def outlier_scores_(self) -> NDArray[np.float64]:
+    def outlier_scores_(self) -> Floats:
         """How far the votes of every training item are from what the model explains, [N]; 0 without votes."""
         result = self._fitted()
         votes = result.votes

@@ -26,20 +26,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel, materialised
@@ -48,9 +48,6 @@ from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.annotators.expertise import Expertise, Factors, infer_labels
 from crowdwise.parts.heads.expertise import ExpertiseHead, HiddenRows, has_dropout
 from crowdwise.parts.priors.scaling import Scaling
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["DALC"]
 
@@ -177,7 +174,7 @@ class DALC(NeuralClassifier):
             rows = HiddenRows(model.network).read_raw(lambda: _plain(model).log_prob(features))
         return np.asarray(rows @ self.projection_[:-1] + self.projection_[-1])
 
-    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> Expertise:
+    def _annotators_on(self, features: Any, who: Integers) -> Expertise:
         """The annotators' part for new rows: reliability follows the rows' own traits."""
         model: Expertise = self._fitted().annotators
         return replace(model.aligned(who, np.empty(0, np.int64)), traits=self._traits_of(features))

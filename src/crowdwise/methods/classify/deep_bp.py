@@ -22,7 +22,7 @@ Kim, Cho, Kim and Ok (2022), Robust deep learning from crowds with belief propag
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.settings import setting
@@ -30,11 +30,9 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation
 from crowdwise.parts.annotators.messages import BeliefMessages
+from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.abilities import INTEGRALS
-
-if TYPE_CHECKING:
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
-    from crowdwise.parts.heads.head import Head
 
 __all__ = ["DeepBP"]
 

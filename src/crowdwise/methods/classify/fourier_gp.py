@@ -19,11 +19,12 @@ Gaussian processes, Information Fusion 52, 110-127.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.data.storable import storable
+from crowdwise.engines.alternate import Fit
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
@@ -31,10 +32,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier
 from crowdwise.parts.priors.fourier import FourierPrior, fourier_features, moments_of
 from crowdwise.parts.priors.logistic_gp import log_mean_sigmoid
-
-if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Fit
-    from crowdwise.parts.priors.scaling import Scaling
+from crowdwise.parts.priors.scaling import Scaling
 
 __all__ = ["FourierGP", "FourierModel"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
@@ -32,9 +33,6 @@ from crowdwise.methods.classify.runs import Start, point_confusion
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.instance import InstanceHead, log_item_gate
 from crowdwise.parts.heads.penalties import PredictionVolume, Trace
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["InstanceConfusion"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,12 +19,10 @@ from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.trained import TrainedClassifier
 from crowdwise.methods.classify.variational import settled
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 from crowdwise.parts.heads.dirichlet import DirichletHead
+from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
-
-if TYPE_CHECKING:
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
-    from crowdwise.parts.heads.head import Head
 
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
 

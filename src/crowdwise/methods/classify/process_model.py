@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import pointers, storable, within
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.priors.logistic_gp import SquaredExponential, log_mean_sigmoid, squared_distances
 from crowdwise.parts.priors.scaling import Scaling
 
@@ -28,8 +27,8 @@ class SparseRows:
     """A sparse table as arrays, which can be saved: `data` and `indices` of the entries, `indptr` between rows."""
 
     data: Floats
-    indices: NDArray[Any]
-    indptr: NDArray[Any]
+    indices: Array
+    indptr: Array
     n_columns: int
 
     @property

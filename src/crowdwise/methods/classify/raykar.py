@@ -22,27 +22,23 @@ Raykar, Yu, Zhao, Valadez, Florin, Bogoni and Moy (2010), Learning from crowds, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.start import crowd_confusion, start_posterior
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 from crowdwise.parts.priors.gaussian import GaussianPrior
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["Raykar", "teaching_items"]
 
@@ -136,7 +132,7 @@ class Raykar(CrowdClassifier):
         return row_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
 
 
-def teaching_items(votes: Annotations) -> NDArray[np.int64]:
+def teaching_items(votes: Annotations) -> Integers:
     """Items with votes or a known label: the others say nothing about the classifier, and would only slow EM down."""
     useful = votes.votes_per_item > 0
     if votes.gold is not None:

@@ -22,13 +22,14 @@ Rodrigues, Pereira and Ribeiro (2014), Gaussian process classification and activ
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.engines.alternate import Fit
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.methods.classify.base import Model
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows, log_mean_probit
 from crowdwise.methods.classify.vgpcr import ROUNDS, BinaryClassifier, announce_cubic
 from crowdwise.parts.priors.logistic_gp import (
@@ -41,11 +42,7 @@ from crowdwise.parts.priors.logistic_gp import (
     median_distance,
     squared_distances,
 )
-
-if TYPE_CHECKING:
-    from crowdwise.engines.alternate import Fit
-    from crowdwise.methods.classify.base import Model
-    from crowdwise.parts.priors.scaling import Scaling
+from crowdwise.parts.priors.scaling import Scaling
 
 __all__ = ["ProbitGP", "Rodr14", "tilted_moments"]
 
@@ -67,7 +64,7 @@ class Rodr14(BinaryClassifier):
         prior: ProbitGP = fit.prior
         return ProcessModel("probit", scaling, kept_rows(table), prior.kernel, prior.precision, prior.natural)
 
-    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: NDArray[np.int64]) -> Floats:
+    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: Integers) -> Floats:
         # The process has seen the votes of these items; its cavities have not.
         log_prior = model.log_prob(features)
         log_prior[taught] = fit.prior.log_prob()

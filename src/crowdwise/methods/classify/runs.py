@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.plan import History
 from crowdwise.engines.gradient.rows import Rows
-from crowdwise.kernels.types import Floats
+from crowdwise.engines.loop import Progress
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.start import start_confusion
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.confusion import identity_confusion
 from crowdwise.parts.heads.head import Head
 
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
-
 __all__ = ["Member", "Start", "Task", "point_confusion", "split_items", "without_votes"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +97,7 @@ def split_items(votes: Annotations, share: float, seed: int) -> tuple[Integers, 
     return np.sort(np.concatenate([order[n_held:], only_gold])), np.sort(order[:n_held])
 
 
-def without_votes(votes: Annotations, items: NDArray[np.int64]) -> Annotations:
+def without_votes(votes: Annotations, items: Integers) -> Annotations:
     """The same items, with no votes on these: heads that count votes must not see those that judge them."""
     if not len(items):
         return votes

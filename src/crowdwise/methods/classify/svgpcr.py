@@ -22,11 +22,10 @@ crowdsourcing: glitch detection in LIGO, IEEE TPAMI.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
@@ -34,17 +33,15 @@ from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.process import ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
+from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.process import ProcessHead
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.covariance import covariance
 from crowdwise.parts.priors.logistic_gp import median_distance
 from crowdwise.parts.priors.sparse_gp import SparseGP
-
-if TYPE_CHECKING:
-    from crowdwise.parts.heads.head import Head
 
 __all__ = ["SVGP", "SVGPCR", "build_process"]
 
@@ -154,7 +151,7 @@ def build_process(spec: dict[str, Any], kernel: Any = None, lengthscale: float =
     return nn.Sequential(Standardise(n_columns), process)
 
 
-def _centres(rows: Floats, label: NDArray[np.int64], n_classes: int, n_centres: int, seed: int) -> Floats:
+def _centres(rows: Floats, label: Integers, n_classes: int, n_centres: int, seed: int) -> Floats:
     """K-means centres within the classes of the start, [M, D]; fewer where there are fewer different rows.
 
     Over all rows together, centres follow spread and numbers: large classes would take most, rare ones none. Every class

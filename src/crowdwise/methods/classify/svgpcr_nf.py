@@ -20,7 +20,7 @@ flows, ICML.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -29,14 +29,12 @@ from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
+from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.svgpcr import SVGPCR, build_process
 from crowdwise.parts.heads.flow_process import FlowProcessHead
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.flow_gp import FlowGP
 from crowdwise.parts.priors.sparse_gp import SparseGP
-
-if TYPE_CHECKING:
-    from crowdwise.methods.classify.runs import Start
 
 __all__ = ["SVGPCRNF", "build_flow_process"]
 

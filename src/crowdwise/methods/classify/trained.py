@@ -6,13 +6,13 @@ devices) is shared and set here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
@@ -20,30 +20,25 @@ from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS
 from crowdwise.engines.gradient.plan import Plan
 from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.trainer import Trainer
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import random_state_setting, setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of
 from crowdwise.methods.classify.item_weights import item_weights
 from crowdwise.methods.classify.network_model import NetworkModel, check_mixed, suited_rows
 from crowdwise.methods.classify.runs import Member, Start, Task, point_confusion, split_items, without_votes
 from crowdwise.methods.classify.start import start_posterior
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group
 from crowdwise.parts.heads.seeding import seeded
 from crowdwise.parts.heads.targets import WarmStart
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from crowdwise.engines.loop import Progress
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
-
 __all__ = ["TrainedClassifier"]
 
-Integers = NDArray[np.int64]
 
 # Entries of X up to which float64 input is trained in float64: too few for the speed to matter.
 _SMALL = 1_000_000

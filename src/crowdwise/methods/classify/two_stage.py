@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import find, label_methods, make
+from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, random_state_setting, setting
 from crowdwise.kernels.posterior import harden
 from crowdwise.kernels.types import Floats
@@ -29,12 +31,8 @@ from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
 from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
-    from crowdwise.estimator.result import Result
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["SklearnModel", "TwoStage"]
 

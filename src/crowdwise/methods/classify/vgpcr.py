@@ -21,18 +21,17 @@ Recognition 88, 298-311.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.errors import InputError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
@@ -42,9 +41,6 @@ from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.logistic_gp import LogisticGP
 from crowdwise.parts.priors.scaling import Scaling
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["VGPCR", "BinaryClassifier", "announce_cubic"]
 
@@ -92,7 +88,7 @@ class BinaryClassifier(CrowdClassifier):
         """What predicts new rows."""
         raise NotImplementedError
 
-    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: NDArray[np.int64]) -> Floats | None:
+    def _log_prior(self, fit: Fit, model: Model, features: Any, taught: Integers) -> Floats | None:
         """What is known of the items before their votes, where it is not what the model says of them."""
         return None
 

@@ -20,18 +20,18 @@ knows a bit of something, AISTATS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.estimator.settings import random_state_setting, setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.logistic_model import LogisticModel
@@ -40,11 +40,6 @@ from crowdwise.methods.classify.start import start_posterior
 from crowdwise.parts.annotators.reliability import ItemReliability
 from crowdwise.parts.priors.logistic import LogisticPrior
 from crowdwise.parts.priors.scaling import principal_axes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["Yan", "YanModel"]
 
@@ -134,7 +129,7 @@ class Yan(CrowdClassifier):
             model = model.aligned(positions(ids, result.votes.annotators), np.empty(0, np.int64))
         return model.reliability(rows)
 
-    def _annotators_on(self, features: Any, who: NDArray[np.int64]) -> ItemReliability:
+    def _annotators_on(self, features: Any, who: Integers) -> ItemReliability:
         """The annotators' part for new rows: reliability follows the rows' own features."""
         model: ItemReliability = self._fitted().annotators
         return replace(model.aligned(who, np.empty(0, np.int64)), features=self._projected(features))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Floats
 
 __all__ = ["hungarian_accuracy", "normalised_mutual_information"]
 
@@ -42,7 +43,7 @@ def normalised_mutual_information(found: ArrayLike, truth: ArrayLike) -> float:
     return float(min(max((_entropy(rows) + _entropy(columns) - _entropy(joint.ravel())) / mean, 0.0), 1.0))
 
 
-def _table(found: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
+def _table(found: ArrayLike, truth: ArrayLike) -> Floats:
     a, b = np.asarray(found), np.asarray(truth)
     if a.shape != b.shape or a.ndim != 1 or len(a) == 0:
         raise InputError(f"two clusterings of the same items are needed; got shapes {a.shape} and {b.shape}")
@@ -52,6 +53,6 @@ def _table(found: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
     return table
 
 
-def _entropy(share: NDArray[np.float64]) -> float:
+def _entropy(share: Floats) -> float:
     positive = share[share > 0]
     return float(-(positive * np.log(positive)).sum())

@@ -16,17 +16,13 @@ f_ik : [N, K]      memberships; rows sum to one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from crowdwise.engines.loop import Round, loop
+from crowdwise.engines.loop import Progress, Round, loop
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.clusters.pairs import Pairs, Rates
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["BlockFit", "fit_blocks", "links", "log_likelihood", "one_cluster_each"]
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crowdwise.data.storable import storable
@@ -30,7 +29,7 @@ from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weig
 from crowdwise.errors import InputError
 from crowdwise.estimator.settings import setting
 from crowdwise.estimator.storage import members_of, value_of
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.clusters.base import Clustering, as_similarities
 from crowdwise.methods.clusters.block import BlockFit
 from crowdwise.methods.clusters.pairs import Pairs, Rates
@@ -59,7 +58,7 @@ class ClusterUnits:
     hidden: int
     centre: Floats
     spread: Floats
-    order: NDArray[np.int64]
+    order: Integers
 
     def sound(self) -> bool:
         """Whether saved arrays agree with each other."""
@@ -117,7 +116,7 @@ class CrowdClustering(Clustering):
             raise InputError(f"rows of {rows.shape[1]} features, but the model was fitted to {len(self._units.centre)}")
         return self._predict(self._network, self._units.scaled(rows))[:, self._order]
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Integers:
         """Cluster of new rows of features, counted from 1, [M]."""
         return np.asarray(self.predict_proba(X).argmax(axis=1) + 1)
 

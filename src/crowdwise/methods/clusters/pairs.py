@@ -9,20 +9,18 @@ pair_e : [E]              pair of every answer
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.similarities import Similarities
 
 __all__ = ["Pairs", "Rates"]
 
-Integers = NDArray[Any]
 
 # A rate of exactly 0 or 1 would let one answer outweigh all others.
 _EDGE = 1e-4
@@ -36,7 +34,7 @@ class Pairs:
     j: Integers
     pair_e: Integers
     annotator: Integers
-    same: NDArray[np.bool_]
+    same: Flags
     weight: Floats
     n_items: int
     n_annotators: int
@@ -54,7 +52,7 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.i)
 
-    def take(self, keep: NDArray[np.bool_]) -> Pairs:
+    def take(self, keep: Flags) -> Pairs:
         """The pairs of a mask, [P], with their answers; items and annotators stay."""
         code = np.cumsum(keep) - 1
         answers = keep[self.pair_e]

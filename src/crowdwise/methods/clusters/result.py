@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.similarities import Similarities
 from crowdwise.data.storable import storable
 from crowdwise.estimator.outcome import Outcome
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["ClusterResult"]
 
@@ -48,7 +47,7 @@ class ClusterResult(Outcome):
         )
 
     @property
-    def cluster(self) -> NDArray[np.int64]:
+    def cluster(self) -> Integers:
         """Most probable cluster of every item, counted from 1, [N]."""
         return np.asarray(self.membership.argmax(axis=1) + 1)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.clusters.pairs import Pairs
 
 __all__ = ["k_means", "spectral_start"]
@@ -46,7 +45,7 @@ def spectral_start(pairs: Pairs, n_clusters: int, rng: np.random.Generator) -> F
     return start
 
 
-def k_means(points: Floats, n_clusters: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def k_means(points: Floats, n_clusters: int, rng: np.random.Generator) -> Integers:
     """The tightest of some runs of Lloyd's rounds, started by k-means++, [N]."""
     best, least = np.zeros(len(points), np.int64), np.inf
     for _ in range(_TRIES):

@@ -41,7 +41,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
@@ -49,6 +48,7 @@ from crowdwise.errors import DataWarning, SettingError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.messages import BeliefMessages
 from crowdwise.parts.annotators.protocol import sum_by_annotator
@@ -111,7 +111,7 @@ class BeliefPropagation(IterativeAggregator):
                 stacklevel=4,
             )
 
-    def _annotators(self, votes: Annotations, history: NDArray[np.float64] | None, rounds: int | None = None) -> BeliefMessages:
+    def _annotators(self, votes: Annotations, history: Floats | None, rounds: int | None = None) -> BeliefMessages:
         """The model before the first round; `rounds` are those to foresee, by default what fits usually need."""
         if self.damping >= 1:
             raise SettingError(f"{type(self).__name__}: damping must be below 1; got {self.damping!r}")

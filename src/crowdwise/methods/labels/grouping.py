@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import alternate
 from crowdwise.engines.dependence import group_codes, residual_agreement
 from crowdwise.errors import SettingError
 from crowdwise.estimator.problem import Problem
+from crowdwise.kernels.types import Integers
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 
 __all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "groups_of"]
@@ -21,7 +21,7 @@ ABOUT_GROUPS = 'Groups that share their errors: "auto" finds them, or a mapping 
 ABOUT_LEVEL = "With groups=auto, the chance (Bonferroni) that any independent pair is put together."
 
 
-def groups_of(problem: Problem, groups: Any, level: float) -> NDArray[np.int64]:
+def groups_of(problem: Problem, groups: Any, level: float) -> Integers:
     """Group of every annotator, [A]; -1 for those who stand alone.
 
     "auto" fits Dawid-Skene and clusters the agreement that it leaves unexplained.

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of, translate
 from crowdwise.engines.alternate import Fit, LabelPrior, alternate
@@ -41,7 +40,7 @@ from crowdwise.estimator.base import Aggregator, as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import expected_log
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.parts.annotators.protocol import counts_of
@@ -192,7 +191,7 @@ class ItemGroupDS(Aggregator):
         )
 
     @property
-    def group_names_(self) -> NDArray[Any]:
+    def group_names_(self) -> Array:
         """The groups, [G]."""
         return _groups_of(self._fitted().votes).names
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from crowdwise.engines.alternate import Fit, alternate, alternate_over, best_of
+from crowdwise.engines.alternate import Fit, LabelPrior, alternate, alternate_over, best_of
 from crowdwise.engines.loop import ABOUT_TOL, warn_unless_converged
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.methods.labels.starts import STARTS, start_of_shards, start_posteriors
-
-if TYPE_CHECKING:
-    from crowdwise.engines.alternate import LabelPrior
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["IterativeAggregator"]
 

@@ -39,7 +39,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit
 from crowdwise.estimator.base import Aggregator
@@ -47,7 +46,7 @@ from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.pairs import Pairs, pairs_of
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.signed import SignedVotes
 
 __all__ = ["KOS"]
@@ -92,7 +91,7 @@ class KOS(Aggregator):
         )
         return self._read(problem, part)
 
-    def _pass(self, problem: Problem, pairs: Pairs, label: NDArray[Any], weight: Floats) -> tuple[Floats, Floats]:
+    def _pass(self, problem: Problem, pairs: Pairs, label: Array, weight: Floats) -> tuple[Floats, Floats]:
         """Run the rounds; return messages by pair, [P], and without leaving an item out, [A].
 
         What an item tells an annotator enters only through its product with the annotator's own votes there,

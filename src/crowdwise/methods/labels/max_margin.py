@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
@@ -45,7 +44,7 @@ from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.margin import MarginWeights
 
 __all__ = ["MaxMarginVote"]
@@ -83,7 +82,7 @@ class MaxMarginVote(Aggregator):
             warnings.warn(f"labels still changed after {rounds} rounds; raise max_iter", ConvergenceWarning, stacklevel=4)
         return self._read_out(problem, eta, rounds, converged)
 
-    def _weights(self, votes: Annotations, codes: NDArray[np.int64], earlier: list[Floats], start: Floats) -> Floats:
+    def _weights(self, votes: Annotations, codes: Integers, earlier: list[Floats], start: Floats) -> Floats:
         """The smoothed multiclass SVM on the labels `codes`: its one solution, [A]."""
         from scipy.optimize import minimize
 
@@ -131,7 +130,7 @@ class MaxMarginVote(Aggregator):
         return Fit(posterior, prior, weights, trace={}, n_iter=rounds, converged=converged)
 
 
-def _labels(scores: Floats, flat: Floats, problem: Problem) -> NDArray[np.int64]:
+def _labels(scores: Floats, flat: Floats, problem: Problem) -> Integers:
     codes = best_class(scores - scores.min(axis=1, keepdims=True, initial=0.0), flat)
     if len(problem.known):
         codes = np.where(problem.known >= 0, problem.known, codes)

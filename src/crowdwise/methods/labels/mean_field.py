@@ -26,13 +26,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.atoms import AtomMixture
 from crowdwise.parts.annotators.beta import BetaAccuracy
@@ -61,7 +61,7 @@ class MeanField(IterativeAggregator):
     def _fit(self, problem: Problem) -> Fit:
         return self.alternate(problem, problem.marginals(), self._annotators(problem.votes, problem.history))
 
-    def _annotators(self, votes: Annotations, history: NDArray[np.float64] | None) -> AnnotatorModel:
+    def _annotators(self, votes: Annotations, history: Floats | None) -> AnnotatorModel:
         """The model before any vote of these."""
         n_annotators, n_classes = votes.n_annotators, votes.n_classes
         prior = ability_prior(self.annotator_prior, self.annotator_weights, n_classes)

@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import Fit
@@ -43,6 +42,7 @@ from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import log_floored, segment_sum
+from crowdwise.kernels.types import Array
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.maxent import MaxEntConfusion
 
@@ -117,5 +117,5 @@ class MinimaxEntropy(IterativeAggregator):
         return _STRENGTHS[int(scores.argmax())]
 
 
-def _sides(votes: Annotations) -> list[tuple[NDArray[Any], int]]:
+def _sides(votes: Annotations) -> list[tuple[Array, int]]:
     return [(votes.annotator, votes.n_annotators), (votes.item, votes.n_items)]

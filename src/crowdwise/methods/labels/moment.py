@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
@@ -30,17 +29,15 @@ from crowdwise.errors import DataWarning
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.accuracy import OneAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
 from crowdwise.parts.annotators.protocol import sum_by_annotator
 from crowdwise.parts.priors.marginals import Marginals
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.problem import Problem
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]
 
@@ -54,7 +51,7 @@ class _VotedMarginals:
     """Class shares learned from the items that have votes or gold; the others would only slow EM down."""
 
     shares: Marginals
-    voted: NDArray[np.int64]
+    voted: Integers
 
     @property
     def probability(self) -> Floats:
@@ -235,14 +232,14 @@ class AccuracyMoments(MomentAggregator):
         return Estimate((s * (n_classes - 1) + 1) / n_classes, distributions(shares, 0), moments.met_a > 0, n_iter, converged)
 
 
-def _voted_items(problem: Problem) -> NDArray[np.int64]:
+def _voted_items(problem: Problem) -> Integers:
     votes = problem.votes
     weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
     voted = np.bincount(votes.item, weights=weight, minlength=votes.n_items) > 0
     return np.flatnonzero(voted | (problem.known >= 0) if len(problem.known) else voted)
 
 
-def _with_unseen(model: Any, fitted: Any, seen: NDArray[np.bool_]) -> Any:
+def _with_unseen(model: Any, fitted: Any, seen: Flags) -> Any:
     """The parameters of `model` for annotators seen in the moments, of `fitted` (one M-step) for the others."""
     if isinstance(model, OneAccuracy):
         return replace(model, accuracy=np.where(seen, model.accuracy, fitted.accuracy))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.coding import union
@@ -26,7 +25,7 @@ from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.estimator.switched import warn_if_switched
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.online.arriving import arriving_votes, known_classes, without_votes
 from crowdwise.parts.priors.marginals import given_class_prior
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineAggregator"]
 
-Integers = NDArray[Any]
 
 # Up to here a fit makes its result at once, as every other method does; beyond, when it is asked for.
 _AT_ONCE = 100_000
@@ -171,7 +169,7 @@ class OnlineAggregator(Aggregator):
             raise InputError(f"no item {series_of(items)[int(np.flatnonzero(codes < 0)[0])]!r} in these votes")
         return opinions(codes, state.arrays, self._scheme.rules(state))
 
-    def _take_in(self, votes: Annotations, known: tuple[NDArray[Any], Integers] | None, progress: Progress | None) -> None:
+    def _take_in(self, votes: Annotations, known: tuple[Array, Integers] | None, progress: Progress | None) -> None:
         state, scheme = self._state, self._scheme
         touched = state.add(votes)
         if known is not None:
@@ -285,7 +283,7 @@ class OnlineAggregator(Aggregator):
             vars(self).pop(name, None)
         self._begun_with = {name: getattr(self, name) for name in self.lasting}
 
-    def _check(self, classes: NDArray[Any], n_annotators: int, n_votes: int) -> None:
+    def _check(self, classes: Array, n_annotators: int, n_votes: int) -> None:
         check_tables(n_annotators, len(classes), n_votes)
         given_class_prior(self.class_prior, without_votes(classes))
         self.memory_for(0)

@@ -14,13 +14,11 @@ so an item can be visited again at any time and its old posterior taken out of t
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.online.records import Arrays, Memory, Rules
 
 __all__ = ["append", "averaged_weights", "digamma", "opinions", "recount", "visit"]
@@ -28,7 +26,6 @@ __all__ = ["append", "averaged_weights", "digamma", "opinions", "recount", "visi
 # Divisions by zero follow numpy; sums keep their order, so that a run repeats to the bit.
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
-Integers = NDArray[Any]
 
 _FLOOR = 1e-300
 

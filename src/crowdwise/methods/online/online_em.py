@@ -29,11 +29,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.online.base import OnlineAggregator
 from crowdwise.methods.online.records import Memory, Rules
 from crowdwise.parts.annotators.confusion import Confusion
@@ -91,7 +90,7 @@ class OnlineEM(OnlineAggregator):
         fade = np.concatenate([[0.0, 0.0], np.cumsum(np.log1p(-gain[2:]))])
         return Memory(gain, fade, gain, fade)
 
-    def parts_of(self, state: State, scheme: Scheme, who: NDArray[Any]) -> tuple[LabelPrior, Any]:
+    def parts_of(self, state: State, scheme: Scheme, who: Array) -> tuple[LabelPrior, Any]:
         """Label prior and annotator model of a state, annotators in the order of `who`."""
         rules = scheme.rules(state)
         arrays, held = state.arrays, state.arrays.clock[0] < rules.hold

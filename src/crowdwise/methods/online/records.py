@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numpy.typing import NDArray
-
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Arrays", "Memory", "Rules"]
-
-Integers = NDArray[Any]
 
 
 class Arrays(NamedTuple):

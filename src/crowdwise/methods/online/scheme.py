@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import LabelPrior
 from crowdwise.engines.loop import Progress, Round, Run, loop
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.online.arriving import without_votes
 from crowdwise.methods.online.loops import visit
 from crowdwise.methods.online.records import Memory, Rules
@@ -22,8 +21,6 @@ from crowdwise.methods.online.state import State
 from crowdwise.parts.priors.marginals import given_class_prior
 
 __all__ = ["Counting", "Scheme"]
-
-Integers = NDArray[Any]
 
 
 class Counting(Protocol):

@@ -9,22 +9,19 @@ with ``revisit=0``.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.engines.alternate import Fit, infer_and_count
 from crowdwise.engines.loop import Round, Run, loop
-from crowdwise.engines.shards import ShardLost
+from crowdwise.engines.shards import Shard, ShardLost
+from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.loops import averaged_weights
 from crowdwise.methods.online.scheme import Scheme
 from crowdwise.methods.online.state import State
-
-if TYPE_CHECKING:
-    from crowdwise.engines.shards import Shard
-    from crowdwise.estimator.problem import Problem
 
 __all__ = ["Counted", "fit_shards", "take_in"]
 

@@ -12,21 +12,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.coding import union
 from crowdwise.data.encode import translate
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.storage import npy_bytes, npy_of
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.online.loops import append, recount
 from crowdwise.methods.online.records import Arrays, Memory
 from crowdwise.methods.online.vocabulary import Vocabulary
 
 __all__ = ["State"]
 
-Integers = NDArray[Any]
 
 _VOTES, _ITEMS, _ANNOTATORS = "votes", "items", "annotators"
 # Arrays that grow: along what, their type, and what fresh room holds.
@@ -68,7 +66,7 @@ class State:
         Sums over time that can no longer be found from votes, which lie in shards (see `crowdwise.methods.online.sharded`).
     """
 
-    def __init__(self, classes: NDArray[Any]) -> None:
+    def __init__(self, classes: Array) -> None:
         n_classes = len(classes)
         self.items, self.annotators, self.classes = Vocabulary(), Vocabulary(), classes
         self.n_votes = self.n_missing = self.n_updates = self.cursor = 0
@@ -78,7 +76,7 @@ class State:
         self.arrays = Arrays(**made, shares=np.zeros(n_classes), clock=np.zeros(1, np.int64))
 
     @classmethod
-    def without_votes(cls, classes: NDArray[Any], annotators: NDArray[Any]) -> State:
+    def without_votes(cls, classes: Array, annotators: Array) -> State:
         """A state that knows annotators and has seen no vote."""
         state = cls(classes)
         state.annotators.add(annotators)
@@ -90,9 +88,9 @@ class State:
     def _size(self, along: str) -> int:
         return {_VOTES: self.n_votes, _ITEMS: len(self.items), _ANNOTATORS: len(self.annotators)}[along]
 
-    def used(self, name: str) -> NDArray[Any]:
+    def used(self, name: str) -> Array:
         """One of the growing arrays without the room behind it."""
-        array: NDArray[Any] = getattr(self.arrays, name)
+        array: Array = getattr(self.arrays, name)
         return array[: self._size(_GROWING[name][0])]
 
     @property
@@ -131,7 +129,7 @@ class State:
         self.arrays.known[items] = classes
         return np.asarray(items[news], np.int64)
 
-    def _widen(self, classes: NDArray[Any]) -> None:
+    def _widen(self, classes: Array) -> None:
         """Give classes that were never used a place behind the others."""
         wider = union([self.classes, classes], sort=False)
         if len(wider) == len(self.classes):

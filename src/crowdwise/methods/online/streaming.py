@@ -36,11 +36,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.online.base import OnlineAggregator
 from crowdwise.methods.online.records import Memory, Rules
 from crowdwise.parts.annotators.confusion import DirichletConfusion
@@ -96,7 +95,7 @@ class StreamingDawidSkene(OnlineAggregator):
             return Memory(none, none, none, none)
         return Memory(np.ones(size + 1), np.arange(size + 1) * np.log1p(-self.forget), none, none)
 
-    def parts_of(self, state: State, scheme: Scheme, who: NDArray[Any]) -> tuple[LabelPrior, Any]:
+    def parts_of(self, state: State, scheme: Scheme, who: Array) -> tuple[LabelPrior, Any]:
         """Label prior and annotator model of a state, annotators in the order of `who`."""
         rules = scheme.rules(state)
         prior_alk = rules.prior[None]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+
+from crowdwise.kernels.types import Array, Integers
 
 __all__ = ["Vocabulary"]
 
@@ -27,12 +28,12 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def find(self, ids: NDArray[Any]) -> NDArray[np.int64]:
+    def find(self, ids: Array) -> Integers:
         """Code of every id, -1 where it is not known yet."""
         get = self._codes.get
         return np.fromiter((get(key, -1) for key in self._keys(ids)), np.int64, len(ids))
 
-    def add(self, ids: NDArray[Any]) -> NDArray[np.int64]:
+    def add(self, ids: Array) -> Integers:
         """Code of every id; new ones are appended.
 
         A bootstrap sample repeats ids: every row stays an item of its own, and an id finds the first of them.
@@ -50,13 +51,13 @@ class Vocabulary:
             self.n_first = len(self._ids)
         return codes
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Array:
         """The ids in the order of their codes, as `Annotations` holds them."""
         if self._kind in ("O", ""):
             return np.array([*self._ids, None], dtype=object)[:-1]
         return np.array(self._ids, dtype=bool if self._kind == "b" else np.int64)
 
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Integers:
         """Codes in the order in which results list them: the caller's if all came at once, else sorted."""
         if len(self) == self.n_first:
             return np.arange(len(self))
@@ -64,7 +65,7 @@ class Vocabulary:
             return np.argsort(self.array(), kind="stable")
         return pl.Series(self._ids, dtype=pl.String).arg_sort().to_numpy().astype(np.int64)
 
-    def _keys(self, ids: NDArray[Any]) -> list[Any]:
+    def _keys(self, ids: Array) -> list[Any]:
         """The ids as keys of the table; text stands for the number or truth value that it spells."""
         keys = ids.tolist()
         if ids.dtype.kind == self._kind:

@@ -15,8 +15,9 @@ from scipy.special import expit, log_expit, logit
 from crowdwise.methods.rank.games import Floats, sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from typing_extensions import Self
+
+    from crowdwise.kernels.types import Flags, Floats, Integers
 
 __all__ = ["Ballots", "Expectation", "Looking", "People", "Reliability"]
 
@@ -37,11 +38,11 @@ class Ballots:
         Number of annotators, A.
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    annotator: NDArray[np.int64]
-    pair: NDArray[np.int64]
-    chose_first: NDArray[np.bool_]
+    first: Integers
+    second: Integers
+    annotator: Integers
+    pair: Integers
+    chose_first: Flags
     weight: Floats
     n_annotators: int
 

@@ -16,11 +16,11 @@ from crowdwise.methods.rank.laplacian import rank_interval, spread_of
 from crowdwise.methods.rank.result import Ranking
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from typing_extensions import Self
 
     from crowdwise.data.comparisons import Comparisons
     from crowdwise.engines.loop import Progress
+    from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Ranker", "ScoreRanker", "centred"]
 
@@ -93,7 +93,7 @@ class ScoreRanker(Ranker):
         }
 
 
-def centred(score: Floats, component: NDArray[np.int64]) -> Floats:
+def centred(score: Floats, component: Integers) -> Floats:
     """Scores minus the mean of their component, [N]."""
     mean = np.bincount(component, score) / np.bincount(component)
     found: Floats = score - mean[component]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from crowdwise.data.comparisons import Comparisons
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.ties import TIES
@@ -15,9 +16,6 @@ from crowdwise.methods.rank.base import ScoreRanker, centred
 from crowdwise.methods.rank.games import Games
 from crowdwise.methods.rank.result import Ranking
 from crowdwise.methods.rank.solvers import Problem, by_mm, by_newton
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["BradleyTerry"]
 

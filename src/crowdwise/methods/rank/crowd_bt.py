@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.data.comparisons import Comparisons
+from crowdwise.engines.loop import Progress
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.rank.annotators import Ballots, Looking, People, Reliability
 from crowdwise.methods.rank.base import ScoreRanker, centred
@@ -15,9 +16,6 @@ from crowdwise.methods.rank.engine import ballots_of, fit_crowd, information
 from crowdwise.methods.rank.games import Floats, Games
 from crowdwise.methods.rank.result import Ranking
 from crowdwise.methods.rank.solvers import Problem
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["CrowdBT", "actions", "described"]
 

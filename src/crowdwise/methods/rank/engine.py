@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from crowdwise.data.comparisons import Comparisons
+from crowdwise.engines.loop import Progress
 from crowdwise.methods.rank.annotators import Ballots, Expectation, People
 from crowdwise.methods.rank.games import Floats, Games, sums
 from crowdwise.methods.rank.solvers import Problem, by_newton
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["CrowdFit", "ballots_of", "fit_crowd", "information"]
 

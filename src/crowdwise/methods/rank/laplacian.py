@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from crowdwise.methods.rank.games import Floats, Games
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.methods.rank.games import Games
 
 __all__ = ["EXACT_ITEMS", "Laplacian", "Spread", "rank_interval", "ranks_within", "spread_of"]
 
@@ -178,7 +178,7 @@ def _noise(matrix: Laplacian, n_draws: int, random: np.random.Generator) -> Floa
     return np.column_stack(columns)
 
 
-def ranks_within(score: Floats, part: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranks_within(score: Floats, part: Integers) -> Integers:
     """Rank of every item among those of its part, 1 the best, [N]; equal scores share the better rank."""
     order = np.lexsort((-score, part))
     place, ordered, parts = np.arange(len(score)), score[order], part[order]
@@ -191,9 +191,7 @@ def ranks_within(score: Floats, part: NDArray[np.int64]) -> NDArray[np.int64]:
     return ranks
 
 
-def rank_interval(
-    score: Floats, spread: Spread, level: float, part: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rank_interval(score: Floats, spread: Spread, level: float, part: Integers) -> tuple[Integers, Integers]:
     """Range of ranks among the items of a part, 1 the best.
 
     Up to `EXACT_ITEMS` items: what an item takes in a share `level` of the draws, in which all scores move together. Above:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,9 +20,6 @@ from crowdwise.estimator.outcome import Outcome
 from crowdwise.kernels.ties import TIES, outcome_probabilities
 from crowdwise.methods.rank.games import Floats
 from crowdwise.methods.rank.laplacian import ranks_within
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["Ranking"]
 

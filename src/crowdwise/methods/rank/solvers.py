@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit, log_expit
 
+from crowdwise.engines.loop import Progress
 from crowdwise.kernels.ties import Terms, start_of, terms
 from crowdwise.methods.rank.games import Floats, Games
 from crowdwise.methods.rank.laplacian import Laplacian
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["Problem", "Solution", "by_mm", "by_newton"]
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.data.ratings import Ratings
-from crowdwise.engines.loop import Round, Run, loop
+from crowdwise.engines.loop import Progress, Round, Run, loop
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.problem import Problem
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["Average"]
 

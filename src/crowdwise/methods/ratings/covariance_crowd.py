@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.ratings import Ratings
+from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers
 from crowdwise.methods.ratings.pair_moments import Moments, Parts, decompose, dependence, moments
 from crowdwise.methods.ratings.problem import Problem
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["CovarianceCrowd"]
 
@@ -209,7 +206,7 @@ def _weights(problem: Problem, found: Moments, parts: Parts, gain: Floats) -> Fl
     return plain
 
 
-def _pairs(d: int, found: Moments, parts: Parts) -> dict[str, NDArray[Any]]:
+def _pairs(d: int, found: Moments, parts: Parts) -> dict[str, Array]:
     """Dependent pairs in one dimension, most surprising first."""
     chosen = np.flatnonzero((parts.excess != 0) & (found.first < found.second))
     chosen = chosen[np.argsort(-np.abs(parts.surprise[chosen]), kind="stable")]

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.storable import storable
 from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weights_of
-from crowdwise.engines.loop import Round, Run
+from crowdwise.engines.loop import Progress, Round, Run
 from crowdwise.errors import DivergedError
 from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.ratings.base import FeatureRatingMethod, Found
 from crowdwise.methods.ratings.features import checked_features
 from crowdwise.methods.ratings.finish import point_estimates
 from crowdwise.methods.ratings.gaussian import Items, infer_items, relative_noise, update_annotators
 from crowdwise.methods.ratings.problem import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from crowdwise.data.ratings import Ratings
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["CrowdLayerRegression"]
 
@@ -243,10 +238,10 @@ class _Answers:
     value: torch.Tensor
     weight: torch.Tensor
     annotator: torch.Tensor
-    pointer: NDArray[np.int64]
+    pointer: Integers
     known: torch.Tensor
     held: torch.Tensor
-    useful: NDArray[np.int64]
+    useful: Integers
 
     @classmethod
     def of(cls, problem: Problem) -> _Answers:
@@ -261,13 +256,13 @@ class _Answers:
             np.flatnonzero((np.diff(pointer) > 0) | problem.is_known),
         )
 
-    def shuffled(self, generator: torch.Generator) -> NDArray[np.int64]:
+    def shuffled(self, generator: torch.Generator) -> Integers:
         """Items with answers or known values, in a random order."""
-        found: NDArray[np.int64] = self.useful[torch.randperm(len(self.useful), generator=generator).numpy()]
+        found: Integers = self.useful[torch.randperm(len(self.useful), generator=generator).numpy()]
         return found
 
 
-def _votes_of(pointer: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
+def _votes_of(pointer: Integers, chosen: Integers) -> tuple[torch.Tensor, torch.Tensor]:
     """Positions of the answers on these items, and which of the items each is on."""
     sizes = pointer[chosen + 1] - pointer[chosen]
     place = np.repeat(np.arange(len(chosen)), sizes)

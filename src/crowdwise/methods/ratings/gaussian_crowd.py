@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.data.ratings import Ratings
+from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, RatingMethod, iterate
@@ -25,9 +26,6 @@ from crowdwise.methods.ratings.gaussian import (
 from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.variational import start
 from crowdwise.methods.ratings.variational_fit import fit_variational
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["GaussianCrowd"]
 

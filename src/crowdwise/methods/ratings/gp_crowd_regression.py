@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdwise.data.ratings import Ratings
 from crowdwise.data.storable import storable
+from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.settings import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
 from crowdwise.kernels.types import Floats
@@ -17,12 +20,6 @@ from crowdwise.methods.ratings.finish import point_estimates
 from crowdwise.methods.ratings.gaussian import Items, annotator_prior, relative_noise, update_annotators
 from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.sparse_process import Kernel, Process, inducing_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from crowdwise.data.ratings import Ratings
-    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["GPCrowdRegression"]
 

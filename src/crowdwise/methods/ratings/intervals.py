@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 from crowdwise.methods.ratings.gaussian import Items
 from crowdwise.methods.ratings.problem import Problem
 
@@ -105,7 +104,7 @@ def _from_biases(problem: Problem, items: Items, precision: Floats, bias_precisi
     return from_biases, of_biases, level
 
 
-def _covariance(free_table: scipy.sparse.csr_matrix, own: Floats, total: Floats, free: NDArray[np.bool_], s: Floats) -> Floats:
+def _covariance(free_table: scipy.sparse.csr_matrix, own: Floats, total: Floats, free: Flags, s: Floats) -> Floats:
     """Joint covariance of the biases and of the prior mean, with items eliminated, [A + 1, A + 1]."""
     a = len(own)
     inverse = np.zeros((a + 1, a + 1))

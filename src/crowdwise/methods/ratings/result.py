@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Outcome
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +55,7 @@ class Estimates(Outcome):
     weight: Floats
     reliability: Floats
     more: Mapping[str, Floats] = field(default_factory=dict)
-    pairs: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    pairs: Mapping[str, Array] = field(default_factory=dict)
 
     def sound(self) -> bool:
         """Whether the arrays of saved estimates agree with each other."""

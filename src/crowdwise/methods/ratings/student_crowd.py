@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from crowdwise.data.ratings import Ratings
+from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, RatingMethod
@@ -13,9 +14,6 @@ from crowdwise.methods.ratings.finish import warn_of_single_answers
 from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.variational import start
 from crowdwise.methods.ratings.variational_fit import fit_variational
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress, Run
 
 __all__ = ["StudentCrowd"]
 

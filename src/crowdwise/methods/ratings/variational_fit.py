@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.engines.loop import Run
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, iterate
 from crowdwise.methods.ratings.finish import crowd_estimates, doubt_of
 from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.variational import Crowd, bound, step
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Run
 
 __all__ = ["fit_variational"]
 

@@ -25,7 +25,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.engines.loop import ABOUT_TOL, Round, loop, warn_unless_converged
@@ -33,6 +32,7 @@ from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Array
 from crowdwise.methods.sets.evidence import Evidence
 from crowdwise.methods.sets.patterns import Patterns
 from crowdwise.methods.sets.result import InferredSets
@@ -152,9 +152,9 @@ class LabelWise(Estimator):
         return patterns
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Array:
         """The labels, [K]."""
-        labels: NDArray[Any] = self._fitted().votes.labels
+        labels: Array = self._fitted().votes.labels
         return labels
 
     @staticmethod

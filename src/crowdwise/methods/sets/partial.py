@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
@@ -39,7 +38,7 @@ from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.outcome import Outcome
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
@@ -57,14 +56,14 @@ __all__ = ["PartialDawidSkene", "PartialVotes", "Symbols"]
 class Symbols(ReadOnly):
     """What votes may say: `agrees` [S, K], whether a symbol agrees with a class; `silent` [S], whether it says nothing."""
 
-    names: NDArray[Any]
-    classes: NDArray[Any]
-    agrees: NDArray[np.bool_]
-    silent: NDArray[np.bool_]
-    negative: NDArray[np.bool_]
+    names: Array
+    classes: Array
+    agrees: Flags
+    silent: Flags
+    negative: Flags
 
     @classmethod
-    def of(cls, names: NDArray[Any], negations: tuple[str, ...], abstain: tuple[str, ...]) -> Symbols:
+    def of(cls, names: Array, negations: tuple[str, ...], abstain: tuple[str, ...]) -> Symbols:
         """Read the labels of votes."""
         texts = [str(name).strip() for name in names]
         marks = [next((mark for mark in negations if mark and text.startswith(mark)), "") for text in texts]
@@ -114,7 +113,7 @@ class PartialVotes(Outcome):
         )
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> Array:
         """The class of every item, [N]."""
         return np.asarray(self.symbols.classes[best_class(self.posterior, self.class_prior)])
 
@@ -216,9 +215,9 @@ class PartialDawidSkene(Estimator):
         return self
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Array:
         """The classes, [K]."""
-        classes: NDArray[Any] = self._fitted().symbols.classes
+        classes: Array = self._fitted().symbols.classes
         return classes
 
     def _pseudo_votes(self, votes: Annotations, symbols: Symbols) -> Floats:

@@ -17,12 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 
 __all__ = ["Patterns", "Posterior"]
 
@@ -45,7 +44,7 @@ class Posterior:
         """Probability of every label, [N, K]."""
         return np.asarray(np.einsum("nc,cnl->nl", self.pattern, self.given))
 
-    def of_set(self, chosen: NDArray[np.bool_]) -> Floats:
+    def of_set(self, chosen: Flags) -> Floats:
         """Probability of exactly these labels, [N]."""
         each = np.where(chosen, self.given, 1 - self.given).prod(axis=2)
         return np.asarray((self.pattern.T * each).sum(axis=0))

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.label_sets import NONE
 from crowdwise.data.storable import storable
 from crowdwise.estimator.outcome import Outcome
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 
 if TYPE_CHECKING:
     from crowdwise.data.label_sets import LabelSets
@@ -46,7 +45,7 @@ class InferredSets(Outcome):
 
     votes: LabelSets
     probability: Floats
-    chosen: NDArray[np.bool_]
+    chosen: Flags
     set_probability: Floats
     sensitivity: Floats
     specificity: Floats

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.chains import Steps, best_path
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.methods.tags.confidence import span_probability
 from crowdwise.methods.tags.engine import ChainFit
@@ -96,7 +95,7 @@ class SequenceMethod(Estimator):
         )
         return self
 
-    def _allowed(self, scheme: Tags) -> NDArray[np.bool_]:
+    def _allowed(self, scheme: Tags) -> Flags:
         """What may follow what, [K + 1, K]."""
         return scheme.allowed if self.bio else np.ones_like(scheme.allowed)
 
@@ -112,7 +111,7 @@ class SequenceMethod(Estimator):
         return self._fitted().spans_frame()
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Array:
         """The tags, [K]."""
         return self._fitted().votes.votes.classes
 
@@ -122,6 +121,6 @@ class SequenceMethod(Estimator):
         return self._fitted().posterior
 
     @property
-    def labels_(self) -> NDArray[Any]:
+    def labels_(self) -> Array:
         """Tags by name, [N]."""
         return self._fitted().labels

@@ -7,25 +7,21 @@ so are the spans' probabilities. With ``bio=False`` the tags are simply the most
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.data.token_votes import TokenVotes
+from crowdwise.engines.loop import ABOUT_TOL, Progress
+from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.chains import forward_backward
+from crowdwise.kernels.chains import Steps, forward_backward
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.methods.tags.base import SequenceMethod
 from crowdwise.methods.tags.engine import ChainFit
+from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.transitions import Transitions
-
-if TYPE_CHECKING:
-    from crowdwise.data.token_votes import TokenVotes
-    from crowdwise.engines.loop import Progress
-    from crowdwise.estimator.base import Aggregator
-    from crowdwise.estimator.result import Result
-    from crowdwise.kernels.chains import Steps
-    from crowdwise.methods.tags.scheme import Tags
 
 __all__ = ["TokenDawidSkene", "TokenMajority"]
 

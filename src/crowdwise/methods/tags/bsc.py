@@ -19,26 +19,22 @@ Simpson and Gurevych (2019): A Bayesian approach for sequence tagging with crowd
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.token_votes import TokenVotes
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.chains import Steps
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
+from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
 from crowdwise.methods.tags.transitions import DirichletTransitions
 from crowdwise.parts.annotators.confusion import DirichletConfusion
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.token_votes import TokenVotes
-    from crowdwise.engines.loop import Progress
-    from crowdwise.kernels.chains import Steps
-    from crowdwise.methods.tags.scheme import Tags
 
 __all__ = ["BSC", "by_previous_tag", "previous_tags"]
 
@@ -95,7 +91,7 @@ class BSC(SequenceMethod):
         return np.asarray((total / total.sum(axis=1, keepdims=True)).transpose(0, 2, 1))
 
 
-def previous_tags(tags: TokenVotes) -> NDArray[Any]:
+def previous_tags(tags: TokenVotes) -> Array:
     """What the same annotator said of the token before, for every vote, [E]; O (or K, if there is no O) where nothing."""
     votes = tags.votes
     outside = np.flatnonzero(votes.classes == "O")
@@ -108,7 +104,7 @@ def previous_tags(tags: TokenVotes) -> NDArray[Any]:
     return previous
 
 
-def by_previous_tag(tags: TokenVotes) -> tuple[Annotations, NDArray[Any]]:
+def by_previous_tag(tags: TokenVotes) -> tuple[Annotations, Array]:
     """The votes, with an annotator for every pair of annotator and previous tag that occurs, and whose pair it is."""
     votes = tags.votes
     width = votes.n_classes + 1

@@ -10,23 +10,18 @@ begin with I-X after a tag of another type; the two ways are added.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.chains import Messages
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.methods.tags.scheme import Spans, Tags
 
 __all__ = ["span_probability"]
 
-Integers = NDArray[Any]
-
 
 def span_probability(
-    messages: Messages, transition_jk: Floats, path: NDArray[np.int64], first: NDArray[np.bool_], spans: Spans, tags: Tags
+    messages: Messages, transition_jk: Floats, path: Integers, first: Flags, spans: Spans, tags: Tags
 ) -> Floats:
     """Probability of every span of a path, [M].
 
@@ -63,9 +58,7 @@ def _at(table: Floats, token: Integers, tag: Integers) -> Floats:
     return np.where(tag >= 0, table[token, tag], 0.0)
 
 
-def _loose(
-    messages: Messages, transition_jk: Floats, first: NDArray[np.bool_], spans: Spans, tags: Tags, inside: Integers
-) -> Floats:
+def _loose(messages: Messages, transition_jk: Floats, first: Flags, spans: Spans, tags: Tags, inside: Integers) -> Floats:
     """Forward sum of I-X at the start of a span: as first token of a sequence, or after a tag of another type."""
     token = spans.start
     before = messages.alpha[token - 1] * (tags.kind != spans.kind[:, None])
@@ -73,9 +66,7 @@ def _loose(
     return np.where(inside >= 0, np.where(first[token], messages.alpha[token, inside], sums), 0.0)
 
 
-def _inner(
-    messages: Messages, transition_jk: Floats, path: Integers, first: NDArray[np.bool_], spans: Spans, tag: Integers
-) -> Floats:
+def _inner(messages: Messages, transition_jk: Floats, path: Integers, first: Flags, spans: Spans, tag: Integers) -> Floats:
     """Weight of the tokens after the first one of every span that has such, given the tag of the first."""
     here = np.flatnonzero(~first)
     log_own = np.log(messages.emission[np.arange(len(path)), path]) - np.log(messages.scale)
@@ -87,9 +78,7 @@ def _inner(
     return np.where(tag >= 0, transition_jk[tag, path[second]] * inner, 0.0)
 
 
-def _stops(
-    messages: Messages, transition_jk: Floats, first: NDArray[np.bool_], spans: Spans, tag: Integers, inside: Integers
-) -> Floats:
+def _stops(messages: Messages, transition_jk: Floats, first: Flags, spans: Spans, tag: Integers, inside: Integers) -> Floats:
     """Backward sum after spans that end with `tag`, without what would make them go on."""
     stops = np.ones(len(spans))
     inner = np.flatnonzero(~np.append(first, True)[spans.end + 1])

@@ -12,19 +12,15 @@ As in `crowdwise.engines.alternate`, point parts give EM and Dirichlet parts var
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdwise.engines.loop import Round, loop, warn_unless_converged
+from crowdwise.data.annotations import Annotations
+from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
 from crowdwise.kernels.chains import Messages, Steps, forward_backward
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.transitions import TransitionModel, counted
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.engines.loop import Progress
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["ChainFit", "evidence_of", "fit_chain"]
 

@@ -19,25 +19,22 @@ Nguyen, Wallace, Li, Nenkova and Lease (2017): Aggregating and predicting sequen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.data.token_votes import TokenVotes
+from crowdwise.engines.loop import ABOUT_TOL, Progress
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.chains import Steps
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
+from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.transitions import Transitions
 from crowdwise.parts.annotators.accuracy import ClassAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-
-if TYPE_CHECKING:
-    from crowdwise.data.token_votes import TokenVotes
-    from crowdwise.engines.loop import Progress
-    from crowdwise.kernels.chains import Steps
-    from crowdwise.methods.tags.scheme import Tags
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.protocol import AnnotatorModel
 
 __all__ = ["HMMCrowd"]
 
@@ -88,7 +85,7 @@ class HMMCrowd(SequenceMethod):
         # The same number of pseudo-votes per row, two of three right.
         return ClassAccuracy.start(np.full(size, pseudo * votes.n_classes * 2 / 3), np.full(size, pseudo * votes.n_classes / 3))
 
-    def _confusion(self, tags: TokenVotes, fit: ChainFit) -> NDArray[np.float64]:
+    def _confusion(self, tags: TokenVotes, fit: ChainFit) -> Floats:
         assert fit.annotators is not None
         found = fit.annotators.confusion()
         assert found is not None

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable, within
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.estimator.outcome import Outcome
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.tags.scheme import Spans, Tags
 from crowdwise.methods.tags.scoring import spans_of_annotators, strict_scores
 
@@ -49,7 +47,7 @@ class SequenceResult(Outcome):
     votes: TokenVotes
     scheme: Tags
     posterior: Floats
-    path: NDArray[np.int64]
+    path: Integers
     spans: Spans
     confidence: Floats
     transition: Floats
@@ -74,7 +72,7 @@ class SequenceResult(Outcome):
         )
 
     @cached_property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> Array:
         """The most probable tag sequences, by name, [N]."""
         return self.votes.votes.classes[self.path]
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
+from crowdwise.kernels.types import Array, Flags, Integers
 
 __all__ = ["Spans", "Tags"]
 
-Integers = NDArray[Any]
 _OUTSIDE, _BEGIN, _INSIDE = 0, 1, 2
 
 
@@ -60,7 +58,7 @@ class Tags(ReadOnly):
     types: list[str]
 
     @classmethod
-    def of(cls, classes: NDArray[Any], *, bio: bool) -> Tags:
+    def of(cls, classes: Array, *, bio: bool) -> Tags:
         """Understand the classes; with `bio`, others than O, B-X and I-X are an error."""
         names = [str(name) for name in classes.tolist()]
         strange = [name for name in names if name != "O" and name[:2] not in ("B-", "I-")]
@@ -80,13 +78,13 @@ class Tags(ReadOnly):
         return cls(role, kind, types)
 
     @cached_property
-    def allowed(self) -> NDArray[np.bool_]:
+    def allowed(self) -> Flags:
         """Whether tag k may follow tag j, and in the last row whether it may come first, [K + 1, K]."""
         inside = self.role == _INSIDE
         follows = ~inside | (self.kind[:, None] == self.kind)
         return np.vstack([follows, ~inside])
 
-    def spans(self, tags: Integers, first: NDArray[np.bool_]) -> Spans:
+    def spans(self, tags: Integers, first: Flags) -> Spans:
         """Spans of tags, [N]; `first` marks the first token of every sequence.
 
         I-X after anything but B-X or I-X begins a span, as usual in scoring.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 if TYPE_CHECKING:
     from crowdwise.data.token_votes import TokenVotes
@@ -15,10 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["first_tokens", "span_scores", "spans_of_annotators", "strict_scores"]
 
-Integers = NDArray[Any]
 
-
-def first_tokens(sequence_ptr: Integers) -> NDArray[np.bool_]:
+def first_tokens(sequence_ptr: Integers) -> Flags:
     """Mark the first token of every sequence, [N]."""
     first = np.zeros(int(sequence_ptr[-1]), bool)
     first[sequence_ptr[:-1][np.diff(sequence_ptr) > 0]] = True

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.chains import Messages
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 
 __all__ = ["DirichletTransitions", "TransitionModel", "Transitions", "counted"]
 
@@ -46,12 +45,12 @@ def counted(messages: Messages) -> Floats:
 class Transitions:
     """A point: proportional to expected counts plus a pseudo-count where allowed (a MAP step)."""
 
-    allowed: NDArray[np.bool_]
+    allowed: Flags
     pseudo_count: float
     table_jk: Floats
 
     @classmethod
-    def start(cls, allowed: NDArray[np.bool_], pseudo_count: float) -> Transitions:
+    def start(cls, allowed: Flags, pseudo_count: float) -> Transitions:
         """Before any data: everything allowed is equally likely."""
         return cls(allowed, pseudo_count, allowed / allowed.sum(axis=1, keepdims=True))
 
@@ -78,12 +77,12 @@ class Transitions:
 class DirichletTransitions:
     """Dirichlet rows over what is allowed: alpha = alpha0 + expected counts."""
 
-    allowed: NDArray[np.bool_]
+    allowed: Flags
     alpha0: float
     alpha_jk: Floats
 
     @classmethod
-    def start(cls, allowed: NDArray[np.bool_], alpha0: float) -> DirichletTransitions:
+    def start(cls, allowed: Flags, alpha0: float) -> DirichletTransitions:
         """Before any data: the prior."""
         return cls(allowed, alpha0, np.where(allowed, alpha0, 0.0))
 

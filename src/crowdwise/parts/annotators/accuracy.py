@@ -12,15 +12,16 @@ accuracy : [A] or [A, K]          w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import (
+    WithoutPosterior,
     counts_of,
     infer_by_table,
     infer_by_votes,
@@ -30,12 +31,8 @@ from crowdwise.parts.annotators.protocol import (
     voted_mass,
 )
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["ClassAccuracy", "OneAccuracy"]
 
-Integers = NDArray[Any]
 
 # An accuracy of exactly 0 or 1 would make one vote outweigh all others.
 _EDGE = 1e-6
@@ -43,7 +40,7 @@ _EDGE = 1e-6
 
 @storable
 @dataclass(frozen=True, eq=False)
-class OneAccuracy:
+class OneAccuracy(WithoutPosterior):
     """One-coin annotators; evidence touches only the class voted, so a step costs O(E)."""
 
     right: Floats
@@ -102,10 +99,6 @@ class OneAccuracy:
         """[A, K, L]."""
         return _expand(np.repeat(self.accuracy[:, None], self.n_classes, axis=1)).transpose(0, 2, 1)
 
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
-
     def _evidence(self) -> tuple[Floats, Floats]:
         """Log-probability of a vote for a wrong class, and what naming the class adds to it."""
         if self.n_classes == 1:
@@ -117,7 +110,7 @@ class OneAccuracy:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ClassAccuracy:
+class ClassAccuracy(WithoutPosterior):
     """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""
 
     right: Floats
@@ -172,10 +165,6 @@ class ClassAccuracy:
     def confusion(self) -> Floats:
         """[A, K, L]."""
         return _expand(self.accuracy).transpose(0, 2, 1)
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
 
 
 def _accuracy(right: Any, wrong: Any) -> Floats:

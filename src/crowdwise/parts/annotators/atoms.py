@@ -13,23 +13,19 @@ log_prior_as, log_post_as : [A, S]   weights of the atoms before and after the v
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.pairs import row_softmax
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["AtomMixture", "matched_concentration"]
 
-Integers = NDArray[Any]
 
 # A posterior on one atom has no variance; as a Dirichlet it is a very strong one.
 _MOST_CERTAIN = 1e6

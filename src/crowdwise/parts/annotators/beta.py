@@ -14,14 +14,14 @@ prior_acr, beta_acr : [A, C, 2]   Beta parameters of (right, wrong); C is 1 (one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import (
     counts_of,
     infer_by_table,
@@ -32,12 +32,7 @@ from crowdwise.parts.annotators.protocol import (
     voted_mass,
 )
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["BetaAccuracy"]
-
-Integers = NDArray[Any]
 
 
 @storable

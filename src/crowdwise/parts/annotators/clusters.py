@@ -13,28 +13,22 @@ tau_j : [J]          shares of the clusters
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, table_log_lik
 
 __all__ = ["ClusterConfusion"]
-
-Integers = NDArray[Any]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ClusterConfusion:
+class ClusterConfusion(WithoutPosterior):
     """Confusion matrices of clusters as points, with soft memberships; `earlier_alk` are earlier answers."""
 
     earlier_alk: Floats
@@ -90,10 +84,6 @@ class ClusterConfusion:
     def confusion(self) -> Floats:
         """Mean over clusters by membership, [A, K, L]."""
         return np.asarray(np.einsum("aj,jlk->akl", self.rho_aj, self.pi_jlk))
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
 
     def _log_table(self) -> Floats:
         return np.asarray(np.einsum("aj,jlk->alk", self.rho_aj, log_floored(self.pi_jlk)))

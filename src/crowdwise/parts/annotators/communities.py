@@ -16,23 +16,18 @@ h_m : [M]               shares of the communities
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import expected_log, log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["CommunityConfusion"]
 
-Integers = NDArray[Any]
 
 # Inside this interval digammas keep their digits; Minka's surrogate is unimodal, so clipping never lowers it.
 _LOWEST, _HIGHEST = 1e-3, 1e4

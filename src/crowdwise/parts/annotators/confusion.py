@@ -9,24 +9,18 @@ prior_alk : [A, L, K]   pseudo-counts (point) or Dirichlet parameters (Bayesian)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.crowd import Crowd
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.crowd import Crowd
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import AnnotatorModel, WithoutPosterior, counts_of, infer_by_table, table_log_lik
 
 __all__ = ["Confusion", "DirichletConfusion", "predictive", "row_smoothing"]
-
-Integers = NDArray[Any]
 
 
 def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:
@@ -44,7 +38,7 @@ def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Confusion:
+class Confusion(WithoutPosterior):
     """Confusion matrices as points: pi_akl proportional to C_akl + pseudo-count (a MAP step)."""
 
     prior_alk: Floats
@@ -94,10 +88,6 @@ class Confusion:
     def confusion(self) -> Floats:
         """[A, K, L]."""
         return self.pi_alk.transpose(0, 2, 1)
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
 
 
 @storable

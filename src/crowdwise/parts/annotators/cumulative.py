@@ -17,26 +17,21 @@ habit_al : [A, L]            labels of careless votes: the annotator's own share
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.numerics import log_floored, moved, segment_sum
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, sum_by_annotator
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, sum_by_annotator
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["CumulativeLink"]
 
-Integers = NDArray[Any]
 
 _STEPS = 2
 
@@ -50,7 +45,7 @@ def label_habits(votes: Annotations) -> Floats:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class CumulativeLink:
+class CumulativeLink(WithoutPosterior):
     """Thresholds and a precision per annotator on a common scale of `n_nodes` nodes per class."""
 
     prior_alk: Floats
@@ -164,10 +159,6 @@ class CumulativeLink:
         """Mean over the stretch of each class, [A, K, L]."""
         table = self._table().reshape(len(self.slope_a), self.n_classes, self.n_classes, self.n_nodes)
         return np.asarray(table.mean(axis=3).transpose(0, 2, 1))
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
 
     def _link_table(self) -> Floats:
         """P(label | node) of annotators who look, [A, L, K G]."""

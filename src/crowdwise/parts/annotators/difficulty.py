@@ -11,23 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, weight_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik, weight_of
 
 __all__ = ["AbilityDifficulty"]
 
-Integers = NDArray[Any]
 
 _CENTRE = 1.0
 _MOST_STEPS = 5
@@ -35,7 +30,7 @@ _MOST_STEPS = 5
 
 @storable
 @dataclass(frozen=True, eq=False)
-class AbilityDifficulty:
+class AbilityDifficulty(WithoutPosterior):
     """Abilities [A] and log-easiness [N]; `right`, `wrong` are earlier answers at average easiness, [A]."""
 
     right: Floats
@@ -96,10 +91,6 @@ class AbilityDifficulty:
 
     def confusion(self) -> None:
         """Accuracy depends on the item; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No Dirichlet posterior."""
         return None
 
     def _evidence(self, who: Integers, what: Integers) -> tuple[Floats, Floats]:

@@ -19,23 +19,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_sigmoid
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.factors import SoftVotes, fit_embedding, fit_projection, item_traits, vote_logits
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["Expertise", "Factors", "infer_labels"]
 
-Integers = NDArray[Any]
 
 # Log-odds of everybody before any data, sigmoid(0.85) = 0.7: labels and reliabilities that are both turned round explain
 # the votes as well, and this start settles which.
@@ -50,7 +46,7 @@ _PAIRS, _SAMPLE, _BLOCK = 2**26, 1000, 2**22
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Expertise:
+class Expertise(WithoutPosterior):
     """Fitted embeddings of annotators, and the traits of the items.
 
     Attributes
@@ -127,10 +123,6 @@ class Expertise:
         every = np.arange(self.n_classes)
         table[:, every, every] = self.mean_reliability[:, None] if self.n_classes > 1 else 1.0
         return table
-
-    def concentration(self) -> None:
-        """No Dirichlet posterior."""
-        return None
 
 
 def infer_labels(

@@ -10,21 +10,17 @@ eta (1 - eta). Sums over votes are products with one sparse matrix: memory in vo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["SoftVotes", "fit_embedding", "fit_projection", "item_traits", "projection_terms", "vote_logits"]
 
-Integers = NDArray[Any]
 
 # Entries of the factors of votes that are gathered together.
 _ENTRIES = 2**21

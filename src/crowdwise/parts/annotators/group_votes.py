@@ -8,22 +8,19 @@ With weights, a voice is as strong as the mean weight of the members who voted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Flags, Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior
 
 __all__ = ["GroupVotes"]
 
-Integers = NDArray[Any]
 
 # Weights that sum to the same in another order differ by less than this.
 _TIE = 1e-9
@@ -31,7 +28,7 @@ _TIE = 1e-9
 
 @storable
 @dataclass(frozen=True, eq=False)
-class GroupVotes:
+class GroupVotes(WithoutPosterior):
     """A group and a weight >= 0 inside it per annotator; `typical` is the weight of one never seen."""
 
     group_a: Integers
@@ -54,7 +51,7 @@ class GroupVotes:
         total = mass.sum(axis=1, keepdims=True)
         return np.where(total > 0, mass / np.where(total > 0, total, 1.0), prior)
 
-    def heard(self, votes: Annotations) -> NDArray[np.bool_]:
+    def heard(self, votes: Annotations) -> Flags:
         """Whether any group has a voice on each item, [N]."""
         return segment_sum(votes.item, self._voice_of_votes(votes, np.arange(votes.n_votes)), votes.n_items) > 0
 
@@ -92,10 +89,6 @@ class GroupVotes:
 
     def confusion(self) -> None:
         """A vote says nothing of single classes; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No posterior."""
         return None
 
     def _voice_of_votes(self, votes: Annotations, index: Integers) -> Floats:

@@ -18,24 +18,18 @@ group_a : [A]           group of every annotator; J for none
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.confusion import _normalised
-from crowdwise.parts.annotators.protocol import counts_of, table_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, table_log_lik
 
 __all__ = ["GroupConfusion"]
-
-Integers = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +44,7 @@ class _Layout:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class GroupConfusion:
+class GroupConfusion(WithoutPosterior):
     """Confusion matrices of groups and of their members, as points (MAP steps under Dirichlet priors)."""
 
     prior_alk: Floats
@@ -151,10 +145,6 @@ class GroupConfusion:
     def confusion(self) -> Floats:
         """P(observed | true class), through the group, [A, K, L]."""
         return np.asarray(np.einsum("akc,alc->akl", self.xi_jkc[self.group_a], self.pi_alc))
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None
 
     def _layout(self, votes: Annotations) -> _Layout:
         key = votes.item.astype(np.int64) * len(self.xi_jkc) + self.group_a[votes.annotator]

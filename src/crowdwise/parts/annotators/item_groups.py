@@ -15,22 +15,16 @@ group_n : [N]            group of every item; -1 for an item of unknown group, w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["ItemGroupConfusion"]
-
-Integers = NDArray[Any]
 
 
 @storable

@@ -7,26 +7,20 @@ softmax(score / temperature), so a vote adds eta_a / temperature to the log-odds
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["MarginWeights"]
-
-Integers = NDArray[Any]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class MarginWeights:
+class MarginWeights(WithoutPosterior):
     """One weight of any sign per annotator; `typical` is that of one never seen."""
 
     eta: Floats
@@ -56,8 +50,4 @@ class MarginWeights:
 
     def confusion(self) -> None:
         """A weight says nothing of single classes; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No posterior."""
         return None

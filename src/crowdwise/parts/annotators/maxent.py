@@ -22,21 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior
 
 __all__ = ["MaxEntConfusion"]
 
-Integers = NDArray[Any]
 
 # Numbers held at once: votes x labels x classes are walked in pieces of this size.
 _PIECE = 4_000_000
@@ -44,7 +40,7 @@ _PIECE = 4_000_000
 
 @storable
 @dataclass(frozen=True, eq=False)
-class MaxEntConfusion:
+class MaxEntConfusion(WithoutPosterior):
     """Penalised confusions of annotators and of items; `earlier_alk` are earlier answers, on items without confusion."""
 
     earlier_alk: Floats
@@ -114,15 +110,11 @@ class MaxEntConfusion:
         """Confusion depends on the item; the result reports a plug-in estimate."""
         return None
 
-    def concentration(self) -> None:
-        """No Dirichlet posterior."""
-        return None
-
     def _scores(self, votes: Annotations, at: Integers) -> Floats:
         """sigma + tau of these votes, [len(at), L, K]."""
         return np.asarray(self.sigma_alk[votes.annotator[at]] + self.tau_nlk[votes.item[at]])
 
-    def _surprise(self, votes: Annotations, posterior: Floats) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
+    def _surprise(self, votes: Annotations, posterior: Floats) -> Iterator[tuple[Integers, Floats, Floats]]:
         """For pieces of votes: their positions, q_nk (1[l voted] - p_l), [E, L, K], and q_nk, [E, K], both weighted."""
         for piece in _pieces(votes.n_votes, votes.n_classes):
             at = np.arange(votes.n_votes)[piece]

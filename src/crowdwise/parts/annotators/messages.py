@@ -26,27 +26,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.nodes import NodeLikelihood, log_products, without
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.pairs import Pairs, find_pairs, pairs_of, row_softmax, scores_of, state_mass, state_rows
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.atoms import matched_concentration
 from crowdwise.parts.annotators.protocol import weight_of
 from crowdwise.parts.priors.abilities import NodeRule, expand_accuracy
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["BeliefMessages"]
 
-Integers = NDArray[Any]
 
 # Numbers held at once per array over pairs and nodes: about 8 MB each.
 _BLOCK = 1 << 20

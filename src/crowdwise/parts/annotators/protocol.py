@@ -6,21 +6,17 @@ return new values, so restarts, warm starts and incremental fits are plain code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels import votes as kernels
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+__all__ = ["AnnotatorModel", "WithoutPosterior", "counts_of", "infer_by_table", "infer_by_votes", "voted_mass"]
 
-__all__ = ["AnnotatorModel", "counts_of", "infer_by_table", "infer_by_votes", "voted_mass"]
-
-Integers = NDArray[Any]
 Self = TypeVar("Self", bound="AnnotatorModel")
 
 _EACH_VOTE: Integers = np.empty(0, np.int32)
@@ -60,6 +56,14 @@ class AnnotatorModel(Protocol):
     def concentration(self) -> Floats | None:
         """Dirichlet parameters behind `confusion()`, [A, K, L], where the model is Bayesian; else None."""
         ...
+
+
+class WithoutPosterior:
+    """Base of models without a Dirichlet posterior: point estimates, weights, mixtures."""
+
+    def concentration(self) -> None:
+        """No Dirichlet posterior."""
+        return None
 
 
 def weight_of(votes: Annotations) -> Floats:

@@ -17,23 +17,18 @@ s_e : [E]             w_a . z_e, the log-odds that the vote is right
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Flags, Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["ItemReliability"]
 
-Integers = NDArray[Any]
 
 _CENTRE = 1.0
 _INTERCEPT_L2 = 1.0
@@ -41,7 +36,7 @@ _INTERCEPT_L2 = 1.0
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ItemReliability:
+class ItemReliability(WithoutPosterior):
     """Reliability that is logistic in the item's features.
 
     Attributes
@@ -59,7 +54,7 @@ class ItemReliability:
     features: Floats
     weights: Floats
     population: Floats
-    voted: NDArray[np.bool_]
+    voted: Flags
     l2: float
     n_classes: int
     steps: int
@@ -113,10 +108,6 @@ class ItemReliability:
 
     def confusion(self) -> None:
         """Accuracy depends on the item; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No Dirichlet posterior."""
         return None
 
     @property

@@ -18,27 +18,22 @@ weight_a : [A]   the same without leaving an item out
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.pairs import find_pairs
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior
 
 __all__ = ["SignedVotes"]
-
-Integers = NDArray[Any]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class SignedVotes:
+class SignedVotes(WithoutPosterior):
     """Messages of one fit, with the pairs they belong to; `typical` is the weight of one never seen."""
 
     item: Integers
@@ -80,10 +75,6 @@ class SignedVotes:
 
     def confusion(self) -> None:
         """A weight is no confusion matrix; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No posterior."""
         return None
 
     def _evidence(self, votes: Annotations, index: Integers) -> tuple[Floats, Floats]:

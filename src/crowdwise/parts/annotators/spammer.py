@@ -13,27 +13,21 @@ habit_al : [A, L]   Dirichlet parameters of the spamming answers
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import infer_by_votes, voted_log_lik, voted_mass
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik, voted_mass
 
 __all__ = ["Spammer"]
-
-Integers = NDArray[Any]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Spammer:
+class Spammer(WithoutPosterior):
     """Variational posterior over honesty and habits of every annotator."""
 
     honest0: Floats
@@ -110,10 +104,6 @@ class Spammer:
         habit = self.habit_al / self.habit_al.sum(axis=1, keepdims=True)
         theta = self.honesty[:, None, None]
         return np.asarray(theta * np.eye(habit.shape[1]) + (1 - theta) * habit[:, None, :])
-
-    def concentration(self) -> None:
-        """The rows of this mixture are not Dirichlet."""
-        return None
 
     def _log_terms(self) -> tuple[Floats, Floats]:
         """E log theta, [A, 1], and E log (1 - theta) + E log xi, [A, L]."""

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import table_log_lik
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["shared_log_lik", "states_log_lik", "weight_per_item"]
-
-Integers = NDArray[Any]
 
 
 def weight_per_item(votes: Annotations) -> Floats:

@@ -12,26 +12,20 @@ eta_km : [K, G]          Dirichlet parameters of the subtypes' shares within eac
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, moved
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["SubtypeConfusion"]
-
-Integers = NDArray[Any]
 
 
 @storable

@@ -15,24 +15,18 @@ share_k : [K]   class shares; answers to questions cannot be told apart from the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored, moved
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, table_log_lik
 from crowdwise.parts.annotators.states import shared_log_lik
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-
 __all__ = ["BinaryTargets", "above_each", "falling", "of_classes", "question"]
-
-Integers = NDArray[Any]
 
 
 def falling(above: Floats) -> Floats:
@@ -63,7 +57,7 @@ def question(votes: Annotations, j: int) -> Annotations:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class BinaryTargets:
+class BinaryTargets(WithoutPosterior):
     """Two-coin answers to every question "above class j?"."""
 
     prior_ajot: Floats
@@ -137,7 +131,3 @@ class BinaryTargets:
         # P(answer yes to j | class k): the truth of question j is yes for classes above it.
         yes = np.where(classes[:, None] > classes[:-1], self.pi_ajot[:, None, :, 1, 1], self.pi_ajot[:, None, :, 1, 0])
         return of_classes(yes)
-
-    def concentration(self) -> None:
-        """A point estimate has no posterior."""
-        return None

@@ -6,28 +6,24 @@ The posterior is the weighted share of votes, not a probability model; there is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved, segment_sum
 from crowdwise.kernels.posterior import clamp
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.kernels.votes import vote_shares
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.parts.annotators.protocol import WithoutPosterior
 
 __all__ = ["VoteWeights"]
-
-Integers = NDArray[Any]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class VoteWeights:
+class VoteWeights(WithoutPosterior):
     """One weight >= 0 per annotator; `typical` is the weight of one never seen."""
 
     weight: Floats
@@ -75,10 +71,6 @@ class VoteWeights:
 
     def confusion(self) -> None:
         """A weight says nothing of single classes; the result reports a plug-in estimate."""
-        return None
-
-    def concentration(self) -> None:
-        """No posterior."""
         return None
 
     def _weight_of_votes(self, votes: Annotations) -> Floats:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.data.annotations import Annotations
 
 __all__ = ["Batch", "VoteList", "n_batches"]
 

@@ -22,21 +22,17 @@ q_nk : [N, K]                     labels as last inferred (memoised)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group
 from crowdwise.parts.heads.targets import soft_cross_entropy
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["DirichletHead", "LatentHead"]
 

@@ -14,12 +14,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.expertise import Factors, infer_labels
@@ -29,9 +30,6 @@ from crowdwise.parts.heads.seeding import seeded
 from crowdwise.parts.heads.tap import FeatureTap
 from crowdwise.parts.heads.targets import soft_cross_entropy
 from crowdwise.parts.priors.scaling import Scaling
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ExpertiseHead", "HiddenRows", "dropout_on", "has_dropout", "mean_log_prob"]
 

@@ -7,19 +7,16 @@ points along the gradient of the bound, estimated with a few draws; labels and m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.parallel import Group
 from crowdwise.parts.heads.process import ProcessHead
 from crowdwise.parts.priors.flow_gp import FlowGP
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["FlowProcessHead"]
 

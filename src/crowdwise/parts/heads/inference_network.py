@@ -14,19 +14,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.dirichlet import LatentHead
 from crowdwise.parts.heads.parallel import Group
 from crowdwise.parts.priors.inference_network import InferenceNetwork, RandomFeatures
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["InferenceNetworkHead"]
 

@@ -10,20 +10,17 @@ kernel and inducing points by the optimiser, on - sum q l
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.dirichlet import LatentHead
 from crowdwise.parts.heads.parallel import Group
 from crowdwise.parts.priors.robust_max import Softmax
 from crowdwise.parts.priors.sparse_gp import SparseGP
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["ProcessHead"]
 

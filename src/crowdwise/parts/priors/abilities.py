@@ -28,11 +28,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = [
     "FAMILIES",
@@ -118,7 +117,7 @@ def ability_prior(annotator_prior: Any, weights: Any, n_classes: int) -> Ability
     return AbilityPrior(atoms=atoms, weight=weight / weight.sum())
 
 
-def dirichlet_rows(annotator_prior: Any, n_classes: int, annotators: NDArray[Any]) -> Floats:
+def dirichlet_rows(annotator_prior: Any, n_classes: int, annotators: Array) -> Floats:
     """Dirichlet parameters of confusion rows, [1 or A, L, K].
 
     From a setting such as "dir:5,2", or one per annotator: ``{"expert": "dir:20,1", "*": "dir:2,1"}``, where "*" stands
@@ -153,11 +152,11 @@ def node_rules(
     prior: AbilityPrior,
     family: str,
     n_classes: int,
-    degree_a: NDArray[Any],
+    degree_a: Array,
     integral: str,
     samples: int | None,
     rng: np.random.Generator,
-) -> tuple[list[NodeRule], NDArray[np.int64]]:
+) -> tuple[list[NodeRule], Integers]:
     """Rules for the integral over the prior, and the rule of every annotator, [A].
 
     `degree_a` is the number of votes of each annotator; the last rule is the finest.

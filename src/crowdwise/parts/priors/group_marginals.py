@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 
 __all__ = ["GroupMarginals"]
 
@@ -30,10 +28,10 @@ class GroupMarginals:
 
     alpha0: Floats
     alpha: Floats
-    group_n: NDArray[Any]
+    group_n: Array
 
     @classmethod
-    def start(cls, alpha0: Floats, group_n: NDArray[Any], n_groups: int) -> GroupMarginals:
+    def start(cls, alpha0: Floats, group_n: Array, n_groups: int) -> GroupMarginals:
         """Before any label: the prior in every group."""
         return cls(alpha0, np.repeat(alpha0[None], n_groups, axis=0), group_n)
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.crowd import Vocabularies
 from crowdwise.data.encode import codes_of, series_of, tidy
 from crowdwise.data.storable import storable
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.crowd import Vocabularies
 
 __all__ = ["DirichletMarginals", "Marginals", "given_class_prior"]
 

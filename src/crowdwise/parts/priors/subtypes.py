@@ -10,19 +10,17 @@ eta_km : [K, G]   Dirichlet parameters of the subtypes' shares within each class
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["Subtypes", "states_log_prior"]
 
 
-def states_log_prior(log_prior: Floats, log_pi_km: Floats, silent: NDArray[np.bool_], known: NDArray[Any]) -> Floats:
+def states_log_prior(log_prior: Floats, log_pi_km: Floats, silent: Flags, known: Array) -> Floats:
     """Log prior of the states, [1 or N, K G], from that of the classes, [1 or N, K].
 
     Items without votes (`silent`) say nothing of subtypes: their states share the class's prior
@@ -49,8 +47,8 @@ class Subtypes:
     marginals: Marginals
     eta0: float
     eta_km: Floats
-    silent: NDArray[np.bool_]
-    known: NDArray[Any]
+    silent: Flags
+    known: Array
 
     @property
     def probability(self) -> Floats:

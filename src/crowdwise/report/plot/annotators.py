@@ -10,16 +10,14 @@ own shares of labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.report.plot.axes import GOOD, INK, RULE, axes_of, label_of
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["Positions", "annotator_map", "annotator_positions"]
 

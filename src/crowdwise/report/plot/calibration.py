@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 from crowdwise.report.plot.figure_file import figure_file
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from crowdwise.trust.calibration.curves import Reliability
+from crowdwise.trust.calibration.curves import Reliability
 
 __all__ = ["draw_reliability", "plot_reliability"]
 

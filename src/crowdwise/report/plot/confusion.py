@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.report.plot.axes import grid_of, label_of
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["confusions"]
 
@@ -59,7 +57,7 @@ def confusions(
     return panels
 
 
-def _chosen(result: Result, annotators: Sequence[Any] | None) -> NDArray[np.int64]:
+def _chosen(result: Result, annotators: Sequence[Any] | None) -> Integers:
     votes = result.votes
     if annotators is None:
         order = np.argsort(-votes.votes_per_annotator, kind="stable")
@@ -68,7 +66,7 @@ def _chosen(result: Result, annotators: Sequence[Any] | None) -> NDArray[np.int6
     return np.array([votes.positions([name], "annotator")[0] for name in annotators], np.int64)
 
 
-def _write(panel: Any, matrix: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+def _write(panel: Any, matrix: Floats, low: Floats, high: Floats) -> None:
     for k, l in np.ndindex(matrix.shape):
         ink = "white" if matrix[k, l] > 0.55 else "black"
         panel.text(l, k - 0.08, f"{100 * matrix[k, l]:.0f}", ha="center", va="center", fontsize=8, color=ink)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
 from crowdwise.report.plot.axes import label_of
 from crowdwise.report.plot.figure_file import figure_file
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from crowdwise.estimator.result import Result
 
 __all__ = ["plot_confusions"]
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import to_polars
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import make
 from crowdwise.report.plot.axes import axes_of, label_of
 from crowdwise.trust.metrics import accuracy
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["accuracy_by_votes", "learning_curve"]
 

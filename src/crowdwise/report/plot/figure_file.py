@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 from crowdwise.errors import InputError, MissingExtraError
 from crowdwise.io.atomic import replacing
-
-if TYPE_CHECKING:
-    from os import PathLike
 
 __all__ = ["SUFFIXES", "figure_file"]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
 from crowdwise.report.plot.axes import GOOD, INK, axes_of
 from crowdwise.report.plot.calibration import draw_reliability
 from crowdwise.trust.calibration import curves
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
 
 __all__ = ["confidence_histogram", "reliability"]
 

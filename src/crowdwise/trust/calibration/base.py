@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
-from crowdwise.kernels.types import Floats
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import known_items
 
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
-
 __all__ = ["Calibrator", "ProbabilityMap", "known_of", "with_posterior"]
-
-Integers = NDArray[np.int64]
 
 
 class Calibrator(Protocol):

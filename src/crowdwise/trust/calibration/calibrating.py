@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
 from crowdwise.estimator.registry import METHODS, label_methods, make
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Integers
 from crowdwise.trust.calibration.base import known_of, with_posterior
 from crowdwise.trust.calibration.crossfit import cross_fitted
 from crowdwise.trust.calibration.curves import Reliability, reliability
@@ -23,13 +25,8 @@ from crowdwise.trust.calibration.predicted_votes import temperature_by_votes
 from crowdwise.trust.calibration.temperature import Temperature
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
-
 __all__ = ["HOWS", "NEED_TRUTH", "Calibrated", "calibrate", "truth_of"]
 
-Integers = NDArray[np.int64]
 
 NEED_TRUTH = ("temperature", "dirichlet", "isotonic")
 HOWS = ("votes", "groups", *NEED_TRUTH, "none")

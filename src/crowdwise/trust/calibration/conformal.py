@@ -29,10 +29,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.calibration.base import known_of
 
 __all__ = ["ConformalSets"]
@@ -86,7 +86,7 @@ class ConformalSets:
             threshold = np.full(n_classes, _rank(own, alpha))
         return cls(alpha, score, threshold, randomised, seed)
 
-    def sets(self, probability: ArrayLike, *, never_empty: bool = True) -> NDArray[np.bool_]:
+    def sets(self, probability: ArrayLike, *, never_empty: bool = True) -> Flags:
         """Which classes belong to the set of every item, [N, K]; an empty one gets the most probable class."""
         q_nk = np.asarray(probability, float)
         draw = np.random.default_rng([0, self.seed or 0]).random(len(q_nk)) if self.randomised else None

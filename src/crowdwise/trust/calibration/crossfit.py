@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 
 __all__ = ["cross_fitted"]
 
-Fit = Callable[[Floats, NDArray[np.int64]], ProbabilityMap]
+Fit = Callable[[Floats, Integers], ProbabilityMap]
 
 
 def cross_fitted(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.intervals import share_interval
 from crowdwise.trust.metrics import accuracy, brier, calibration_bins, ece, ece_interval, log_loss
 
@@ -39,7 +38,7 @@ class Reliability:
     accuracy: Floats
     low: Floats
     high: Floats
-    n_items: NDArray[np.int64]
+    n_items: Integers
     ece: float
     ece_interval: tuple[float, float]
     brier: float

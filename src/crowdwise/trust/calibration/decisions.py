@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
-from crowdwise.kernels.types import Floats
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.calibration.calibrating import calibrate, truth_of
 from crowdwise.trust.calibration.conformal import ConformalSets
 from crowdwise.trust.calibration.selection import Selection, select
 
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
-
 __all__ = ["Decisions", "credible_sets", "decide"]
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +40,7 @@ class Decisions:
 
     result: Result
     accept: Flags
-    known: NDArray[np.int64]
+    known: Integers
     selection: Selection
     sets: Flags | None
     account: str
@@ -160,7 +155,7 @@ def credible_sets(probability: Floats, error: float) -> Flags:
     return held
 
 
-def _sets(posterior: Floats, known: NDArray[np.int64], error: float, score: str, by_class: bool) -> tuple[Flags, str]:
+def _sets(posterior: Floats, known: Integers, error: float, score: str, by_class: bool) -> tuple[Flags, str]:
     if not (known >= 0).any():
         return credible_sets(posterior, error), f"holding {1 - error:.4g} of the posterior"
     made = ConformalSets.fit(posterior, known, error, score=score, by_class=by_class)

@@ -22,10 +22,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 from crowdwise.trust.calibration.temperature import Temperature
 
@@ -81,7 +81,7 @@ def _log_softmax(scores: Floats) -> Floats:
     return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
 
 
-def _fitted(x_mk: Floats, z_m: NDArray[np.int64], l2: float) -> tuple[Floats, Floats]:
+def _fitted(x_mk: Floats, z_m: Integers, l2: float) -> tuple[Floats, Floats]:
     """I + D and b at the minimum."""
     from scipy.optimize import minimize
 
@@ -100,7 +100,7 @@ def _fitted(x_mk: Floats, z_m: NDArray[np.int64], l2: float) -> tuple[Floats, Fl
     return np.eye(n_classes) + theta[:-n_classes].reshape(n_classes, n_classes), theta[-n_classes:]
 
 
-def _chosen_l2(x_mk: Floats, z_m: NDArray[np.int64]) -> float:
+def _chosen_l2(x_mk: Floats, z_m: Integers) -> float:
     """The strength with the least log-loss in three-fold cross-validation; the strongest, where that makes no difference."""
     fold = np.random.default_rng(0).permutation(len(z_m)) % 3
     loss = np.zeros(len(_STRENGTHS))

@@ -25,12 +25,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise.engines.dependence import Residuals, group_codes, residual_agreement
 from crowdwise.errors import CrowdwiseWarning, SettingError
 from crowdwise.estimator.registry import make
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.base import with_posterior
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from crowdwise.parts.annotators.groups import GroupConfusion
 
 __all__ = ["EffectiveVotes", "groups_in"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,26 +29,22 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning, InputError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import log_floored, segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.temperature import Temperature, tempered
 from crowdwise.trust.heldout import deal
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
-
 __all__ = ["VotesTemperature", "deal_by_group", "temperature_by_votes"]
 
-Integers = NDArray[np.int64]
 
 _LOG_TEMPERATURES = np.log([0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0, 11.3, 16.0])
 _PSEUDO_VOTES = (0.5, 2.0, 8.0, 32.0, 128.0)
@@ -85,7 +81,7 @@ class _Fold(NamedTuple):
 
     kept: Annotations
     log_posterior: Floats
-    fixed: NDArray[np.bool_]
+    fixed: Flags
     held: Integers
 
 

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError, SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.trust.calibration.intervals import share_interval, upper_bound
 
 __all__ = ["Selection", "least_known", "select"]
@@ -65,7 +65,7 @@ class Selection:
         Exact 95 % interval of the error of the accepted, for one threshold likewise.
     """
 
-    accept: NDArray[np.bool_]
+    accept: Flags
     threshold: float
     rate: float
     expected: float
@@ -146,7 +146,7 @@ def _believed(confidence: Floats, rate: float) -> float:
     return float(value[fits[-1]]) if len(fits) else float("inf")
 
 
-def _tested(confidence: Floats, rate: float, wrong: NDArray[Any], delta: float) -> float:
+def _tested(confidence: Floats, rate: float, wrong: Array, delta: float) -> float:
     """Lower the threshold step by step while the known items show that the error stays within the rate."""
     if len(confidence) == 0:
         return float("inf")
@@ -164,7 +164,7 @@ def _tested(confidence: Floats, rate: float, wrong: NDArray[Any], delta: float) 
     return accepted
 
 
-def _of(confidence: Floats, rate: float, threshold: float, wrong: NDArray[Any] | None, delta: float) -> Selection:
+def _of(confidence: Floats, rate: float, threshold: float, wrong: Array | None, delta: float) -> Selection:
     accept = confidence >= threshold
     expected = float((1 - confidence[accept]).mean()) if accept.any() else float("nan")
     seen = np.empty(0) if wrong is None else wrong[accept & (wrong >= 0)]

@@ -14,13 +14,11 @@ Levels
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Array, Flags, Floats
 
 __all__ = ["DataCheck", "check_data", "components"]
 
@@ -87,7 +85,7 @@ def check_data(votes: Annotations, has_history: bool = False) -> DataCheck:
     return DataCheck(level, True, tuple(reasons))
 
 
-def components(votes: Annotations, counted: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+def components(votes: Annotations, counted: Flags | None = None) -> Floats:
     """Share of the votes in each connected part of the graph of annotators and items."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -95,12 +93,12 @@ def components(votes: Annotations, counted: NDArray[np.bool_] | None = None) -> 
     item, annotator = (column if counted is None else column[counted] for column in (votes.item, votes.annotator))
     size = votes.n_annotators + votes.n_items
     edges = coo_array((np.ones(len(item), np.int8), (annotator, item + votes.n_annotators)), shape=(size, size))
-    part: NDArray[Any] = connected_components(edges, directed=False)[1]
+    part: Array = connected_components(edges, directed=False)[1]
     found = np.bincount(part[annotator])
     return np.asarray(found / max(found.sum(), 1))
 
 
-def _carried_by_annotators(annotator: NDArray[Any], votes: Annotations) -> tuple[int, str]:
+def _carried_by_annotators(annotator: Array, votes: Annotations) -> tuple[int, str]:
     """The level that the typical vote's annotator gave enough votes for."""
     given = np.bincount(annotator, minlength=votes.n_annotators)[annotator]
     # Half of the votes come from annotators with at least so many.

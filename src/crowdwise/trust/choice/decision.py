@@ -6,16 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
+from crowdwise.kernels.types import Floats
 from crowdwise.trust.choice.scoring import Terms
 from crowdwise.trust.choice.selection import Row, drop_renamed, frame_of, paired, simplest, stacking_weights
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Chooses", "Decision", "decide", "fall_back"]
 
@@ -141,6 +138,6 @@ def decide(
     return Decision(name, reason + limits, {name: 1.0}, table)
 
 
-def _terms(row: Row) -> NDArray[np.float64]:
+def _terms(row: Row) -> Floats:
     assert row.log_prob is not None
     return row.log_prob

@@ -19,20 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.trust.heldout import deal
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["HeldOut", "Terms", "by_accuracy", "cross_fitted"]
 
-Integers = NDArray[Any]
 
 _FLOOR = 1e-12
 # Weight of the crowd's accuracy beside an annotator's own votes, in votes.
@@ -61,7 +57,7 @@ class Terms:
         self.n_annotators, self.n_classes = votes.n_annotators + 1, votes.n_classes
 
 
-def cross_fitted(terms: Terms, shares: NDArray[Any]) -> Floats:
+def cross_fitted(terms: Terms, shares: Array) -> Floats:
     """Log-probability of every term, [H], from class probabilities of its item, [H, K], by fits without it."""
     n_classes = terms.n_classes
     # Only pairs of annotator and label that occur are kept, P of them: all A K K numbers are too many for large crowds.
@@ -82,7 +78,7 @@ def cross_fitted(terms: Terms, shares: NDArray[Any]) -> Floats:
     return log_prob if terms.weight is None else terms.weight * log_prob
 
 
-def by_accuracy(terms: Terms, shares: NDArray[Any]) -> Floats:
+def by_accuracy(terms: Terms, shares: Array) -> Floats:
     """As `cross_fitted`, with an accuracy per annotator in place of a table.
 
     Free tables predict a vote just as well if a class stands for something else than its name says, and what features say
@@ -103,7 +99,7 @@ def by_accuracy(terms: Terms, shares: NDArray[Any]) -> Floats:
     return log_prob if terms.weight is None else terms.weight * log_prob
 
 
-def _counts(terms: Terms, shares: NDArray[Any], pair: Integers, n_pairs: int, part: Any) -> Floats:
+def _counts(terms: Terms, shares: Array, pair: Integers, n_pairs: int, part: Any) -> Floats:
     """Votes by class and by pair of annotator and label, [K, P]."""
     weight = None if terms.weight is None else terms.weight[part]
     counts = np.empty((terms.n_classes, n_pairs))

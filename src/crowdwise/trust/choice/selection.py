@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Row", "drop_renamed", "frame_of", "paired", "renamed", "simplest", "stacking_weights"]
 

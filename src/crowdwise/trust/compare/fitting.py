@@ -7,24 +7,19 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.estimator.registry import METHODS
-from crowdwise.kernels.types import Floats
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.kernels.votes import COMPILED_FROM
 from crowdwise.trust.heldout import held_out
 
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
-
 __all__ = ["Outcome", "Task", "run_method"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

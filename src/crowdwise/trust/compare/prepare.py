@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdwise import errors
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.carry import positions
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.types import Integers
 
 __all__ = ["check_options", "rows_of", "warning_of"]
 
@@ -30,7 +28,7 @@ def check_options(jobs: int | None, time_limit: float | None, level: float, n_re
         raise SettingError(f"n_resamples must be at least 0; got {n_resamples!r}")
 
 
-def rows_of(votes: Annotations, features: Any, items: Any) -> NDArray[np.int64]:
+def rows_of(votes: Annotations, features: Any, items: Any) -> Integers:
     """Row of every item in the features, [N]; -1 for an item without row, which can only be one without votes."""
     from crowdwise.methods.classify.align import aligned_votes
 

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import TIE
 from crowdwise.trust.metrics import FLOOR
 
 __all__ = ["ItemScores", "bootstrap", "item_scores", "n_resamples_for"]
 
-Integers = NDArray[np.int64]
 
 N_BINS = 15
 # Items times resamples: some ten seconds per method.

@@ -18,18 +18,14 @@ Blahut (1972); Arimoto (1972), IEEE Transactions on Information Theory 18. ICASS
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.draws import score_of_draws
 from crowdwise.trust.crowd.report import Report
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["channel_capacity", "score"]
 

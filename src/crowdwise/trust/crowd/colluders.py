@@ -36,19 +36,16 @@ Traganitis and Giannakis (2021), as described in the ICASSP 2025 tutorial, "Anno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import answers_of, pair_sums
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 
@@ -129,7 +126,7 @@ class _Edges:
         return csr_array((np.concatenate([values, values]), (rows, columns)), shape=(self.size, self.size))
 
 
-def _honest_set(edges: _Edges, model_ar: Floats, given: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Floats]:
+def _honest_set(edges: _Edges, model_ar: Floats, given: Flags) -> tuple[Flags, Floats]:
     """The best-fitting half over all starts, enlarged by everybody who fits; and the residuals of all pairs."""
     if len(edges.n) == 0:
         return np.zeros(edges.size, bool), np.empty(0)
@@ -137,7 +134,7 @@ def _honest_set(edges: _Edges, model_ar: Floats, given: NDArray[np.bool_]) -> tu
     met = edges.per_annotator(np.ones(len(edges.n))) > 0
     half = (int(met.sum()) + 1) // 2
 
-    def nearest(closeness: Floats) -> NDArray[np.bool_]:
+    def nearest(closeness: Floats) -> Flags:
         ranked = np.where(given, -np.inf, np.where(met, -closeness, np.inf))
         chosen = np.zeros(edges.size, bool)
         chosen[np.argsort(ranked, kind="stable")[:half]] = True
@@ -192,7 +189,7 @@ def _residuals(edges: _Edges, u_ar: Floats, cov_ars: Floats | None = None) -> Fl
     return np.asarray((edges.rate - np.einsum("pr,pr->p", first, second)) / np.sqrt(variance))
 
 
-def _fit(weight: Any, product: Any, u_ar: Floats, honest: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _fit(weight: Any, product: Any, u_ar: Floats, honest: Flags) -> tuple[Floats, Floats]:
     """Least squares of every row on the honest columns, and the covariances of the rows, [A, R] and [A, R, R].
 
     Half steps, because all rows move at once.

@@ -14,18 +14,14 @@ vote are fitted to that vote and leave excess everywhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.engines.dependence import residual_agreement
+from crowdwise.estimator.result import Result
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

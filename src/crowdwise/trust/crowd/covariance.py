@@ -34,20 +34,15 @@ ICASSP 2025 tutorial on learning from crowdsourced labels, "Flagging spammers wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import Answers, answers_of
 from crowdwise.errors import SettingError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 
@@ -159,7 +154,7 @@ def _below(statistic: Floats, degrees: Floats, noncentrality: Floats) -> Floats:
     return p_value
 
 
-def _near_zero(norm: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _near_zero(norm: Floats, present: Flags) -> Flags:
     """Two-means of the norms by Lloyd's rule from both ends; True for the lower cluster."""
     values = norm[present]
     flag = np.zeros(len(norm), bool)
@@ -178,13 +173,13 @@ def _others(answers: Answers, values: Floats, n_items: int) -> Floats:
     return np.asarray(_sum_by(answers.item, values, n_items)[answers.item] - values)
 
 
-def _sum_by(index: NDArray[np.int64], values: Floats, size: int) -> Floats:
+def _sum_by(index: Integers, values: Floats, size: int) -> Floats:
     """Sum rows of `values` over equal entries of `index`."""
     flat = values.reshape(len(values), -1)
     return np.column_stack([segment_sum(index, column, size) for column in flat.T]).reshape(size, *values.shape[1:])
 
 
-def _mean_by(index: NDArray[np.int64], values: Floats, size: int) -> Floats:
+def _mean_by(index: Integers, values: Floats, size: int) -> Floats:
     count = np.maximum(segment_sum(index, None, size), 1)
     return np.asarray(_sum_by(index, values, size) / count[:, None])
 

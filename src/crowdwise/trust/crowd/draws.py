@@ -7,18 +7,14 @@ in nearly all draws is small; one that varies is unknown, which is what few vote
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score_of_draws"]
 
@@ -85,7 +81,7 @@ def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:
     return np.asarray(gamma / gamma.sum(axis=2, keepdims=True))
 
 
-def _depends_on_class(result: Result, level: float) -> NDArray[np.bool_]:
+def _depends_on_class(result: Result, level: float) -> Flags:
     """Likelihood-ratio test of equal rows in the expected confusion counts, [A]."""
     from scipy.stats import chi2
 

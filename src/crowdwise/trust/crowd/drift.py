@@ -17,19 +17,16 @@ no order: the sum is looked at only between different times. Cost: O(E (log E + 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 from crowdwise.trust.crowd.times import time_of_votes
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 
@@ -97,7 +94,7 @@ def score(result: Result, time: Any, votes: Annotations | None = None, *, fdr: f
     )
 
 
-def _expected(result: Result, votes: Annotations, order: NDArray[Any]) -> Floats:
+def _expected(result: Result, votes: Annotations, order: Array) -> Floats:
     """Expected agreement of each vote with the consensus, sum_kl q_nk pi_akl q_nl, [len(order)]."""
     q, who, expected = result.posterior[votes.item[order]], votes.annotator[order], np.zeros(len(order))
     for k in range(votes.n_classes):
@@ -105,7 +102,7 @@ def _expected(result: Result, votes: Annotations, order: NDArray[Any]) -> Floats
     return expected
 
 
-def _largest_by(who: NDArray[Any], walk: Floats, n_annotators: int) -> tuple[Floats, NDArray[np.int64]]:
+def _largest_by(who: Array, walk: Floats, n_annotators: int) -> tuple[Floats, Integers]:
     """Largest entry of every annotator's run and its (first) position, [A] each."""
     largest = np.zeros(n_annotators)
     np.maximum.at(largest, who, walk)

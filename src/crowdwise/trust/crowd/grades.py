@@ -14,15 +14,12 @@ says so; one with few votes is not judged.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
 
@@ -65,17 +62,17 @@ class Crowd:
         The label given most often, as a class code, and its share of the annotator's votes.
     """
 
-    order: NDArray[np.int64]
+    order: Integers
     accuracy: Floats
     low: Floats
     high: Floats
     chance: Floats
-    grade: NDArray[np.int64]
-    top_label: NDArray[np.int64]
+    grade: Integers
+    top_label: Integers
     top_share: Floats
 
     @property
-    def unreliable(self) -> NDArray[np.int64]:
+    def unreliable(self) -> Integers:
         """Annotators to look at first, worst first."""
         return np.asarray(self.order[self.grade[self.order] < UNJUDGED])
 
@@ -105,10 +102,10 @@ def crowd_of(result: Result) -> Crowd:
     return Crowd(order[voted[order]], accuracy, low, high, chance, grade, top_label, top_share)
 
 
-def _favourites(result: Result) -> tuple[NDArray[np.int64], Floats, Floats]:
+def _favourites(result: Result) -> tuple[Integers, Floats, Floats]:
     """Most used label of each annotator, its share, and the share of their votes where it is the consensus."""
     votes = result.votes
-    used: NDArray[Any] = np.bincount(votes.row, minlength=votes.n_annotators * votes.n_classes)
+    used: Array = np.bincount(votes.row, minlength=votes.n_annotators * votes.n_classes)
     used = used.reshape(votes.n_annotators, votes.n_classes)
     top = used.argmax(axis=1)
     n_votes = np.maximum(votes.votes_per_annotator, 1)

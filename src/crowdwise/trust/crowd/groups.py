@@ -7,18 +7,16 @@ independent is too sure of itself: refit with ``make("group-dawid-skene", groups
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.engines.dependence import group_codes, residual_agreement
+from crowdwise.estimator.result import Result
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 from crowdwise.trust.metrics import accuracy, ece
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["groups", "overconfidence", "score"]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdwise.errors import InputError
 from crowdwise.estimator.registry import label_methods, make_aggregator
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
 
 __all__ = ["refit_without"]
 

@@ -15,18 +15,14 @@ Journal of Machine Learning Research 13, 491-518.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdwise.kernels.types import Floats
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.draws import score_of_draws
 from crowdwise.trust.crowd.report import Report
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score", "spammer_score"]
 
@@ -73,6 +69,6 @@ def spammer_score(confusion_akl: Floats, signed: bool = False) -> Floats:
     return np.asarray(np.where(_inverted(pi), -value, value) if signed else value)
 
 
-def _inverted(pi: Floats) -> NDArray[np.bool_]:
+def _inverted(pi: Floats) -> Flags:
     """Whether the diagonal is weaker than any spammer's, whose trace is exactly one."""
     return np.asarray(np.einsum("akk->a", pi) < 1.0)

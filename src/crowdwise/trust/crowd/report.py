@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 __all__ = ["Report", "benjamini_hochberg", "check_level", "report", "votes_of"]
 
@@ -51,7 +48,7 @@ class Report:
         return self.frame.filter(pl.col("flag"))["annotator"].to_list()
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Integers:
         """Positions of the flagged annotators."""
         return np.flatnonzero(self.frame["flag"].to_numpy())
 
@@ -63,7 +60,7 @@ def report(
     score: Floats,
     p_value: Floats,
     q_value: Floats,
-    flag: NDArray[np.bool_],
+    flag: Flags,
     reason: Sequence[str],
     more: dict[str, Any] | None = None,
     notes: tuple[str, ...] = (),

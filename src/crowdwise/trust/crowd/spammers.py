@@ -7,16 +7,12 @@ annotator is flagged if either says so; by the union bound the false-discovery r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.result import Result
 from crowdwise.trust.crowd import covariance, raykar_yu
 from crowdwise.trust.crowd.report import Report, report, votes_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["score"]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, crowd_of
-
-if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
-    from crowdwise.trust.crowd.report import Report
+from crowdwise.trust.crowd.report import Report
 
 __all__ = ["Findings", "annotator_table", "examine", "for_terminal", "with_dropped"]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import Where, as_text, find_column, series_of, tidy, to_polars
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.kernels.types import Floats
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["as_numbers", "time_of_votes"]
 

@@ -12,11 +12,12 @@ the accuracy that is maximised is a lower end of its posterior.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
@@ -25,9 +26,6 @@ from crowdwise.estimator.base import as_annotations
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
 from crowdwise.trust.fairness.scores import matrices_given
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
 
 __all__ = ["FairAssignment", "fair_assignment", "solve_assignment"]
 

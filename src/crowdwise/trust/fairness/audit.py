@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError
+from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.trust.fairness.gaps import FEW, MEASURES, RATE_NAMES, check_bootstrap, classes_of, gap_tables, one_hot
 from crowdwise.trust.fairness.rates import Decisions
 from crowdwise.trust.fairness.scores import annotator_scores, matrices_given
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["CIRCULAR", "UNSEEN", "Audit", "audit"]
 

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.trust.fairness.rates import Decisions, Rates, rates_of
 
 __all__ = ["FEW", "MEASURES", "RATE_NAMES", "disparity", "gap_tables"]
@@ -82,12 +81,12 @@ def disparity(
     return gaps
 
 
-def one_hot(codes: NDArray[Any], n_classes: int) -> Floats:
+def one_hot(codes: Array, n_classes: int) -> Floats:
     """[N, K]; rows of zeros for -1."""
     return np.asarray(np.eye(n_classes + 1, n_classes)[codes])
 
 
-def classes_of(classes: NDArray[Any], positive: Any) -> list[int]:
+def classes_of(classes: Array, positive: Any) -> list[int]:
     """Codes of the classes whose rates are compared."""
     if positive is None:
         return [1] if len(classes) == 2 else list(range(len(classes)))
@@ -110,8 +109,8 @@ def check_bootstrap(level: float, n_resamples: int) -> None:
 
 def gap_tables(
     decisions: Decisions,
-    names: NDArray[Any],
-    classes: NDArray[Any],
+    names: Array,
+    classes: Array,
     chosen: list[int],
     level: float,
     n_resamples: int,

@@ -9,26 +9,22 @@ which a table of range maxima gives at once. L goes over all rates that occur, O
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.kernels.types import Floats
+from crowdwise.estimator.result import Result
+from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
 
 __all__ = ["CONSTRAINTS", "ParityLabels", "parity_labels"]
 
-Integers = NDArray[Any]
 
 CONSTRAINTS = ("demographic", "opportunity", "false-positives")
 # Where the truth leaves thresholds tied, the one nearest to the model's own labels is taken.
@@ -86,7 +82,7 @@ class ParityLabels:
     against: str
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> Array:
         """Labels in the user's classes, [N]."""
         return np.asarray(self.votes.classes[self.codes])
 
@@ -219,7 +215,7 @@ def _check(constraint: str, within: float, votes: Annotations, positive: Any) ->
 
 def _thresholds(
     margin: Floats, gain: Floats, mass: Floats, groups: Groups, within: float, rng: np.random.Generator | None
-) -> tuple[NDArray[np.bool_], Floats]:
+) -> tuple[Flags, Floats]:
     """Which items get the class, [N], and the least margin of those in each group, [G]."""
     lists = []
     for g in range(groups.n_groups):
@@ -276,7 +272,7 @@ def _best_between(value: Floats, start: Integers, stop: Integers) -> Integers:
     return place
 
 
-def _rates(mass: Floats, chosen: NDArray[np.bool_], groups: Groups) -> Floats:
+def _rates(mass: Floats, chosen: Flags, groups: Groups) -> Floats:
     total = np.bincount(groups.codes, mass, groups.n_groups)
     return np.where(
         total > 0, np.bincount(groups.codes, mass * chosen, groups.n_groups) / np.where(total > 0, total, 1.0), np.nan

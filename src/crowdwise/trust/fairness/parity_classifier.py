@@ -9,16 +9,17 @@ which is `ccem` with a penalty, and optionally with items weighted by P(s) P(z) 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.groups import Groups
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.settings import setting
+from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
@@ -26,9 +27,6 @@ from crowdwise.parts.heads.confusion import ConfusionHead
 from crowdwise.trust.fairness.gaps import classes_of
 from crowdwise.trust.fairness.penalty import ParityPenalty
 from crowdwise.trust.fairness.weights import parity_weights
-
-if TYPE_CHECKING:
-    from crowdwise.engines.loop import Progress
 
 __all__ = ["ParityClassifier"]
 
@@ -64,7 +62,7 @@ class ParityClassifier(NeuralClassifier):
         penalty = ParityPenalty(self.strength, torch.as_tensor(groups.codes.copy()), groups.n_groups, classes)
         return ConfusionHead(start.confusion, [penalty] if self.strength else (), likelihood=self.likelihood)
 
-    def _item_weight(self, votes: Annotations, posterior: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _item_weight(self, votes: Annotations, posterior: Floats) -> Floats | None:
         own = super()._item_weight(votes, posterior)
         if not self.reweigh:
             return own

@@ -12,17 +12,14 @@ multiplies a matrix of counts with the sums of the units, so that no rate is eve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["RATES", "Decisions", "Rates", "rates_of"]
 
-Integers = NDArray[Any]
 
 RATES = ("selection", "true positives", "false positives", "right")
 # Sums of a unit: its size, then what the rates are ratios of.

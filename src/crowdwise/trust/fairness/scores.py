@@ -10,22 +10,19 @@ votes that is large by noise alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
+from crowdwise.data.groups import Groups
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.parts.annotators.protocol import counts_of
-
-if TYPE_CHECKING:
-    from crowdwise.data.annotations import Annotations
-    from crowdwise.data.groups import Groups
 
 __all__ = ["annotator_scores", "matrices_given"]
 
@@ -104,7 +101,7 @@ def annotator_scores(
     )
 
 
-def _farthest(matrices: Floats, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _farthest(matrices: Floats, seen: Flags) -> Integers:
     """The two seen groups whose matrices are farthest apart, in order, [a, 2]; from [a, G, K, L] and [a, G]."""
     rows = matrices.reshape(*matrices.shape[:2], -1)
     # All pairs at once by |x - y|^2 = |x|^2 + |y|^2 - 2 x y.
@@ -121,7 +118,7 @@ def _distance(matrices: Floats) -> Floats:
     return np.asarray(np.sqrt(((matrices[:, 0] - matrices[:, 1]) ** 2).sum(axis=(1, 2))))
 
 
-def _masked(names: pl.Series, keep: NDArray[np.bool_]) -> pl.Series:
+def _masked(names: pl.Series, keep: Flags) -> pl.Series:
     return names.set(pl.Series(~keep), None) if len(names) else names
 
 
