@@ -148,7 +148,7 @@ def npy_of(content: bytes) -> Any:
 def _read(archive: zipfile.ZipFile) -> tuple[Any, dict[str, Any]]:
     meta = json.loads(archive.read("meta.json"))
     if meta["crowdwise"] != _VERSION:
-        raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}")
+        raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}; fit again with this version")
     # The module of a method brings its parts. A choice adds what it chose: "auto: dawid-skene".
     for name in meta["fields"]["method"].split(": "):
         if name in METHODS:

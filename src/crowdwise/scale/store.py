@@ -27,7 +27,7 @@ from crowdwise.scale.lock import LOCK
 
 __all__ = ["ShardSizes", "Store", "begin", "check_folder", "finish", "full_disk_named", "reusable"]
 
-_VERSION = 1
+_VERSION = 2
 _MARK = "unfinished.json"
 
 

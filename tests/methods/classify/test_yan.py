@@ -10,6 +10,7 @@ from tests.methods.labels.helpers import quiet, random_votes
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError
+from crowdwise.estimator.codec import pack, unpack
 from crowdwise.methods.classify.yan import Yan, YanModel
 
 
@@ -154,7 +155,8 @@ def test_the_same_fit_twice_is_the_same_to_the_bit() -> None:
 def test_a_model_is_rebuilt_from_its_arrays() -> None:
     features, _, votes = half_blind(9, 60)
     model = Yan().fit(features, votes)
-    arrays, plain = model.model_.state()
-    again = YanModel.from_state(arrays, plain)
+    arrays: dict[str, Any] = {}
+    again = unpack(pack(model.model_, "model", arrays), arrays)
+    assert isinstance(again, YanModel)
     np.testing.assert_array_equal(again.log_prob(features), model.model_.log_prob(features))
     np.testing.assert_array_equal(again.project(features), model.model_.project(features))
