@@ -25,9 +25,8 @@ from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result, ResultViews
 from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class, generator
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.confusion import predictive
