@@ -25,10 +25,8 @@ from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result, ResultViews
 from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.estimator.switched import warn_if_switched
-from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class, generator
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.confusion import predictive
@@ -126,7 +124,7 @@ class Aggregator(ResultViews):
             problem = replace(problem, warm=carried_posterior(earlier, votes))
         done = self.solve(problem)
         self.result_ = Result(votes=votes, posterior=done.posterior, **self.summary_fields(done, history))
-        warn_if_switched(self._fitted())
+        self.result_.warn_if_switched()
         return self
 
     def problem_of(self, shards: Shards, crowd: Crowd, history: Floats | None, progress: Progress | None) -> Problem:

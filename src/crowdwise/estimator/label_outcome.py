@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of
-from crowdwise.errors import SettingError
+from crowdwise.errors import DataWarning, SettingError
 from crowdwise.estimator.outcome import Outcome
 from crowdwise.kernels.types import Floats
 
@@ -135,6 +136,26 @@ class LabelOutcome(Outcome, ABC):
                 "high": high.ravel(),
             }
         )
+
+    def warn_if_switched(self) -> None:
+        """The likelihood does not change when classes are renamed; warn if another naming fits the votes better."""
+        votes = self.votes
+        if votes.n_classes < 2 or votes.n_votes == 0 or self.annotators.confusion() is None:
+            return
+        pooled = np.einsum("a,akl->kl", votes.votes_per_annotator.astype(float), self.confusion)
+        if (pooled.argmax(axis=1) == np.arange(votes.n_classes)).all():
+            return
+        from scipy.optimize import linear_sum_assignment
+
+        rows, best = linear_sum_assignment(-pooled)
+        if pooled[rows, best].sum() > np.trace(pooled) * (1 + 1e-6):
+            moved = ", ".join(f"{votes.classes[k]} -> {votes.classes[b]}" for k, b in zip(rows, best, strict=True) if k != b)
+            warnings.warn(
+                f"the fitted classes look renamed ({moved}): most annotators would be more often right under other names; "
+                "give some gold labels, or use a stronger prior",
+                DataWarning,
+                stacklevel=4,
+            )
 
     def _common_errors(self) -> list[str | None]:
         """The likeliest confusion of each annotator, such as "cat -> dog"; None without votes."""

@@ -15,6 +15,8 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
+from crowdwise.errors import SettingError
+from crowdwise.estimator.estimator import Estimator
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.kernels.numerics import best_class, segment_sum
@@ -22,7 +24,7 @@ from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.parts.priors.rows import RowPrior
 
-__all__ = ["Result"]
+__all__ = ["Result", "ResultViews"]
 
 
 @storable
@@ -108,3 +110,51 @@ class Result(LabelOutcome):
         """Votes of each annotator that equal the label, [A]."""
         votes = self.votes
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
+
+
+class ResultViews(Estimator):
+    """What every fitted estimator of class labels shows of its result, label-only method or classifier."""
+
+    def _outcome(self) -> LabelOutcome:
+        """What the fit left, even where labels are not in memory."""
+        found: LabelOutcome = super()._outcome()
+        return found
+
+    def _fitted(self) -> Result:
+        found = self._outcome()
+        if not isinstance(found, Result):
+            raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
+        return found
+
+    def explain(self, item: Any) -> Explanation:
+        """Say how much the class prior (or the classifier) and each vote moved the label of one item."""
+        return self._fitted().explain(item)
+
+    @property
+    def posterior_(self) -> Floats:
+        """Probability of every class for every item of the fit, [N, K]."""
+        return self._fitted().all_posteriors()
+
+    @property
+    def labels_(self) -> Array:
+        """Label of every item, in the user's classes, [N]."""
+        return self._fitted().labels
+
+    @property
+    def confusion_(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
+        return self._outcome().confusion
+
+    @property
+    def concentration_(self) -> Floats:
+        """Dirichlet parameters of every confusion row, [A, K, L]: the model's, or those of expected counts."""
+        return self._outcome().concentration
+
+    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L]."""
+        return self._outcome().confusion_interval(level)
+
+    @property
+    def prior_(self) -> Floats:
+        """Share of each class, [K]."""
+        return self._outcome().class_prior

@@ -22,7 +22,6 @@ from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.registry import select
 from crowdwise.estimator.result import Result
-from crowdwise.estimator.switched import warn_if_switched
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.starts import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
@@ -138,7 +137,7 @@ class Engine(ABC):
         else:
             outcome = Result(votes=votes, posterior=shards.posterior, **fields)
         estimator.keep_outcome(outcome)
-        warn_if_switched(outcome)
+        outcome.warn_if_switched()
 
     def _votes_of(self, data: Any, gold: Any) -> Annotations | Store:
         """Votes in memory, or encoded ones, with their gold labels."""

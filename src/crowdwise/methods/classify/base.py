@@ -20,9 +20,8 @@ from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.result import Result, ResultViews
 from crowdwise.estimator.storage import check_folder
-from crowdwise.estimator.views import ResultViews
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of

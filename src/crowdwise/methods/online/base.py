@@ -24,7 +24,6 @@ from crowdwise.estimator.cost import check_tables
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.estimator.switched import warn_if_switched
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.online.arriving import arriving_votes, known_classes, without_votes
 from crowdwise.parts.priors.marginals import given_class_prior
@@ -225,7 +224,7 @@ class OnlineAggregator(Aggregator):
             converged=self._settled,
         )
         vars(self)["result_"] = result
-        warn_if_switched(result)
+        result.warn_if_switched()
         return result
 
     def _outcome(self) -> LabelOutcome:

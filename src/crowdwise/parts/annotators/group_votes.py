@@ -8,16 +8,14 @@ With weights, a voice is as strong as the mean weight of the members who voted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import moved, segment_sum
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior
+from crowdwise.parts.annotators.weights import VoteShares
 
 __all__ = ["GroupVotes"]
 
@@ -28,13 +26,12 @@ _TIE = 1e-9
 
 @storable
 @dataclass(frozen=True, eq=False)
-class GroupVotes(WithoutPosterior):
+class GroupVotes(VoteShares):
     """A group and a weight >= 0 inside it per annotator; `typical` is the weight of one never seen."""
 
     group_a: Integers
     weight: Floats
     typical: float = 1.0
-    additive_in: ClassVar[str] = "share"
 
     @classmethod
     def start(cls, group_a: Integers, weight: Floats, typical: float) -> GroupVotes:
@@ -55,18 +52,6 @@ class GroupVotes(WithoutPosterior):
         """Whether any group has a voice on each item, [N]."""
         return segment_sum(votes.item, self._voice_of_votes(votes, np.arange(votes.n_votes)), votes.n_items) > 0
 
-    def update(self, votes: Annotations, posterior: Floats) -> GroupVotes:
-        """Groups are set by the method, not by this part."""
-        return self
-
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """Overwrite `posterior` with the shares; a share has no evidence."""
-        shares = self.shares(votes, np.exp(log_prior[0]))
-        clamp(shares, known)
-        change = moved(shares, posterior)
-        posterior[:] = shares
-        return 0.0, change
-
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; the outvoted of a group add nothing."""
         voice = self._voice_of_votes(votes, index)
@@ -75,10 +60,6 @@ class GroupVotes(WithoutPosterior):
         rows[np.arange(len(voice)), votes.label[index]] = voice / np.where(total > 0, total, 1.0)
         return rows
 
-    def penalty(self) -> float:
-        """No prior."""
-        return 0.0
-
     def aligned(self, index: Integers, item_index: Integers) -> GroupVotes:
         """Reorder; an annotator never seen has the typical weight and a group of its own."""
         index = np.asarray(index)
@@ -86,10 +67,6 @@ class GroupVotes(WithoutPosterior):
         strange = index < 0
         group[strange] = int(self.group_a.max(initial=-1)) + 1 + np.arange(int(strange.sum()))
         return replace(self, group_a=group, weight=np.append(self.weight, self.typical)[index])
-
-    def confusion(self) -> None:
-        """A vote says nothing of single classes; the result reports a plug-in estimate."""
-        return None
 
     def _voice_of_votes(self, votes: Annotations, index: Integers) -> Floats:
         """Each vote's part in its group's voice, [len(index)]: voters for the winning class split it by weight."""

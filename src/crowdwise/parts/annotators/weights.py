@@ -5,8 +5,9 @@ The posterior is the weighted share of votes, not a probability model; there is 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,17 +19,48 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import WithoutPosterior
 
-__all__ = ["VoteWeights"]
+__all__ = ["VoteShares", "VoteWeights"]
+
+Self = TypeVar("Self", bound="VoteShares")
+
+
+class VoteShares(WithoutPosterior):
+    """Base of models whose posterior is a share of votes: no likelihood, and nothing that a fit would change."""
+
+    additive_in: ClassVar[str] = "share"
+
+    @abstractmethod
+    def shares(self, votes: Annotations, prior: Floats) -> Floats:
+        """Share of every class, [N, K]; items without votes that count get the class prior."""
+
+    def update(self: Self, votes: Annotations, posterior: Floats) -> Self:
+        """Set by the method, not by this part."""
+        return self
+
+    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
+        """Overwrite `posterior` with the shares; a share has no evidence."""
+        shares = self.shares(votes, np.exp(log_prior[0]))
+        clamp(shares, known)
+        change = moved(shares, posterior)
+        posterior[:] = shares
+        return 0.0, change
+
+    def penalty(self) -> float:
+        """No prior."""
+        return 0.0
+
+    def confusion(self) -> None:
+        """A share says nothing of single classes; the result reports a plug-in estimate."""
+        return None
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class VoteWeights(WithoutPosterior):
+class VoteWeights(VoteShares):
     """One weight >= 0 per annotator; `typical` is the weight of one never seen."""
 
     weight: Floats
     typical: float = 1.0
-    additive_in: ClassVar[str] = "share"
 
     def shares(self, votes: Annotations, prior: Floats) -> Floats:
         """Weighted vote shares, [N, K]; items without (weighted) votes get the class prior."""
@@ -41,18 +73,6 @@ class VoteWeights(WithoutPosterior):
         """Total weight of the votes on each item, [N]."""
         return segment_sum(votes.item, self._weight_of_votes(votes), votes.n_items)
 
-    def update(self, votes: Annotations, posterior: Floats) -> VoteWeights:
-        """Weights are set by the method, not by this part."""
-        return self
-
-    def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
-        """Overwrite `posterior` with weighted shares; a share has no evidence."""
-        shares = self.shares(votes, np.exp(log_prior[0]))
-        clamp(shares, known)
-        change = moved(shares, posterior)
-        posterior[:] = shares
-        return 0.0, change
-
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; votes of one item sum to its shares."""
         weight = self._weight_of_votes(votes)[index]
@@ -61,17 +81,9 @@ class VoteWeights(WithoutPosterior):
         rows[np.arange(len(index)), votes.label[index]] = weight / np.where(total > 0, total, 1.0)
         return rows
 
-    def penalty(self) -> float:
-        """No prior."""
-        return 0.0
-
     def aligned(self, index: Integers, item_index: Integers) -> VoteWeights:
         """Reorder; an annotator never seen has the typical weight."""
         return replace(self, weight=np.append(self.weight, self.typical)[index])
-
-    def confusion(self) -> None:
-        """A weight says nothing of single classes; the result reports a plug-in estimate."""
-        return None
 
     def _weight_of_votes(self, votes: Annotations) -> Floats:
         weight = self.weight[votes.annotator]
