@@ -290,7 +290,7 @@ def test_a_note_of_the_run_that_is_no_text_begins_anew(run: Run) -> None:
 # Steps at which a run stops itself, while encoding, fitting and writing.
 STOPS = {
     "encoding": ("crowdwise.scale.encoding", "build_shard", 2),
-    "fitting": ("crowdwise.scale.local.LocalShards", "keep", 3),
+    "fitting": ("crowdwise.scale.local.LocalShards", "renew", 4),
     "writing": ("crowdwise.scale.outcome", "write_part", 2),
 }
 STOPPED = """
@@ -313,7 +313,7 @@ main()
 def stopped(phase: str, sent: signal.Signals, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a process that is sent a signal at a step."""
     place, name, number = STOPS[phase]
-    told = [place, name, str(number), str(int(sent)), "votes", *LOCAL, "--shards", "4", *arguments]
+    words = [place, name, str(number), str(int(sent)), "votes", *LOCAL, "--shards", "4", *arguments]
     environment: dict[str, Any] = os.environ | {
         "OMP_NUM_THREADS": "1",
         "CROWDWISE_THREADS": "1",
@@ -321,7 +321,7 @@ def stopped(phase: str, sent: signal.Signals, *arguments: str) -> subprocess.Com
         "TMPDIR": "scratch",
     }
     Path("scratch").mkdir(exist_ok=True)
-    return subprocess.run([sys.executable, "-c", STOPPED, *told], capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run([sys.executable, "-c", STOPPED, *words], capture_output=True, text=True, env=environment, check=False)
 
 
 @pytest.mark.slow
