@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,3 +52,17 @@ def test_fit_has_two_signatures() -> None:
     assert "error" not in package, package
     assert package["unavailable"] == {}
     assert len(package["signatures"]) == 2, package["signatures"]
+
+
+@pytest.mark.slow
+def test_the_map_names_every_module_that_a_vote_passes() -> None:
+    touched = house_runs.fresh(SRC, "trace", *house_runs.COMMANDS["aggregate"])["touched"]
+    page = (SRC.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## The way of one vote")[2].partition("## The contract")[0]
+    named = set(re.findall(r"`([a-z_.]+)`", table))
+    names = {path.removeprefix("crowdwise/").removesuffix(".py").replace("/", ".") for path in touched}
+    lost = [name for name in sorted(names) if not any(name == each or name.endswith(f".{each}") for each in named)]
+    assert lost == []
+    ends = {part for name in names for part in (name, name.partition(".")[2], name.rpartition(".")[2])}
+    rooms = {name.partition(".")[0] for name in names} | {"methods.labels"}
+    assert sorted(named - ends - rooms - {"Result"}) == []
