@@ -7,8 +7,6 @@
 ['cat', 'dog']
 """
 
-from __future__ import annotations
-
 import lazy_loader
 
 __version__ = "0.2.0.dev0"

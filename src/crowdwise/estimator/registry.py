@@ -156,6 +156,15 @@ def find(name: str, among: Mapping[str, Method] | None = None, noun: str = "meth
     return among[name]
 
 
+def _load_installed(name: str) -> None:
+    """Let installed packages register an unknown name: entry points of "crowdwise.methods" are modules that register."""
+    if name not in METHODS:
+        from importlib.metadata import entry_points
+
+        for entry in entry_points(group="crowdwise.methods"):
+            entry.load()
+
+
 def make(name: str, **settings: Any) -> AnyEstimator:
     """Build any registered method by name with these settings.
 
@@ -164,6 +173,7 @@ def make(name: str, **settings: Any) -> AnyEstimator:
     >>> make("dawid-skene", tol=1e-8)
     DawidSkene(tol=1e-08)
     """
+    _load_installed(name)
     method = find(name)
     made: AnyEstimator = method.cls().set_params(**method.settings).set_params(**settings)
     return made
@@ -171,6 +181,7 @@ def make(name: str, **settings: Any) -> AnyEstimator:
 
 def make_aggregator(name: str, **settings: Any) -> Aggregator:
     """Build a label-only method by name with these settings."""
+    _load_installed(name)
     find(name, label_methods())
     return cast("Aggregator", make(name, **settings))
 

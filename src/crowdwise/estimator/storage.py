@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of, vocabulary_array
+from crowdwise.data.storable import storable_class
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.estimator.codec import Unsavable, pack, unpack
 from crowdwise.estimator.registry import METHODS
@@ -150,9 +151,12 @@ def _read(archive: zipfile.ZipFile) -> tuple[Any, dict[str, Any]]:
     if meta["crowdwise"] != _VERSION:
         raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}; fit again with this version")
     # The module of a method brings its parts. A choice adds what it chose: "auto: dawid-skene".
-    for name in meta["fields"]["method"].split(": "):
+    names = meta["fields"]["method"].split(": ")
+    for name in names:
         if name in METHODS:
             METHODS[name].cls  # noqa: B018
+    if names[0] not in METHODS and storable_class(meta["class"]) is None:
+        raise ValueError(f"fitted by {names[0]!r}, which is not registered here; import the package that registers it")
     arrays = {name: npy_of(archive.read(f"{name}.npy")) for name in meta["arrays"]}
     arrays |= {name: _text_of(archive.read(f"{name}.arrow")) for name in meta["texts"]}
     outcome = unpack({"class": meta["class"], "fields": meta["fields"]}, arrays)

@@ -1,6 +1,6 @@
 """Markov chains over the tokens of many sequences: forward and backward sums, and the best path.
 
-Sequences are sorted by length once; at step t the tokens at hand are those of the sequences longer than t, which
+Sequences are sorted by length once; at step t the tokens are those of the sequences longer than t, which
 come first in that order. So every step is one matrix product, nothing is padded, and the loop has as many steps
 as the longest sequence has tokens.
 

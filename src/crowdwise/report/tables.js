@@ -145,7 +145,7 @@
     for (const code of row[10] || []) counts.set(code, (counts.get(code) || 0) + 1);
     const sorted = [...counts].sort((a, b) => b[1] - a[1]);
     const some = sorted.slice(0, 5).flatMap(([code, count], index) => [index ? ", " : "", name(label(code)), "\u00a0×\u00a0" + count]);
-    return sorted.length > 5 ? [...some, ` and ${sorted.length - 5} other labels`] : some;
+    return sorted.length > 5 ? [...some, ` and ${sorted.length - 5} other label${sorted.length > 6 ? "s" : ""}`] : some;
   };
   function detail(row) {
     const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.annotators[who], label(row[10][i]), row[11][i]])];

@@ -114,7 +114,7 @@ def votes_in_short(result: Result, n: int, most: int = 5) -> str:
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
     words = [f"{text(votes.classes[k], 24)}&nbsp;&times;&nbsp;{counts[k]}" for k in order[:most].tolist()]
     if len(order) > most:
-        words.append(f"{len(order) - most} other labels")
+        words.append(f"{len(order) - most} other label{'s' * (len(order) - most > 1)}")
     return ", ".join(words) or "none"
 
 

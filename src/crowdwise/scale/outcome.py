@@ -91,9 +91,9 @@ def write_part(shard: Shard, folder: str, classes: Array, prior: Any, annotators
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
     # A view: a result makes its arrays read-only, and shards go on to change theirs.
-    told: dict[str, Any] = {"method": "", "settings": {}, "seed": None, "history": None, "trace": {}}
-    told |= {"n_iter": 0, "converged": True, "prior": prior, "annotators": annotators}
-    frame = Result(votes=votes, posterior=shard.posterior.view(), **told).items_frame()
+    fields_of_result: dict[str, Any] = {"method": "", "settings": {}, "seed": None, "history": None, "trace": {}}
+    fields_of_result |= {"n_iter": 0, "converged": True, "prior": prior, "annotators": annotators}
+    frame = Result(votes=votes, posterior=shard.posterior.view(), **fields_of_result).items_frame()
     if shard.folder is not None:
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])

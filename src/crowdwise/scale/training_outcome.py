@@ -36,14 +36,14 @@ _CHECKED = ("feature_names_in_", "n_features_in_", "row_shape_")
 def reporter(folder: Path, first: bool) -> Progress:
     """The callback of `fit` in a worker: the first one tells, and all stop when they are asked to."""
 
-    def told(number: int, objective: float, judged: float) -> None:
+    def report(number: int, objective: float, judged: float) -> None:
         if (folder / _STOP).exists():
             raise KeyboardInterrupt
         if first:
             with (folder / _PROGRESS).open("a", encoding="utf-8") as file:
                 file.write(json.dumps([number, objective, judged]) + "\n")
 
-    return told
+    return report
 
 
 def write_warnings(heard: list[warnings.WarningMessage], folder: Path) -> None:

@@ -64,7 +64,7 @@ class AlternatingHead(Head):
         self.ceiling, self.rounds = ceiling, rounds
         self.known: Any = np.empty(0, np.int16) if votes.gold is None else votes.gold
         self.annotators = annotators.update(votes, posterior.double().cpu().numpy())
-        # What an update changes must be in the state of the module, or a resumed run would go on from elsewhere.
+        # What an update changes must be in the state of the module, or a resumed run would continue from elsewhere.
         self._learned = [name for name, value in _arrays(self.annotators).items() if value is not getattr(annotators, name)]
         for name in self._learned:
             self.register_buffer(f"annotators_{name}", torch.from_numpy(np.array(getattr(self.annotators, name))))

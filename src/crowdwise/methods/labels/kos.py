@@ -95,7 +95,7 @@ class KOS(Aggregator):
         """Run the rounds; return messages by pair, [P], and without leaving an item out, [A].
 
         What an item tells an annotator enters only through its product with the annotator's own votes there,
-        `told`: with c_pk the weight of the votes of pair p for k and C_p their sum, it is
+        `sent`: with c_pk the weight of the votes of pair p for k and C_p their sum, it is
         (K sum_k c_pk S_nk - C_p sum_k S_nk) / (K - 1) with S_nk the sum of y c over the item's other pairs.
         """
         votes = problem.votes
@@ -120,10 +120,10 @@ class KOS(Aggregator):
             sums = segment_sum(cell, weight * y[of_vote], n_items * n_classes)
             matches = segment_sum(of_vote, weight * sums[cell], n_pairs) - square_p * y
             others = sums.reshape(n_items, n_classes).sum(axis=1)[pairs.item] - total_p * y
-            told = _rounded(signed(matches, total_p * others), np.abs(sums))
-            told = np.where(known >= 0, signed(right_p, total_p), told / _rms(told))
-            total = segment_sum(pairs.annotator, told, votes.n_annotators) + earlier
-            y = _rounded(total[pairs.annotator] - told, np.abs(told))
+            sent = _rounded(signed(matches, total_p * others), np.abs(sums))
+            sent = np.where(known >= 0, signed(right_p, total_p), sent / _rms(sent))
+            total = segment_sum(pairs.annotator, sent, votes.n_annotators) + earlier
+            y = _rounded(total[pairs.annotator] - sent, np.abs(sent))
             size = _rms(y)
             y, total = y / size, total / size
         # Where nothing is known, annotators must be better than chance on average; an unlucky start on a small graph

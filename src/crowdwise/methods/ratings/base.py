@@ -130,7 +130,8 @@ def as_ratings(data: Any) -> Ratings:
     ratings = Ratings.from_frame(data) if hasattr(data, "columns") or isinstance(data, dict) else data
     if not isinstance(ratings, Ratings):
         raise InputError(
-            f"expected Ratings or a frame, got {type(data).__name__}; build them with Ratings.from_arrays or .read"
+            f"expected Ratings or a frame, got {type(data).__name__}; "
+            "build them with Ratings.from_arrays or crowdwise.read(path, Ratings)"
         )
     if not ratings.n_votes or not ratings.weights.sum() > 0:
         raise InputError("there are no values to learn from; every value is missing or has weight 0")

@@ -136,8 +136,8 @@ def _items(problem: Problem, d: int, found: Moments, parts: Parts) -> _Fitted:
     a, value, weight = problem.annotator, problem.value[:, d], problem.weight
     by_vote = _weights(problem, found, parts, gain)
     # Information of the answers on each item, and its prior.
-    told = np.bincount(problem.item, by_vote * gain[a], minlength=problem.n_items)
-    total = 1 / size**2 + told
+    information = np.bincount(problem.item, by_vote * gain[a], minlength=problem.n_items)
+    total = 1 / size**2 + information
     bias, middle = np.zeros(problem.n_annotators), float(np.average(value, weights=weight))
     away = np.zeros(problem.n_items)
     shrink = parts.noise / np.maximum(count, 1e-300)

@@ -79,10 +79,10 @@ def update_annotators(
     bias = problem.by_annotator(weight * (problem.value - items.mean[problem.item])) / (count + shrinkage)
     off = problem.value - items.mean[problem.item] - bias[problem.annotator]
     squares = problem.by_annotator(weight * (off**2 + items.variance[problem.item])) + shrinkage * bias**2
-    scaled, told = squares / noise, np.broadcast_to(count + 1, squares.shape)
+    scaled, n_answers = squares / noise, np.broadcast_to(count + 1, squares.shape)
     if shared:
-        told, scaled = told.sum(axis=1, keepdims=True), scaled.sum(axis=1, keepdims=True)
-    tau = np.broadcast_to((told + 2 * strength) / (scaled + 2 * strength), squares.shape)
+        n_answers, scaled = n_answers.sum(axis=1, keepdims=True), scaled.sum(axis=1, keepdims=True)
+    tau = np.broadcast_to((n_answers + 2 * strength) / (scaled + 2 * strength), squares.shape)
     return bias, tau, relative_noise((tau * squares).sum(axis=0)) if shared else noise
 
 

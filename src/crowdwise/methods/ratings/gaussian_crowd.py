@@ -131,14 +131,14 @@ class GaussianCrowd(RatingMethod):
         items, precision = state.items, state.precision(problem)
         off = problem.value - items.mean[problem.item] - state.bias[problem.annotator]
         tau = state.tau / state.noise
-        told = 0.5 * (problem.weight[:, None] * np.log(tau[problem.annotator] / (2 * np.pi))).sum()
+        log_lik = 0.5 * (problem.weight[:, None] * np.log(tau[problem.annotator] / (2 * np.pi))).sum()
         # At the posterior mean: the square of a sum of Gaussians splits into these two, and what z is uncertain by.
-        told -= 0.5 * (precision * off**2).sum()
-        told -= 0.5 * ((items.mean - items.prior_mean) ** 2 / items.prior_variance).sum()
+        log_lik -= 0.5 * (precision * off**2).sum()
+        log_lik -= 0.5 * ((items.mean - items.prior_mean) ** 2 / items.prior_variance).sum()
         free = ~problem.is_known
-        told += 0.5 * (np.log(items.variance[free]) - np.log(items.prior_variance)).sum()
-        told -= 0.5 * (np.log(2 * np.pi * items.prior_variance) * problem.is_known.sum()).sum()
-        return float(told + annotator_prior(state.tau, state.noise, state.bias, **self._prior()))
+        log_lik += 0.5 * (np.log(items.variance[free]) - np.log(items.prior_variance)).sum()
+        log_lik -= 0.5 * (np.log(2 * np.pi * items.prior_variance) * problem.is_known.sum()).sum()
+        return float(log_lik + annotator_prior(state.tau, state.noise, state.bias, **self._prior()))
 
     def _prior(self) -> dict[str, Any]:
         return {"shrinkage": self.shrinkage, "strength": self.strength, "shared": self.shared}

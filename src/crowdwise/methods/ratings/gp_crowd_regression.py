@@ -226,11 +226,11 @@ def _within_items(problem: Problem, d: int, precision: Floats, bias: Floats, tot
     """Log-probability of answers beyond that of their weighted mean, which the process explains."""
     off = problem.value[:, d] - bias[problem.annotator, d]
     each = precision / np.where(problem.weight > 0, problem.weight, 1.0)
-    told = 0.5 * (problem.weight * np.log(np.maximum(each, 1e-300) / (2 * np.pi))).sum()
+    log_lik = 0.5 * (problem.weight * np.log(np.maximum(each, 1e-300) / (2 * np.pi))).sum()
     known = problem.is_known
-    told -= 0.5 * (precision * (off - np.where(known, problem.known[:, d], summed)[problem.item]) ** 2).sum()
+    log_lik -= 0.5 * (precision * (off - np.where(known, problem.known[:, d], summed)[problem.item]) ** 2).sum()
     free = (total > 0) & ~known
-    return float(told + 0.5 * np.log(2 * np.pi / total[free]).sum())
+    return float(log_lik + 0.5 * np.log(2 * np.pi / total[free]).sum())
 
 
 def _best_process(

@@ -197,17 +197,17 @@ def bound(problem: Problem, crowd: Crowd) -> float:
     log_precision = digamma(crowd.shape) - np.log(crowd.rate)
     log_precision = (log_precision[:, None] if log_precision.ndim == 1 else log_precision) - np.log(crowd.noise)
     weight = problem.weight[:, None]
-    told = 0.5 * (weight * (log_precision[problem.annotator] - np.log(2 * np.pi))).sum()
-    told -= 0.5 * (crowd.precision(problem) * crowd.squares(problem)).sum()
+    log_lik = 0.5 * (weight * (log_precision[problem.annotator] - np.log(2 * np.pi))).sum()
+    log_lik -= 0.5 * (crowd.precision(problem) * crowd.squares(problem)).sum()
     if not np.isinf(crowd.tail):
         log_scale = digamma(crowd.scale_shape) - np.log(crowd.scale_rate)
-        told += 0.5 * problem.n_dimensions * (problem.weight * log_scale).sum()
-        told -= _gamma_divergence(crowd.scale_shape, crowd.scale_rate, crowd.tail / 2, crowd.tail / 2)
+        log_lik += 0.5 * problem.n_dimensions * (problem.weight * log_scale).sum()
+        log_lik -= _gamma_divergence(crowd.scale_shape, crowd.scale_rate, crowd.tail / 2, crowd.tail / 2)
     biases = np.log(crowd.bias_prior / crowd.bias_variance) + (crowd.bias**2 + crowd.bias_variance) / crowd.bias_prior - 1
     divergence = 0.5 * biases.sum() + _gamma_divergence(crowd.shape, crowd.rate, crowd.prior_shape, crowd.prior_rate)
     # The prior of `bias_prior`, without its constant.
     hyper = 0.5 * _BIASES * (np.log(crowd.bias_prior) + crowd.usual_bias / crowd.bias_prior).sum()
-    return float(told + item_evidence(problem, crowd.items) - divergence - hyper)
+    return float(log_lik + item_evidence(problem, crowd.items) - divergence - hyper)
 
 
 def _gamma_divergence(shape: Floats, rate: Floats, prior_shape: float, prior_rate: float) -> float:

@@ -53,13 +53,13 @@ class Evidence:
         shape = (answers.n_annotators, answers.n_labels)
         chosen = segment_sum(cell, np.where(answers.chosen, value, 0.0), shape[0] * shape[1]).reshape(shape)
         apart = np.where(answers.complete[answers.answer], 0.0, value)
-        told = np.asarray(self.left_out.T @ weight_nl) + segment_sum(cell, apart, shape[0] * shape[1]).reshape(shape)
-        return chosen, told
+        asked = np.asarray(self.left_out.T @ weight_nl) + segment_sum(cell, apart, shape[0] * shape[1]).reshape(shape)
+        return chosen, asked
 
     def shares(self) -> Floats:
         """Share of the answers on an item that choose a label, [N, K]; the label's overall share where nothing is said."""
         answers = self.answers
         ones = np.ones((answers.n_annotators, answers.n_labels))
-        told, chosen = self.log_lik(ones, ones), self.log_lik(ones, 0 * ones)
-        overall = (chosen.sum(axis=0) + 0.5) / (told.sum(axis=0) + 1)
-        return np.where(told > 0, chosen / np.where(told > 0, told, 1.0), overall)
+        asked, chosen = self.log_lik(ones, ones), self.log_lik(ones, 0 * ones)
+        overall = (chosen.sum(axis=0) + 0.5) / (asked.sum(axis=0) + 1)
+        return np.where(asked > 0, chosen / np.where(asked > 0, asked, 1.0), overall)

@@ -162,6 +162,6 @@ class LabelWise(Estimator):
         evidence: Evidence, hit: Coin, clear: Coin, patterns: Patterns, posterior: Posterior
     ) -> tuple[Coin, Coin, Patterns]:
         applies = posterior.label
-        chosen, told = evidence.counts(applies)
-        alarms, told_not = evidence.counts(1 - applies)
-        return hit.update(chosen, told), clear.update(told_not - alarms, told_not), patterns.update(posterior)
+        chosen, asked = evidence.counts(applies)
+        alarms, asked_not = evidence.counts(1 - applies)
+        return hit.update(chosen, asked), clear.update(asked_not - alarms, asked_not), patterns.update(posterior)

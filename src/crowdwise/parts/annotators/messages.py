@@ -19,7 +19,7 @@ incoming_pj, log_message_pj : [P, J]   by pair and state; see `crowdwise.kernels
 node : [sum S] accuracies, or [sum S, L, K] tables, of all rules of integration; `rule_ptr` cuts them
 rule : [A + 1]                         rule of each annotator; the last entry is for one never seen
 log_post : [sum over annotators of S]  weights of the nodes, cut by `row_ptr`; the last row is the prior
-who, what : annotator and item of the fit behind those of the votes at hand, -1 for new ones
+who, what : annotator and item of the fit behind those of these votes, -1 for new ones
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     update     a few steps up  sum_nk q_nk log p(z_n = k) - l2 / 2 |w|^2,  from the present weights
 
 The steps are conjugate gradients, scaled by the curvature of every column, with a Newton step along the line. Targets
-change little between rounds, so directions go on from one round to the next; one step per round then does what several
+change little between rounds, so directions carry over from one round to the next; one step per round then does what several
 L-BFGS steps do that start afresh, at a tenth of the cost. A step that does not climb is not taken, so the bound of
 `alternate` never falls (generalised EM).
 
