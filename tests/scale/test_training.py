@@ -303,7 +303,7 @@ def test_the_command_trains_in_two_processes_and_says_things_once(files: Path) -
     ("more", "said"),
     [
         (["--engine", "ray"], "--engine needs --workers"),
-        (["--workers", "2", "--engine", "rya"], "--engine must be torchrun or ray; did you mean 'ray'?"),
+        (["--workers", "2", "--engine", "rya"], "--engine: there is no 'rya'; did you mean 'ray'?"),
         (["--workers", "0"], "workers must be a whole number >= 1"),
         (["--workers", "2", "--method", "raykar"], "raykar is not trained batch by batch"),
         (["--workers", "2", "--method", "auto-classifier"], "auto-classifier is not trained batch by batch"),

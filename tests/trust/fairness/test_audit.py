@@ -152,7 +152,7 @@ def test_predictions_that_do_not_fit_are_refused(crowd: Crowd) -> None:
 
 
 def test_soft_rates_are_sums_of_probabilities(crowd: Crowd) -> None:
-    model = ItemGroupDS().fit(crowd.votes, groups=crowd.group)
+    model = ItemGroupDS().fit(crowd.votes.with_groups(crowd.group))
     found = audit(model, crowd.group, soft=True, n_resamples=50)
     row = rate(found.rates, of="consensus", measure="share", group=1)
     assert row["rate"] == pytest.approx(model.posterior_[crowd.group == 1, 1].mean())

@@ -54,7 +54,7 @@ def test_no_other_pair_of_thresholds_is_better(constraint: str, with_truth: bool
 
 def test_a_constraint_that_is_met_changes_nothing() -> None:
     crowd = biased_crowd(0)
-    model = ItemGroupDS().fit(crowd.votes, groups=crowd.group)
+    model = ItemGroupDS().fit(crowd.votes.with_groups(crowd.group))
     found = parity_labels(model, crowd.group, within=1.0)
     assert found.n_changed == 0
     assert found.codes.tolist() == model.result_.codes.tolist()
@@ -63,7 +63,7 @@ def test_a_constraint_that_is_met_changes_nothing() -> None:
 
 def test_the_cost_is_the_accuracy_lost() -> None:
     crowd = biased_crowd(0, shares=(0.7, 0.2))
-    model = ItemGroupDS().fit(crowd.votes, groups=crowd.group)
+    model = ItemGroupDS().fit(crowd.votes.with_groups(crowd.group))
     found = parity_labels(model, crowd.group, within=0.02, truth=crowd.gold)
     assert found.gap <= 0.02 + 1e-9 < found.gap_before
     assert found.accuracy == pytest.approx((found.codes == crowd.truth).mean())
