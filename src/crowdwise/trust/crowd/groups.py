@@ -45,9 +45,8 @@ def score(result: Result, votes: Annotations | None = None, *, level: float = 0.
     p_value = np.where(np.isfinite(top), norm.sf(top), np.nan)
     q_value = np.minimum(p_value * max(len(z), 1), 1.0)
     size = np.bincount(code[code >= 0], minlength=1)
-    reason = [
-        f"group {c + 1}: shares errors with {size[c] - 1} other{'s' * (size[c] > 2)}" if c >= 0 else "" for c in code.tolist()
-    ]
+    others = ["1 other" if n == 2 else f"{n - 1} others" for n in size.tolist()]
+    reason = [f"group {c + 1}: shares errors with {others[c]}" if c >= 0 else "" for c in code.tolist()]
     more = {"group": np.where(code >= 0, code + 1, 0)}
     return report("groups", votes, score=mean, p_value=p_value, q_value=q_value, flag=code >= 0, reason=reason, more=more)
 
