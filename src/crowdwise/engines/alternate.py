@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
+from crowdwise.engines.loop import Progress, Round, Rule, loop, warn_unless_converged
 from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.posterior import clamp, harden
@@ -117,9 +117,15 @@ def alternate_over(
     tol: float,
     hard: bool = False,
     progress: Progress | None = None,
+    rule: Rule | None = None,
+    name: str = "",
 ) -> Fit:
-    """Run the loop over shards from the counts of a `start`; None resumes what an interrupted run has kept."""
-    name = type(annotators).__name__
+    """Run the loop over shards from the counts of a `start`; None resumes what an interrupted run has kept.
+
+    `name` tells apart what is kept by runs over the same shards; by default it is the kind of annotator model. For `rule` see
+    `crowdwise.engines.loop.loop`.
+    """
+    name = name or type(annotators).__name__
     rounds: list[Round] = []
     if start is None:
         kept = shards.kept(name)
@@ -140,6 +146,7 @@ def alternate_over(
         progress=progress,
         keep=keep if shards.keeps else None,
         before=rounds,
+        rule=rule,
     )
     if shards.keeps and run.n_iter > len(rounds):
         keep(run.state, run.rounds, last=True)

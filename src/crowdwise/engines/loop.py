@@ -26,7 +26,7 @@ import numpy as np
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.kernels.types import Floats
 
-__all__ = ["ABOUT_TOL", "Progress", "Round", "Run", "loop", "settled", "warn_unless_converged"]
+__all__ = ["ABOUT_TOL", "Progress", "Round", "Rule", "Run", "loop", "settled", "warn_unless_converged"]
 
 Progress = Callable[[int, float, float], None]
 State = TypeVar("State")
@@ -53,6 +53,9 @@ class Round:
     def bound(self) -> float:
         """The sum of the terms; not a number where there are none."""
         return math.fsum(self.terms.values()) if self.terms else math.nan
+
+
+Rule = Callable[[Sequence[Round], float], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,7 @@ def loop(
     progress: Progress | None = None,
     keep: Callable[[State, Sequence[Round]], None] | None = None,
     before: Sequence[Round] = (),
+    rule: Rule | None = None,
 ) -> Run[State]:
     """Repeat a step until the stopping rule is met, at most until there are `max_iter` rounds.
 
@@ -99,9 +103,11 @@ def loop(
         Called after every round with the state and all rounds, to resume an interrupted run from.
     before : sequence of Round
         Rounds that led to `state`, of a run that is resumed; they count.
+    rule : callable, optional
+        Another rule to stop by, for fits without a bound that are stopped early on purpose; default `settled`.
     """
-    rounds = list(before)
-    converged = settled(rounds, tol)
+    rounds, rule = list(before), rule or settled
+    converged = rule(rounds, tol)
     while not converged and len(rounds) < max_iter:
         state, done = step(state)
         rounds.append(done)
@@ -109,7 +115,7 @@ def loop(
             keep(state, rounds)
         if progress is not None:
             progress(len(rounds), done.bound, done.change)
-        converged = settled(rounds, tol)
+        converged = rule(rounds, tol)
     return Run(state, rounds, converged)
 
 

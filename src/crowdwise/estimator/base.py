@@ -22,9 +22,10 @@ from crowdwise.engines.shards import Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions
 from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.experience import CONFIDENCES, calibrated, exponent_of
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.label_outcome import LabelOutcome
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.problem import Problem, summed_shares
 from crowdwise.estimator.result import Result, ResultViews
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.kernels.numerics import best_class, generator
@@ -49,7 +50,16 @@ class Aggregator(ResultViews):
     """Base of the label-only methods; a method supplies `name` and `_fit`."""
 
     class_prior: Any = setting(
-        "learn", 'Class shares: "learn" from the votes, "uniform", or K probabilities (a list, or class -> share).', free=True
+        "learn",
+        'Class shares: "learn" from the votes, "anchored" (learned, but near the shares of the votes), "uniform", '
+        "or K probabilities (a list, or class -> share).",
+        free=True,
+    )
+
+    confidence: str = setting(
+        "experience",
+        'How sure labels may be: as "experience" with real crowds allows, or as the "model" of independent annotators says.',
+        choices=CONFIDENCES,
     )
 
     name: ClassVar[str]
@@ -123,7 +133,7 @@ class Aggregator(ResultViews):
         if earlier is not None:
             problem = replace(problem, warm=carried_posterior(earlier, votes))
         done = self.solve(problem)
-        self.result_ = Result(votes=votes, posterior=done.posterior, **self.summary_fields(done, history))
+        self.result_ = Result.of_fit(votes=votes, posterior=done.posterior, **self.summary_fields(done, history))
         self.result_.warn_if_switched()
         return self
 
@@ -141,10 +151,15 @@ class Aggregator(ResultViews):
             crowd=crowd,
             history=history,
             class_prior=given_class_prior(self.class_prior, crowd),
+            anchor=shards.total(summed_shares).sums[0] if self._anchored else None,
             warm=None,
             rng=generator(getattr(self, "random_state", None)),
             progress=progress,
         )
+
+    @property
+    def _anchored(self) -> bool:
+        return isinstance(self.class_prior, str) and self.class_prior == "anchored"
 
     def summary_fields(self, done: Fit, history: Floats | None) -> dict[str, Any]:
         """What a result says beside votes and posteriors."""
@@ -165,9 +180,12 @@ class Aggregator(ResultViews):
     def predict_proba(self, votes: Any) -> Floats:
         """Posterior of the items in `votes` under the fitted model, [N, K]; nothing is refitted.
 
-        Annotators never seen in the fit get the population's model.
+        Annotators never seen in the fit get the population's model. As sure as the setting `confidence` says.
         """
-        return self._infer(votes)[0]
+        result, posterior = self._fitted(), self._infer(votes)[0]
+        if self.confidence == "model":
+            return posterior
+        return calibrated(posterior, as_annotations(votes), result.annotators, result.class_prior, exponent_of(result.method))
 
     def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""

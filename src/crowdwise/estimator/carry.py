@@ -39,7 +39,7 @@ def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
         return shares
     carried = np.zeros(shares.shape)
     seen = rows >= 0
-    carried[np.ix_(seen, columns)] = earlier.posterior[rows[seen]]
+    carried[np.ix_(seen, columns)] = earlier.model_posterior[rows[seen]]
     if votes.n_classes > old.n_classes:
         carried[~seen] = shares[~seen]
         return 0.5 * carried + 0.5 * shares

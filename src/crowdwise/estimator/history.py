@@ -73,7 +73,7 @@ def _matrix(name: Any, value: Floats, n_classes: int) -> Floats:
 
 def _from_result(crowd: Vocabularies, result: Result, counts: Floats) -> Floats:
     """Expected counts of an earlier fit, class by class and annotator by annotator."""
-    old = counts_of(result.votes, result.posterior)
+    old = counts_of(result.votes, result.model_posterior)
     if result.history is not None:
         old += result.history
     classes = translate(crowd.classes, result.votes.classes)

@@ -10,13 +10,14 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.engines.loop import Progress
-from crowdwise.engines.shards import Shards, Whole
+from crowdwise.engines.shards import Shard, Shards, Tally, Whole
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.marginals import Marginals
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "summed_shares"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,8 @@ class Problem:
         Earlier answers of annotators, as counts.
     class_prior : [K] or None
         Given class shares; None means learn them.
+    anchor : [K] or None
+        Vote shares of items, summed, where class shares are to stay near them.
     warm : [N, K] or None
         Posterior to start from instead of `init`.
     """
@@ -41,6 +44,7 @@ class Problem:
     crowd: Crowd
     history: Floats | None
     class_prior: Floats | None
+    anchor: Floats | None
     warm: Floats | None
     rng: np.random.Generator
     progress: Progress | None
@@ -70,10 +74,21 @@ class Problem:
 
     def with_votes(self, votes: Annotations, **changes: Any) -> Problem:
         """The same about other votes in memory."""
-        return replace(self, shards=Whole.of(votes), crowd=votes, **changes)
+        shards = Whole.of(votes)
+        anchor = None if self.anchor is None else shards.total(summed_shares).sums[0]
+        return replace(self, shards=shards, crowd=votes, anchor=anchor, **changes)
 
-    def marginals(self, pseudo_count: float | Floats = 0.0) -> Marginals:
-        """Point class shares: the given ones, or to be learned."""
+    def marginals(self, pseudo_count: float | Floats = 0.0) -> Marginals | Anchored:
+        """Point class shares: the given ones, or to be learned, freely or near those of the votes."""
+        if self.anchor is not None:
+            return Anchored.start(self.anchor)
         if self.class_prior is not None:
             return Marginals(self.class_prior, learn=False)
         return Marginals(np.full(self.crowd.n_classes, 1 / self.crowd.n_classes), pseudo_count=pseudo_count)
+
+
+def summed_shares(shard: Shard) -> Tally:
+    """Vote shares of the items of a shard, summed, [K]; an item without votes counts evenly."""
+    votes = shard.votes
+    even = np.full(votes.n_classes, 1 / votes.n_classes)
+    return Tally((vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes, even).sum(axis=0),))

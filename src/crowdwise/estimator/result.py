@@ -17,6 +17,7 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.experience import calibrated, exponent_of
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.kernels.numerics import best_class, segment_sum
@@ -37,11 +38,32 @@ class Result(LabelOutcome):
     votes : Annotations
         The votes it was fitted to, with their vocabularies (and gold labels, where given).
     posterior : [N, K]
-        Probability of every class for every item.
+        Probability of every class for every item, as far as it can be believed.
+    inferred : [N, K] or None
+        The posterior as the model inferred it, where `posterior` was calibrated since. Counts of annotators come from it.
+    confidence_source : str
+        What `posterior` rests on: "experience" with other crowds, "gold" or "audit" (known labels), "model" (nothing else).
     """
 
     votes: Annotations
     posterior: Floats
+    inferred: Floats | None = None
+    confidence_source: str = "model"
+
+    @classmethod
+    def of_fit(cls, *, votes: Annotations, posterior: Floats, **fields: Any) -> Result:
+        """From a fitted posterior, which is calibrated by experience where the settings ask for it."""
+        if fields["settings"].get("confidence") != "experience":
+            return cls(votes=votes, posterior=posterior, **fields)
+        believed = calibrated(
+            posterior, votes, fields["annotators"], fields["prior"].probability, exponent_of(fields["method"])
+        )
+        return cls(votes=votes, posterior=believed, inferred=posterior, confidence_source="experience", **fields)
+
+    @property
+    def model_posterior(self) -> Floats:
+        """The posterior as the model inferred it, [N, K]."""
+        return self.posterior if self.inferred is None else self.inferred
 
     def sound(self) -> bool:
         """Whether arrays and parts of a saved result agree with each other."""
@@ -49,6 +71,7 @@ class Result(LabelOutcome):
         shape = votes.n_items, votes.n_classes
         return (
             self.posterior.shape == shape
+            and self.model_posterior.shape == shape
             and (not isinstance(prior, RowPrior) or prior.log_nk.shape == shape)
             and (self.history is None or self.history.shape == (votes.n_annotators, votes.n_classes, votes.n_classes))
             and hasattr(prior, "log_prob")
@@ -104,7 +127,7 @@ class Result(LabelOutcome):
 
     def expected_counts(self) -> Floats:
         """Expected confusion counts under the posterior, [A, L, K]."""
-        return counts_of(self.votes, self.posterior)
+        return counts_of(self.votes, self.model_posterior)
 
     def agreements(self) -> Floats:
         """Votes of each annotator that equal the label, [A]."""

@@ -135,7 +135,7 @@ class Engine(ABC):
             counts_alk, agree = shards.total(account, done.prior.probability).sums
             outcome = ShardedResult(votes=crowd, shards=shards, counts=counts_alk, agree=agree, **fields)
         else:
-            outcome = Result(votes=votes, posterior=shards.posterior, **fields)
+            outcome = Result.of_fit(votes=votes, posterior=shards.posterior, **fields)
         estimator.keep_outcome(outcome)
         outcome.warn_if_switched()
 

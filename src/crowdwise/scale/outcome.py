@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -66,7 +67,8 @@ class ShardedResult(LabelOutcome):
 
         def write_parts(folder: Path) -> None:
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
-            self.shards.total(write_part, str(folder), self.votes.classes, self.prior, self.annotators, safe)
+            fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
+            self.shards.total(write_part, str(folder), self.votes.classes, fields, safe)
 
         return gather_labels(Path(path), write_parts)
 
@@ -87,13 +89,12 @@ def account(shard: Shard, class_shares: Floats) -> Tally:
     return Tally((counts_of(votes, shard.posterior), agree))
 
 
-def write_part(shard: Shard, folder: str, classes: Array, prior: Any, annotators: Any, safe: bool) -> Tally:
+def write_part(shard: Shard, folder: str, classes: Array, fields: Mapping[str, Any], safe: bool) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
     # A view: a result makes its arrays read-only, and shards go on to change theirs.
-    fields_of_result: dict[str, Any] = {"method": "", "settings": {}, "seed": None, "history": None, "trace": {}}
-    fields_of_result |= {"n_iter": 0, "converged": True, "prior": prior, "annotators": annotators}
-    frame = Result(votes=votes, posterior=shard.posterior.view(), **fields_of_result).items_frame()
+    rest: dict[str, Any] = {"seed": None, "history": None, "trace": {}, "n_iter": 0, "converged": True}
+    frame = Result.of_fit(votes=votes, posterior=shard.posterior.view(), **fields, **rest).items_frame()
     if shard.folder is not None:
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])

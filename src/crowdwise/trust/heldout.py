@@ -54,7 +54,7 @@ def log_prob_by(result: Result, votes: Annotations, index: Integers) -> Floats:
     if not seen.all():
         crowd = np.average(confusion, axis=0, weights=seen) if seen.sum() else confusion.mean(axis=0)
         confusion = np.where(seen[:, None, None] > 0, confusion, crowd)
-    return log_prob_under(result.posterior, confusion, votes, index)
+    return log_prob_under(result.model_posterior, confusion, votes, index)
 
 
 def log_prob_under(posterior: Floats, confusion: Floats, votes: Annotations, index: Integers) -> Floats:

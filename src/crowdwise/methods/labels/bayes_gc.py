@@ -55,7 +55,7 @@ class BayesGC(IterativeAggregator):
         if problem.history is not None:
             prior_alk = prior_alk + problem.history
         marginals: LabelPrior = problem.marginals()
-        if problem.class_prior is None:
+        if problem.class_prior is None and problem.anchor is None:
             alpha0 = np.full(crowd.n_classes, self.alpha0)
             marginals = DirichletMarginals(alpha0, alpha0)
         return self.alternate(problem, marginals, DirichletConfusion.start(prior_alk, crowd.n_annotators))

@@ -111,7 +111,7 @@ class ItemGroupDS(Aggregator):
 
     def _class_shares(self, problem: Problem, groups: Groups) -> LabelPrior:
         """Class shares of every group, of all, or the given ones."""
-        if problem.class_prior is not None:
+        if problem.class_prior is not None or problem.anchor is not None:
             return problem.marginals()
         alpha0 = np.full(problem.crowd.n_classes, self.alpha0)
         if self.class_shares == "by-group":

@@ -94,7 +94,7 @@ class MomentAggregator(Aggregator):
                 stacklevel=4,
             )
         prior = _VotedMarginals(problem.marginals(), _voted_items(problem))
-        if found is not None and problem.class_prior is None:
+        if found is not None and isinstance(prior.shares, Marginals) and prior.shares.learn:
             prior = replace(prior, shares=replace(prior.shares, probability=found.shares))
         posterior = problem.shares
         clamp(posterior, problem.known)

@@ -210,7 +210,7 @@ class OnlineAggregator(Aggregator):
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         evidence, _ = annotators.infer(votes, prior.log_prob(), known, posterior)
         terms = {"votes": evidence, "class prior": -prior.penalty(), "annotators": -annotators.penalty()}
-        result = Result(
+        result = Result.of_fit(
             method=self.name,
             settings=self.get_params(),
             seed=None,

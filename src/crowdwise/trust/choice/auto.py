@@ -95,9 +95,11 @@ class Auto(Chooses, Aggregator):
     # -- fitting -------------------------------------------------------------------------------
 
     def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
-        super()._run(votes, history, earlier, progress)
-        self.result_ = replace(self._fitted(), method=f"{self.name}: {self.chosen_}")
-        return self
+        return super()._run(votes, history, earlier, progress)
+
+    def summary_fields(self, done: Fit, history: Floats | None) -> dict[str, Any]:
+        """What a result says, with the name of the method that was chosen."""
+        return super().summary_fields(done, history) | {"method": f"{self.name}: {self.chosen_}"}
 
     def _fit(self, problem: Problem) -> Fit:
         decision = self._decision = self._decided(problem, check_methods(self.methods))

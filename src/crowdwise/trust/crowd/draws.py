@@ -87,7 +87,7 @@ def _depends_on_class(result: Result, level: float) -> Flags:
 
     from crowdwise.parts.annotators.protocol import counts_of
 
-    counts = counts_of(result.votes, result.posterior)
+    counts = counts_of(result.votes, result.model_posterior)
     row, column = counts.sum(axis=1, keepdims=True), counts.sum(axis=2, keepdims=True)
     total = counts.sum(axis=(1, 2), keepdims=True)
     expected = row * column / np.where(total > 0, total, 1.0)
