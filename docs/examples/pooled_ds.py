@@ -27,7 +27,7 @@ from typing import ClassVar
 from crowdwise.engines.alternate import Fit
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.votes import vote_shares
+from crowdwise.kernels.numerics import vote_shares
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.annotators.protocol import counts_of, weight_of

@@ -16,7 +16,7 @@ from crowdwise.engines.alternate import alternate, alternate_over, infer_and_cou
 from crowdwise.engines.loop import Round, Run, loop, settled, warn_unless_converged
 from crowdwise.engines.shards import Kept, Tally, Whole
 from crowdwise.errors import ConvergenceWarning
-from crowdwise.kernels.posterior import harden
+from crowdwise.kernels.numerics import harden
 from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 

@@ -51,7 +51,7 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     With true labels: accuracy, F1, log loss and calibration. Always: how well a method predicts
     votes that were held out of its fit, how far the methods agree, seconds and memory.
     """
-    from crowdwise.kernels.votes import n_threads
+    from crowdwise.kernels.numerics import n_threads
     from crowdwise.report.comparison import check_suffix, document, write_comparison
     from crowdwise.trust.compare import comparison
     from crowdwise.trust.compare.choose import chosen

@@ -24,8 +24,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
 from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
-from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.posterior import clamp, harden
+from crowdwise.kernels.numerics import clamp, harden, log_floored, moved
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.protocol import AnnotatorModel
 
@@ -180,7 +179,7 @@ def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Ta
     if before is not None:
         evidence += float(log_floored(shard.posterior.max(axis=1)).sum())
         assigned = harden(shard.posterior)
-        change = 0.5 * float(np.abs(assigned - before).sum())
+        change = moved(assigned, before)
     return Tally(_counts(shard, annotators, assigned), evidence, change, len(assigned))
 
 

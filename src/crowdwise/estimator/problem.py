@@ -11,8 +11,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.engines.loop import Progress
 from crowdwise.engines.shards import Shards, Whole
+from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.kernels.votes import vote_shares
 from crowdwise.parts.annotators.protocol import weight_of
 from crowdwise.parts.priors.marginals import Marginals
 

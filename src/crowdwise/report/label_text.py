@@ -151,7 +151,7 @@ def ordinal_frame(result: Result) -> pl.DataFrame:
     import polars as pl
 
     from crowdwise.data.encode import series_of
-    from crowdwise.kernels.posterior import expected_rank, median_class
+    from crowdwise.kernels.numerics import expected_rank, median_class
 
     frame = result.items_frame()
     median = series_of(result.votes.classes)[median_class(result.posterior)]

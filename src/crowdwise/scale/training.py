@@ -173,7 +173,7 @@ def prepared(estimator: CrowdClassifier, X: Any, y: Any, items: Any, gold: Any) 
 
 def worker_environment(workers: int) -> dict[str, str]:
     """Threads of each of `workers` processes on this machine, which speak to each other over the loopback interface."""
-    from crowdwise.kernels.votes import n_threads
+    from crowdwise.kernels.numerics import n_threads
 
     given = os.environ.get("OMP_NUM_THREADS", "")
     most = int(given) if given.isdigit() and int(given) else n_threads()

@@ -23,7 +23,7 @@ from torch import Tensor
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.alternate import alternate
 from crowdwise.kernels.mixture import log_mixture
-from crowdwise.kernels.posterior import below_ceiling
+from crowdwise.kernels.numerics import below_ceiling
 from crowdwise.parts.annotators.protocol import AnnotatorModel
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head

@@ -25,7 +25,7 @@ from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import find, label_methods, make
 from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import check_settings, random_state_setting, setting
-from crowdwise.kernels.posterior import harden
+from crowdwise.kernels.numerics import harden
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel

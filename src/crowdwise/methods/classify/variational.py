@@ -13,7 +13,7 @@ from crowdwise.engines.alternate import alternate
 from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.errors import CostWarning, SettingError
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.posterior import below_ceiling
+from crowdwise.kernels.numerics import below_ceiling
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start

@@ -20,7 +20,7 @@ from crowdwise.engines.alternate import Fit
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.weights import VoteWeights
 

@@ -42,8 +42,7 @@ from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
-from crowdwise.kernels.numerics import best_class, segment_sum
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import best_class, clamp, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.margin import MarginWeights
 

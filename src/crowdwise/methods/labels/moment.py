@@ -32,7 +32,7 @@ from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.accuracy import OneAccuracy
 from crowdwise.parts.annotators.confusion import Confusion, row_smoothing

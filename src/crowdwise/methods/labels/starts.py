@@ -13,9 +13,8 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.registry import make_aggregator
-from crowdwise.kernels.posterior import clamp, harden
+from crowdwise.kernels.numerics import clamp, harden, overall_shares, vote_shares
 from crowdwise.kernels.types import Floats
-from crowdwise.kernels.votes import overall_shares, vote_shares
 from crowdwise.methods.catalogue import CATALOGUE
 from crowdwise.parts.annotators.accuracy import OneAccuracy
 from crowdwise.parts.annotators.protocol import weight_of

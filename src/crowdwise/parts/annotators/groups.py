@@ -23,7 +23,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels import votes as kernels
+from crowdwise.kernels import numerics as kernels
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.confusion import _normalised

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.kernels import votes as kernels
+from crowdwise.kernels import numerics as kernels
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, moved
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, dirichlet_kl, expected_log, moved
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.confusion import DirichletConfusion
 from crowdwise.parts.annotators.protocol import counts_of, infer_by_table

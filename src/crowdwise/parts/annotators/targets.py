@@ -20,8 +20,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import log_floored, moved
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, log_floored, moved
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, table_log_lik
 from crowdwise.parts.annotators.states import shared_log_lik

@@ -15,8 +15,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.estimator.registry import METHODS
 from crowdwise.estimator.result import Result
+from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.kernels.votes import COMPILED_FROM
 from crowdwise.trust.heldout import held_out
 
 __all__ = ["Outcome", "Task", "run_method"]
