@@ -16,8 +16,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.data.gold import encode_gold
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import Progress
+from crowdwise.engines.loop import Fit, Progress
 from crowdwise.engines.shards import Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions

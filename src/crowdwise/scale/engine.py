@@ -23,7 +23,7 @@ from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.registry import select
 from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.starts import SHARDED_STARTS
+from crowdwise.methods.labels.iterative import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
 from crowdwise.scale.outcome import ShardedResult, account

@@ -18,7 +18,7 @@ from tests.methods.classify.crowds import vote
 from tests.methods.labels.helpers import quiet, random_votes
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate
+from crowdwise.engines.loop import alternate
 from crowdwise.errors import CostWarning, InputError, SettingError
 from crowdwise.estimator import cost
 from crowdwise.estimator.codec import pack, unpack

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate
+from crowdwise.engines.loop import alternate
 from crowdwise.kernels.mixture import log_mixture
 from crowdwise.kernels.numerics import below_ceiling
 from crowdwise.parts.annotators.protocol import AnnotatorModel

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.storable import storable
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate
 from crowdwise.engines.gradient.alternating import AlternatingHead
+from crowdwise.engines.loop import alternate
 from crowdwise.errors import CostWarning, SettingError
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import below_ceiling

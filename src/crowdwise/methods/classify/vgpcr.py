@@ -26,8 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL, Progress
+from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, Progress, alternate, best_of
 from crowdwise.errors import InputError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.settings import setting

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, LabelPrior
+from crowdwise.engines.loop import Fit, LabelPrior
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats

@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import least_squares, orient
 from crowdwise.errors import InputError

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.estimator.problem import Problem

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.engines.alternate import alternate
 from crowdwise.engines.dependence import group_codes, residual_agreement
+from crowdwise.engines.loop import alternate
 from crowdwise.errors import SettingError
 from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.types import Integers

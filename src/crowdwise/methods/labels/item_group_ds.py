@@ -33,8 +33,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of, translate
-from crowdwise.engines.alternate import Fit, LabelPrior, alternate
-from crowdwise.engines.loop import ABOUT_TOL, warn_unless_converged
+from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, alternate, warn_unless_converged
 from crowdwise.errors import SettingError
 from crowdwise.estimator.base import Aggregator, as_annotations
 from crowdwise.estimator.carry import positions

@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import random_state_setting, setting

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import orient, robust
 from crowdwise.errors import SettingError

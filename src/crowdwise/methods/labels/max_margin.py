@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.history import right_and_wrong

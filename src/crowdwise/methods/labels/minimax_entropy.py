@@ -35,8 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Fit
 from crowdwise.errors import SettingError
 from crowdwise.estimator.cost import announce
 from crowdwise.estimator.problem import Problem

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, alternate
+from crowdwise.engines.loop import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, alternate
+from crowdwise.engines.loop import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning

@@ -21,8 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Fit
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting

@@ -31,8 +31,7 @@ from crowdwise.parts.priors.marginals import given_class_prior
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Fit, LabelPrior
-    from crowdwise.engines.loop import Progress
+    from crowdwise.engines.loop import Fit, LabelPrior, Progress
     from crowdwise.estimator.label_outcome import LabelOutcome
     from crowdwise.estimator.problem import Problem
     from crowdwise.methods.online.records import Memory, Rules

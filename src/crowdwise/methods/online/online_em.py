@@ -39,7 +39,7 @@ from crowdwise.parts.annotators.confusion import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import LabelPrior
+    from crowdwise.engines.loop import LabelPrior
     from crowdwise.methods.online.scheme import Scheme
     from crowdwise.methods.online.state import State
 

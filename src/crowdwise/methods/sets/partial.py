@@ -30,8 +30,7 @@ from crowdwise.data.encode import encode, series_of
 from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.data.storable import storable
-from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL, Progress
+from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
 from crowdwise.errors import InputError
 from crowdwise.estimator.base import as_annotations
 from crowdwise.estimator.estimator import Estimator

@@ -6,7 +6,7 @@
     posterior   = forward-backward(transitions, evidence)
     bound       = log-evidence of all sequences - transitions.penalty() - annotators.penalty()
 
-As in `crowdwise.engines.alternate`, point parts give EM and Dirichlet parts variational Bayes; the bound never falls.
+As in `crowdwise.engines.loop`, point parts give EM and Dirichlet parts variational Bayes; the bound never falls.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.errors import NotFittedError
 from crowdwise.estimator.base import Aggregator
 from crowdwise.estimator.registry import METHODS, make_aggregator
