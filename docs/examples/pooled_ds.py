@@ -29,8 +29,7 @@ from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import vote_shares
 from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.parts.annotators.confusion import Confusion
-from crowdwise.parts.annotators.protocol import counts_of, weight_of
+from crowdwise.parts.annotators.model import Confusion, counts_of, weight_of
 
 __all__ = ["PooledDawidSkene"]
 

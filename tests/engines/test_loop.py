@@ -16,7 +16,7 @@ from crowdwise.engines.loop import Round, Run, alternate, alternate_over, infer_
 from crowdwise.engines.shards import Kept, Tally, Whole
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.kernels.numerics import harden
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
 Step = Callable[[int], tuple[int, Round]]

@@ -39,7 +39,7 @@ from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.kernels.numerics import clamp, harden, log_floored, moved
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["ABOUT_TOL", "Fit", "LabelPrior", "Parts", "Progress", "Round", "Run", "alternate", "alternate_over"]
 __all__ += ["begin_at", "best_of", "count", "infer_and_count", "loop", "round_over", "settled", "warn_unless_converged"]

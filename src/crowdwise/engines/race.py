@@ -27,7 +27,7 @@ from crowdwise.engines.loop import (
 )
 from crowdwise.engines.shards import Whole
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["race"]
 

@@ -28,7 +28,7 @@ from crowdwise.estimator.result import Result, ResultViews
 from crowdwise.estimator.settings import check_settings, setting
 from crowdwise.kernels.numerics import best_class, generator
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.confusion import predictive
+from crowdwise.parts.annotators.model import predictive
 from crowdwise.parts.priors.marginals import given_class_prior
 
 if TYPE_CHECKING:

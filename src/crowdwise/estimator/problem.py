@@ -13,7 +13,7 @@ from crowdwise.engines.loop import Progress
 from crowdwise.engines.shards import Shards, Whole
 from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.annotators.model import weight_of
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["Problem"]

@@ -21,7 +21,7 @@ from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.label_outcome import LabelOutcome
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 from crowdwise.parts.priors.rows import RowPrior
 
 __all__ = ["Result", "ResultViews"]

@@ -17,7 +17,7 @@ from crowdwise.io.atomic import replacing
 from crowdwise.io.writer import escape_formulas
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
 

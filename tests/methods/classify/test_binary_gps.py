@@ -28,7 +28,7 @@ from crowdwise.methods.classify.fourier_gp import FourierGP, FourierModel
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
 from crowdwise.methods.classify.rodr14 import ProbitGP, Rodr14, tilted_moments
 from crowdwise.methods.classify.vgpcr import VGPCR
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.logistic_gp import LogisticGP, SquaredExponential, squared_distances
 
 METHODS = ("vgpcr", "rff", "vff", "rodr14")

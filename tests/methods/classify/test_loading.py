@@ -27,7 +27,7 @@ from crowdwise.estimator.result import Result
 from crowdwise.estimator.settings import setting
 from crowdwise.estimator.storage import FILE_NAME
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.model import Confusion, row_smoothing
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402

@@ -24,7 +24,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import alternate
 from crowdwise.kernels.mixture import log_mixture
 from crowdwise.kernels.numerics import below_ceiling
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.targets import soft_cross_entropy

@@ -18,7 +18,7 @@ from crowdwise.estimator.settings import setting
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.start import crowd_confusion
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 
 __all__ = ["AggNet"]
 

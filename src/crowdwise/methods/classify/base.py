@@ -27,7 +27,7 @@ from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.stored import members_of, restored
-from crowdwise.parts.annotators.confusion import predictive
+from crowdwise.parts.annotators.model import predictive
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.engines.loop import Progress
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.annotators.model import AnnotatorModel
 
     # scikit-learn has no types, and below a base that is `Any`, type checkers let every misspelt setting pass.
     class BaseEstimator:

@@ -19,7 +19,7 @@ from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.trained import TrainedClassifier
 from crowdwise.methods.classify.variational import settled
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax

@@ -34,8 +34,7 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.start import crowd_confusion, start_posterior
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, Confusion, row_smoothing
 from crowdwise.parts.priors.gaussian import GaussianPrior
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 

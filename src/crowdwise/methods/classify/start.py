@@ -12,7 +12,7 @@ from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_
 from crowdwise.estimator.registry import label_methods, make_aggregator
 from crowdwise.kernels.numerics import clamp, vote_shares
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import counts_of, weight_of
+from crowdwise.parts.annotators.model import counts_of, weight_of
 
 __all__ = ["crowd_confusion", "start_confusion", "start_posterior"]
 

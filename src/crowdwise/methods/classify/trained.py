@@ -30,7 +30,7 @@ from crowdwise.methods.classify.item_weights import item_weights
 from crowdwise.methods.classify.network_model import NetworkModel, check_mixed, suited_rows
 from crowdwise.methods.classify.runs import Member, Start, Task, point_confusion, split_items, without_votes
 from crowdwise.methods.classify.start import start_posterior
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group

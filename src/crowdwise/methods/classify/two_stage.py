@@ -30,8 +30,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
-from crowdwise.parts.annotators.confusion import Confusion
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, Confusion
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 __all__ = ["SklearnModel", "TwoStage"]

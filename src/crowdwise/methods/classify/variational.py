@@ -22,7 +22,7 @@ from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from crowdwise.methods.labels.iterative import IterativeAggregator
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.annotators.model import AnnotatorModel
     from crowdwise.parts.heads.head import Head
 
 __all__ = ["VariationalClassifier", "settled"]

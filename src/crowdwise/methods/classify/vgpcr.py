@@ -36,7 +36,7 @@ from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
 from crowdwise.methods.classify.raykar import teaching_items
 from crowdwise.methods.classify.start import start_posterior
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.logistic_gp import LogisticGP
 from crowdwise.parts.priors.scaling import Scaling

@@ -51,7 +51,7 @@ from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.messages import BeliefMessages
-from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules
 
 __all__ = ["BeliefPropagation"]

@@ -47,7 +47,7 @@ from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator, start_posteriors
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.annotators.states import weight_per_item
 from crowdwise.parts.annotators.subtypes import SubtypeConfusion
 from crowdwise.parts.priors.subtypes import Subtypes

@@ -37,8 +37,8 @@ from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.settings import setting
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
 from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.parts.annotators.confusion import row_smoothing
 from crowdwise.parts.annotators.groups import GroupConfusion
+from crowdwise.parts.annotators.model import row_smoothing
 
 __all__ = ["GroupDawidSkene"]
 

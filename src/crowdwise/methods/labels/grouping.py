@@ -13,7 +13,7 @@ from crowdwise.engines.loop import alternate
 from crowdwise.errors import SettingError
 from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.types import Integers
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.model import Confusion, row_smoothing
 
 __all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "groups_of"]
 

@@ -42,7 +42,7 @@ from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 from crowdwise.parts.priors.group_marginals import GroupMarginals
 from crowdwise.parts.priors.marginals import DirichletMarginals
 

@@ -19,7 +19,7 @@ from crowdwise.kernels.numerics import clamp, harden, overall_shares, vote_share
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.catalogue import CATALOGUE
 from crowdwise.parts.annotators.accuracy import OneAccuracy
-from crowdwise.parts.annotators.protocol import AnnotatorModel, weight_of
+from crowdwise.parts.annotators.model import AnnotatorModel, weight_of
 
 __all__ = ["MOMENT_STARTS", "SHARDED_STARTS", "STARTS", "IterativeAggregator", "one_coin_parts", "start_from_votes"]
 __all__ += ["start_of_shards", "start_posteriors"]

@@ -36,8 +36,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.atoms import AtomMixture
 from crowdwise.parts.annotators.beta import BetaAccuracy
-from crowdwise.parts.annotators.confusion import DirichletConfusion
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, DirichletConfusion
 from crowdwise.parts.priors.abilities import FAMILIES, ability_prior, expand_accuracy, node_rules
 
 __all__ = ["MeanField"]

@@ -35,8 +35,7 @@ from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.accuracy import OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.model import Confusion, row_smoothing, sum_by_annotator
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]

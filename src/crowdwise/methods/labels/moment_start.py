@@ -23,8 +23,7 @@ from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import infer_by_table
+from crowdwise.parts.annotators.model import Confusion, infer_by_table, row_smoothing
 
 if TYPE_CHECKING:
     from crowdwise.estimator.problem import Problem

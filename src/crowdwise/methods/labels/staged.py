@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from crowdwise.engines.loop import Progress
     from crowdwise.methods.labels.iterative import IterativeAggregator
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["fit_in_stages", "most_groups"]
 

@@ -27,7 +27,7 @@ from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.majority import weighted_vote
-from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.annotators.weights import VoteWeights
 
 __all__ = ["Wawa", "agreements"]

@@ -35,7 +35,7 @@ from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.online.base import OnlineAggregator
 from crowdwise.methods.online.records import Memory, Rules
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:

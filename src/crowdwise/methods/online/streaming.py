@@ -42,7 +42,7 @@ from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.online.base import OnlineAggregator
 from crowdwise.methods.online.records import Memory, Rules
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 
 if TYPE_CHECKING:

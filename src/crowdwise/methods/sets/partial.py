@@ -38,7 +38,7 @@ from crowdwise.estimator.outcome import Outcome
 from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:

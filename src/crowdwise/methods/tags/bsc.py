@@ -34,7 +34,7 @@ from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
 from crowdwise.methods.tags.transitions import DirichletTransitions
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 
 __all__ = ["BSC", "by_previous_tag", "previous_tags"]
 

@@ -15,7 +15,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import clamp, moved, segment_sum, vote_shares
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior
+from crowdwise.parts.annotators.model import WithoutPosterior
 
 __all__ = ["VoteShares", "VoteWeights"]
 

@@ -34,7 +34,7 @@ from crowdwise.estimator.registry import METHODS, make_aggregator
 from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.model import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
 from crowdwise.trust.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
 from crowdwise.trust.choice.data_check import DataCheck, check_data
