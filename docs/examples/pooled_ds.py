@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.engines.loop import Fit
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.numerics import vote_shares
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.model import Confusion, counts_of, weight_of

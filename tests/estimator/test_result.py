@@ -11,7 +11,7 @@ from scipy import stats
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.marginals import Marginals
 

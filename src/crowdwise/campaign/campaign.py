@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from crowdwise.campaign.oracle import Oracle
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["draw_curves", "race", "summary", "write_curves"]
 

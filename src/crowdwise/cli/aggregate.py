@@ -18,8 +18,8 @@ from crowdwise.errors import SettingError
 from crowdwise.report.label_text import by_accuracy, choice_lines, facts, label_rows, narrow, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.base import Aggregator
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.aggregator import Aggregator
+    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"

@@ -17,7 +17,7 @@ from crowdwise.cli.options import FDR, VOTES_OR_SAVED, OutputOptions, ReadOption
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 # Rows that a terminal shows.
 _SCREEN = 40

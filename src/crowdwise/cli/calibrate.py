@@ -15,7 +15,7 @@ from crowdwise.errors import SettingError
 from crowdwise.report.label_text import narrow
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"

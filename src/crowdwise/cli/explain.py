@@ -31,7 +31,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     Contributions add up: to the log-odds of the label against the runner-up or, for methods that
     count votes, to the difference of their shares.
     """
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
     if (options.votes is None) == (options.source is None):
         raise SettingError("give either VOTES or --from DIR")

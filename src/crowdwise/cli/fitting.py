@@ -15,8 +15,8 @@ from crowdwise.errors import DataWarning, MissingExtraError, SettingError, did_y
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.base import Aggregator
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.aggregator import Aggregator
+    from crowdwise.estimator.outcome import Result
     from crowdwise.io.features import Features
 
 __all__ = ["CAMPAIGN_CLASSIFIER", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "STEADY_METHOD", "build", "build_classifier"]
@@ -122,7 +122,7 @@ def build_task(options: TaskOptions, family: str, default: str) -> Any:
 
 def _set_up(estimator: Any, options: TaskOptions) -> Any:
     """Give an estimator its settings; one that it does not know is refused with those that it does."""
-    from crowdwise.estimator.settings import check_settings
+    from crowdwise.estimator.estimator import check_settings
 
     known = list(estimator.get_params(deep=False))
     given = settings_of(options, known)
@@ -192,6 +192,6 @@ def result_of(
         return fit(path, read, options, quiet, default).result_
     if options != type(options)() or read != ReadOptions():
         raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
     return Result.load(path)

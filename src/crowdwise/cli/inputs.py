@@ -111,7 +111,7 @@ def read_history(path: Path | None) -> Any:
     if path is None:
         return None
     if is_saved(path):
-        from crowdwise.estimator.result import Result
+        from crowdwise.estimator.outcome import Result
 
         return Result.load(path)
     import polars as pl

@@ -56,8 +56,8 @@ def _shown_fact(value: Any) -> str:
 
 def _document(name: str) -> dict[str, Any]:
     from crowdwise.errors import MissingExtraError
+    from crowdwise.estimator.estimator import describe_settings
     from crowdwise.estimator.registry import METHODS
-    from crowdwise.estimator.settings import describe_settings
 
     # What the name stands for, where one class serves several.
     own = METHODS[name].settings

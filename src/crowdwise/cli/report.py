@@ -19,7 +19,7 @@ from crowdwise.errors import SettingError
 from crowdwise.report.label_text import summary_lines
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise report votes.csv -o report.html\n\n"

@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, series_of, tidy, translate
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.annotators.model import weight_of

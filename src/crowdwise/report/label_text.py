@@ -10,8 +10,7 @@ from crowdwise.report.lines import count, number, one_line
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.estimator.label_outcome import LabelOutcome
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
 
 __all__ = [

@@ -156,8 +156,7 @@ def prepared(estimator: CrowdClassifier, X: Any, y: Any, items: Any, gold: Any) 
     """Features and votes, checked here as `fit` checks them: mistakes are found before a worker is started."""
     import torch.distributed as dist
 
-    from crowdwise.estimator.cost import check_tables
-    from crowdwise.estimator.settings import check_settings
+    from crowdwise.estimator.estimator import check_settings, check_tables
     from crowdwise.methods.classify.align import aligned_votes
     from crowdwise.methods.classify.features import checked_features
 

@@ -20,7 +20,7 @@ from tests.methods.labels.helpers import quiet, random_votes
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import alternate
 from crowdwise.errors import CostWarning, InputError, SettingError
-from crowdwise.estimator import cost
+from crowdwise.estimator import estimator as cost
 from crowdwise.estimator.codec import pack, unpack
 from crowdwise.estimator.loading import load
 from crowdwise.estimator.registry import make

@@ -12,7 +12,7 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet, random_vo
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CostWarning
-from crowdwise.estimator import cost
+from crowdwise.estimator import estimator as cost
 from crowdwise.estimator.registry import make
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
 from crowdwise.kernels.numerics import expected_rank, median_class

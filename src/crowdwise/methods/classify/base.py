@@ -16,11 +16,10 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.weights import check_safetensors
 from crowdwise.errors import InputError, NotFittedError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import ResultViews, as_annotations
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.cost import check_tables
-from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.result import Result, ResultViews
+from crowdwise.estimator.estimator import Estimator, check_tables
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation

@@ -22,7 +22,7 @@ from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of

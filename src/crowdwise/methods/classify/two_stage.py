@@ -21,10 +21,10 @@ from sklearn.utils.validation import has_fit_parameter
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.aggregator import Aggregator
+from crowdwise.estimator.estimator import check_settings, random_state_setting, setting
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import find, label_methods, make
-from crowdwise.estimator.result import Result
-from crowdwise.estimator.settings import check_settings, random_state_setting, setting
 from crowdwise.kernels.numerics import harden
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model

@@ -12,7 +12,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.engines.loop import alternate
 from crowdwise.errors import CostWarning, SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.numerics import below_ceiling
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.neural import NeuralClassifier

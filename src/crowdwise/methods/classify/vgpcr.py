@@ -28,8 +28,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, Progress, alternate, best_of
 from crowdwise.errors import InputError
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.features import checked_features

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.engines.loop import Fit
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.model import Confusion, row_smoothing
 

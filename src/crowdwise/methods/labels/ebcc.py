@@ -41,9 +41,8 @@ import numpy as np
 
 from crowdwise.engines.loop import Fit
 from crowdwise.engines.race import race
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator, start_posteriors

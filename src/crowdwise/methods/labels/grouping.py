@@ -11,7 +11,7 @@ import numpy as np
 from crowdwise.engines.dependence import group_codes, residual_agreement
 from crowdwise.engines.loop import alternate
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.types import Integers
 from crowdwise.parts.annotators.model import Confusion, row_smoothing
 

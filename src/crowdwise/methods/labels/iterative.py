@@ -10,11 +10,10 @@ import numpy as np
 from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, alternate, alternate_over, best_of, count, warn_unless_converged
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
 from crowdwise.estimator.registry import make_aggregator
-from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import clamp, harden, overall_shares, vote_shares
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.catalogue import CATALOGUE

@@ -18,8 +18,7 @@ import numpy as np
 
 from crowdwise.engines.loop import Fit
 from crowdwise.engines.shards import Shard, Tally
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.weights import VoteWeights

@@ -26,11 +26,9 @@ from crowdwise.engines.loop import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.cost import announce
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers

@@ -26,7 +26,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.model import Confusion, infer_by_table, row_smoothing
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.problem import Problem
+    from crowdwise.estimator.aggregator import Problem
 
 __all__ = ["moment_starts"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.engines.loop import Fit, alternate, best_of
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import start_posteriors

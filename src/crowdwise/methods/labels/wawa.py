@@ -21,9 +21,8 @@ import numpy as np
 
 from crowdwise.engines.loop import Fit
 from crowdwise.engines.shards import Shard, Tally
-from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.majority import weighted_vote

@@ -30,8 +30,8 @@ import numpy as np
 
 from crowdwise.engines.loop import Fit
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.methods.labels.staged import fit_in_stages, most_groups
 from crowdwise.parts.annotators.clusters import ClusterConfusion

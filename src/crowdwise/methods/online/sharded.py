@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crowdwise.engines.loop import Fit, Round, Run, infer_and_count, loop
 from crowdwise.engines.shards import Shard, ShardLost
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.loops import averaged_weights
 from crowdwise.methods.online.scheme import Scheme

@@ -32,10 +32,9 @@ from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.data.storable import storable
 from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
 from crowdwise.errors import InputError
-from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.aggregator import as_annotations
+from crowdwise.estimator.estimator import Estimator, setting
 from crowdwise.estimator.outcome import Outcome
-from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.parts.annotators.model import Confusion

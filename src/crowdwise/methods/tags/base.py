@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.token_votes import TokenVotes
-from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import Estimator, setting
 from crowdwise.kernels.chains import Steps, best_path
 from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Flags, Floats

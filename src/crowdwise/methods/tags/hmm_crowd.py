@@ -25,7 +25,7 @@ import numpy as np
 
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.engines.loop import ABOUT_TOL, Progress
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.chains import Steps
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of

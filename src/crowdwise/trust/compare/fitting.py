@@ -13,8 +13,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
-from crowdwise.estimator.result import Result
 from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.heldout import held_out
