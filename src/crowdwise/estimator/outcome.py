@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
-from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.explain import Explanation, explain

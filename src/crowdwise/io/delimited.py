@@ -1,7 +1,8 @@
 """Delimited text to columns of text, with the row to blame when a row cannot be read.
 
 Everything is read as text first: a type guessed from the first rows is what makes a late "007"
-or "n/a" crash a reader. `integers` then turns columns of plain integers into integers.
+or "n/a" crash a reader. `crowdwise.data.encode.integers` then turns columns of plain
+integers into integers.
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ import polars as pl
 
 from crowdwise.errors import InputError
 
-__all__ = ["integers", "parse_delimited", "read_header", "sniff_separator"]
+__all__ = ["parse_delimited", "read_header", "sniff_separator"]
 
 SEPARATORS = (",", "\t", ";", "|")
-# No leading zeros, so that "007" stays text; at most 18 digits, so that it fits 64 bits.
-INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 # Long answers (a page of JSON in a Zooniverse cell) exceed the csv module's default of 128 kB.
 csv.field_size_limit(2**30)
 
@@ -57,17 +56,6 @@ def parse_delimited(data: bytes, separator: str, name: str) -> pl.DataFrame:
     if data.count(b'"') % 2:
         return _parse_slowly(data, separator, name, header)
     return frame
-
-
-def integers(series: pl.Series) -> pl.Series:
-    """Turn text into Int64 when every value that is not empty is a plain integer."""
-    if series.dtype != pl.String:
-        return series
-    present = series.filter(series != "").drop_nulls()
-    # Looking at a few values first saves a pass over ten million names.
-    if len(present) == 0 or not present.head(100).str.contains(INTEGER).all() or not present.str.contains(INTEGER).all():
-        return series
-    return series.cast(pl.Int64, strict=False)
 
 
 def _rows(data: bytes, separator: str, name: str) -> Iterator[list[str]]:

@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import missing_mask, tidy
+from crowdwise.data.encode import integers, missing_mask, tidy
 from crowdwise.errors import DataWarning, InputError, did_you_mean
-from crowdwise.io.delimited import integers
 from crowdwise.io.source import Places, Source, Table
 
 __all__ = ["Ballot", "Export", "Request", "assemble", "choose_question", "column", "single", "tabular"]
@@ -138,15 +137,12 @@ def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable
         classes = _union([votes["label"], gold["label"]], missing).to_list()
     # Not from_frame: exports know items and annotators without votes, which a frame cannot hold.
     built = Annotations.from_columns(
-        votes["item"],
-        votes["annotator"],
-        votes["label"],
-        votes["weight"] if "weight" in votes.columns else None,
+        votes,
+        export.where,
         classes=classes,
         items=items,
         annotators=None if export.annotators is None else export.annotators.to_list(),
         missing=missing,
-        where=export.where,
     )
     if gold is None or not len(gold):
         return built

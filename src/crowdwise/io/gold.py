@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, codes_of, missing_mask, series_of, tidy
+from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, series_of, tidy
 from crowdwise.errors import InputError, did_you_mean, listed
-from crowdwise.io.delimited import integers
 from crowdwise.io.export import Request
 from crowdwise.io.formats import TABLES, find_format
 from crowdwise.io.reader import read_export

@@ -7,9 +7,8 @@ import re
 import numpy as np
 import polars as pl
 
-from crowdwise.data.encode import ALIASES
+from crowdwise.data.encode import ALIASES, INTEGER, integers
 from crowdwise.errors import InputError
-from crowdwise.io.delimited import INTEGER, integers
 from crowdwise.io.export import Export
 from crowdwise.io.source import Places, Source
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.data.encode import find_column, missing_mask
+from crowdwise.data.encode import find_column, integers, missing_mask
 from crowdwise.errors import InputError
-from crowdwise.io.delimited import integers
 from crowdwise.io.export import Export, Request, column, single
 from crowdwise.io.source import Places, Source, Table
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.coding import union
-from crowdwise.data.encode import series_of, tidy, vocabulary_array
+from crowdwise.data.encode import series_of, tidy, union, vocabulary_array
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.estimator.aggregator import Aggregator, as_annotations
 from crowdwise.estimator.estimator import check_settings, check_tables, setting

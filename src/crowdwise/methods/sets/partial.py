@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import encode, series_of
-from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.data.storable import storable
 from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
