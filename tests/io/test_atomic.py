@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crowdwise.io import atomic
-from crowdwise.io.atomic import replacing
+from crowdwise.io import writer
+from crowdwise.io.writer import replacing
 
 
 def test_a_new_file_appears_with_the_umask_of_the_user(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_failing_replacement_leaves_no_temporary(tmp_path: Path, monkeypatch: 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "replace", full)
+    monkeypatch.setattr(writer.os, "replace", full)
     with pytest.raises(OSError, match="No space"), replacing(tmp_path / "x") as temporary:
         temporary.write_text("new")
     assert os.listdir(tmp_path) == []

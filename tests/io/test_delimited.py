@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crowdwise.data.encode import integers
 from crowdwise.errors import InputError
-from crowdwise.io.delimited import parse_delimited, read_header, sniff_separator
+from crowdwise.io.source import parse_delimited, read_header, sniff_separator
 
 
 @pytest.mark.parametrize(

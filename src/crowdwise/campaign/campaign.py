@@ -16,7 +16,7 @@ from crowdwise.campaign.policies import policy_of
 from crowdwise.campaign.stopping import expected_accuracy
 from crowdwise.data.encode import translate
 from crowdwise.errors import CrowdwiseWarning, InputError, MissingExtraError, SettingError
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -73,7 +73,7 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
 
     from crowdwise.data.encode import Where, find_column
     from crowdwise.io.source import open_source
-    from crowdwise.io.tables import read_columns
+    from crowdwise.io.votes import read_columns
 
     source = open_source(path)
     if source.kind in ("folder", "matrix"):

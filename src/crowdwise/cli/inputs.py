@@ -117,7 +117,7 @@ def read_history(path: Path | None) -> Any:
     import polars as pl
 
     from crowdwise.io.source import open_source
-    from crowdwise.io.tables import read_columns
+    from crowdwise.io.votes import read_columns
 
     source = open_source(path)
     frame = read_columns(source, source.columns).frame

@@ -102,7 +102,7 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
 
 
 def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, quiet: bool) -> Store:
-    from crowdwise.io.export import Request
+    from crowdwise.io.votes import Request
 
     refused = {"--format": read.format, "--predictions": read.predictions}
     _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from crowdwise.data.encode import codes_of, integers, missing_mask, series_of
 from crowdwise.errors import InputError
-from crowdwise.io.export import Export, assemble
 from crowdwise.io.source import Places
+from crowdwise.io.votes import Export, assemble
 from crowdwise.scale.inputs import Plan
 from crowdwise.scale.spilling import Spilled, settled
 

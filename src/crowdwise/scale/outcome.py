@@ -12,8 +12,7 @@ import polars as pl
 
 from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.estimator.outcome import LabelOutcome, Result
-from crowdwise.io.atomic import replacing
-from crowdwise.io.writer import escape_formulas
+from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.model import counts_of
