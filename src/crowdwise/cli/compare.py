@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, option
-from crowdwise.cli.display import print_rows, print_table, steps
-from crowdwise.cli.inputs import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, at_least, print_csv, print_json, to_stdout
+from crowdwise.cli.fitting import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
+from crowdwise.cli.job import Job, at_least, print_csv, print_json, print_rows, print_table, steps, to_stdout
 from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.errors import InputError
 

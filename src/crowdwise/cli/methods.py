@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdwise.cli.declare import argument, flag
-from crowdwise.cli.display import print_rows
-from crowdwise.cli.job import print_json
+from crowdwise.cli.job import print_json, print_rows
 
 EXAMPLES = "Example: crowdwise methods\n\nSettings of one: crowdwise methods dawid-skene"
 
