@@ -31,22 +31,9 @@ from crowdwise.report.text import count, number, one_line, some
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "TYPED",
-    "Job",
-    "among",
-    "at_least",
-    "bar",
-    "between",
-    "command_line",
-    "count",
-    "epochs",
-    "iterations",
-    "number",
-    "one_line",
-]
-__all__ += ["print_csv", "print_json", "print_pairs", "print_rows", "print_table", "rounded", "say", "some", "steps"]
-__all__ += ["to_stdout"]
+__all__ = ["TYPED", "Job", "among", "at_least", "bar", "between", "command_line", "count", "epochs", "iterations"]
+__all__ += ["number", "one_line", "print_csv", "print_json", "print_pairs", "print_rows", "print_table", "rounded", "say"]
+__all__ += ["some", "steps", "to_stdout"]
 
 
 # A pipe has no width: wide enough that nothing is cut off.
@@ -151,6 +138,8 @@ def steps(quiet: bool, name: str = "") -> Iterator[Callable[[str, int, int | Non
         task = shown.add_task(name, total=None)
         yield lambda what, done, total: shown.update(task, description=what, completed=done, total=total)
 
+
+# -- places and outputs of a run ---------------------------------------------------------------
 
 # What was typed after the name of the program, for the pages that say how they were made.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
