@@ -138,7 +138,17 @@ def consensus_table(runs: dict[str, dict[str, Any]]) -> str:
     rows.append(["mean", f"{100 * mean['accuracy']:.1f}", f"{100 * mean['majority']:.1f}", f"{mean['log_loss']:.3f}",
                  f"{mean['ece']:.3f}", f"{mean['model_ece']:.3f}", "", f"{100 * mean['accepted']:.0f}",
                  f"{100 * np.mean(errors):.1f} (median {100 * np.median(errors):.1f})"])  # fmt: skip
-    head = ["set", "accuracy", "majority", "log-loss", "ECE", "ECE of the model", "best exponent", "accepted %", "of these wrong %"]
+    head = [
+        "set",
+        "accuracy",
+        "majority",
+        "log-loss",
+        "ECE",
+        "ECE of the model",
+        "best exponent",
+        "accepted %",
+        "of these wrong %",
+    ]
     about = (
         f"`consensus` with the shipped exponent. Accepted: as many labels, surest first, as have an expected error of "
         f"{100 * RATE:g} %. These sets were in view when the model was developed.\n\n"

@@ -19,7 +19,7 @@ from crowdwise.kernels.numerics import log_floored
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["Explanation", "explain"]
 

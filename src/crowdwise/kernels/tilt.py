@@ -21,9 +21,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, segment_sum
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.kernels.votes import COMPILED_FROM, in_ranges, item_of_votes
 
 __all__ = ["DISCRIMINATIONS", "infer_tilted", "mixture_weights", "of_discriminations", "tilt_tables"]
 

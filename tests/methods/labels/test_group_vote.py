@@ -31,7 +31,9 @@ def test_without_groups_it_is_the_majority() -> None:
     votes = random_votes(np.random.default_rng(0), 30, 5, 3, 120, weight=np.random.default_rng(1).random(120))
     one_each = Annotations.from_arrays(*crowd(0, 40, diagonal_crowd(5, 3, 0.7))[0].to_frame().get_columns())
     # A lone annotator with conflicting votes on an item still has one voice, for what it said most.
-    np.testing.assert_allclose(fit(one_each, groups={}).result_.model_posterior, make("majority").fit(one_each).result_.model_posterior)
+    np.testing.assert_allclose(
+        fit(one_each, groups={}).result_.model_posterior, make("majority").fit(one_each).result_.model_posterior
+    )
     assert np.isfinite(fit(votes, groups={}).result_.model_posterior).all()
 
 

@@ -19,7 +19,7 @@ from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import label_methods, make
-from crowdwise.methods.labels.starts import MOMENT_STARTS
+from crowdwise.methods.labels.iterative import MOMENT_STARTS
 from crowdwise.trust.metrics import accuracy, confusion_error
 
 METHODS = label_methods()
@@ -189,10 +189,14 @@ def test_eigen_keeps_the_contract_on_two_classes() -> None:
     model = make("eigen").fit(votes, gold={0: int(truth[0])}, history={1: (8, 2)})
     np.testing.assert_allclose(model.result_.model_posterior.sum(axis=1), 1)
     assert model.labels_[0] == truth[0]
-    np.testing.assert_allclose(make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).result_.model_posterior, atol=1e-9)
+    np.testing.assert_allclose(
+        make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).result_.model_posterior, atol=1e-9
+    )
     first, second = votes[:250], votes[250:]
     np.testing.assert_allclose(
-        make("eigen").fit(first).update(second).result_.model_posterior, make("eigen").fit(votes).result_.model_posterior, atol=1e-9
+        make("eigen").fit(first).update(second).result_.model_posterior,
+        make("eigen").fit(votes).result_.model_posterior,
+        atol=1e-9,
     )
     assert crowdwise.Eigen is type(make("eigen"))
 
@@ -210,7 +214,9 @@ def test_a_colluding_minority_does_not_mislead_m_msr() -> None:
         mix = {"one-coin": 1 - share, "colluder": share}
         drawn = simulate(2000, 60, 3, 15, mix, options=options, random_state=0)
         with quiet():
-            robust, plain = (accuracy(make(name).fit(drawn.votes).result_.model_posterior, drawn.truth) for name in ("m-msr", "one-coin"))
+            robust, plain = (
+                accuracy(make(name).fit(drawn.votes).result_.model_posterior, drawn.truth) for name in ("m-msr", "one-coin")
+            )
         # Three tenths of colluders turn likelihood methods round; the trimmed fit hardly notices.
         assert robust > 0.88
         assert robust > plain + gain
@@ -224,7 +230,9 @@ def test_moments_start_where_the_vote_fails(name: str) -> None:
     confusion = np.concatenate([honest, np.roll(diagonal_crowd(12, 3, 0.9), 1, axis=2)])
     votes, truth = crowd(7, 1500, confusion, votes_per_item=10)
     with quiet():
-        by_vote, by_moments = (accuracy(make(name, init=init).fit(votes).result_.model_posterior, truth) for init in ("votes", "moments"))
+        by_vote, by_moments = (
+            accuracy(make(name, init=init).fit(votes).result_.model_posterior, truth) for init in ("votes", "moments")
+        )
     assert by_vote < 0.2
     if name == "dawid-skene":
         assert by_moments > 0.85
@@ -237,12 +245,15 @@ def test_moments_start_as_well_as_votes_on_ordinary_crowds() -> None:
     for seed in range(5):
         votes, truth = crowd(seed, 300, diagonal_crowd(10, 3, 0.7), votes_per_item=5)
         with quiet():
-            scores = [accuracy(make("dawid-skene", init=init).fit(votes).result_.model_posterior, truth) for init in ("votes", "moments")]
+            scores = [
+                accuracy(make("dawid-skene", init=init).fit(votes).result_.model_posterior, truth)
+                for init in ("votes", "moments")
+            ]
         assert scores[1] >= scores[0] - 0.01
 
 
 def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import crowdwise.estimator.cost as cost
+    import crowdwise.estimator.aggregator as cost
 
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
     with pytest.warns(CostWarning, match="cnmf will take"):

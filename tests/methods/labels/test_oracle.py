@@ -21,7 +21,7 @@ from tests.methods.labels.helpers import quiet
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.parts.annotators.model import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.spammer import Spammer
 from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 
@@ -528,4 +528,6 @@ def test_a_fixed_class_prior_costs_nothing_and_stays() -> None:
     model = fitted("dawid-skene", "fixed prior", 3)
     np.testing.assert_allclose(model.prior_, model.class_prior)
     assert model.result_.bound["class prior"] == 0.0
-    assert replace(model.result_.prior, learn=True).update(model.result_.model_posterior).probability != pytest.approx(model.prior_)
+    assert replace(model.result_.prior, learn=True).update(model.result_.model_posterior).probability != pytest.approx(
+        model.prior_
+    )

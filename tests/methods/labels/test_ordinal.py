@@ -12,10 +12,10 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet, random_vo
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CostWarning
-from crowdwise.estimator import cost
+from crowdwise.estimator import estimator as cost
 from crowdwise.estimator.registry import make
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
-from crowdwise.kernels.posterior import expected_rank, median_class
+from crowdwise.kernels.numerics import expected_rank, median_class
 from crowdwise.parts.annotators.targets import falling, of_classes
 from crowdwise.trust.choice.candidates import CANDIDATES
 from crowdwise.trust.compare.choose import chosen
@@ -139,7 +139,10 @@ def test_bias_and_noise_are_recovered() -> None:
     assert np.corrcoef(found, shift)[0, 1] > 0.9
     assert np.corrcoef(np.log(part.slope_a), -np.log(noise))[0, 1] > 0.7
     assert part.lapse_a.mean() == pytest.approx(0.1, abs=0.08)
-    assert accuracy(model.result_.model_posterior, truth) > accuracy(make("majority").fit(votes).result_.model_posterior, truth) + 0.03
+    assert (
+        accuracy(model.result_.model_posterior, truth)
+        > accuracy(make("majority").fit(votes).result_.model_posterior, truth) + 0.03
+    )
 
 
 @pytest.mark.slow
@@ -147,7 +150,9 @@ def test_the_scale_beats_methods_that_know_no_order_on_votes_from_a_scale() -> N
     gains = []
     for seed in range(4):
         votes, truth, *_ = scale_crowd(seed)
-        own, other, counted = (make(name).fit(votes).result_.model_posterior for name in ("cumulative-link", "dawid-skene", "majority"))
+        own, other, counted = (
+            make(name).fit(votes).result_.model_posterior for name in ("cumulative-link", "dawid-skene", "majority")
+        )
         own_error = mean_absolute_error(own, truth)
         gains.append([mean_absolute_error(other, truth) - own_error, mean_absolute_error(counted, truth) - own_error])
     assert (np.mean(gains, axis=0) > 0.03).all()

@@ -14,8 +14,8 @@ from tests.strategies import small_votes
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.difficulty import AbilityDifficulty
+from crowdwise.parts.annotators.model import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.spammer import Spammer
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))
@@ -276,7 +276,9 @@ def test_an_annotator_who_always_answers_the_same_is_no_evidence(smoothing: floa
     parrot = np.flatnonzero(votes.annotator == list(votes.annotators).index("parrot"))
     evidence = model.result_.annotators.log_lik(votes, parrot)
     assert np.ptp(evidence, axis=1).max() < 0.02
-    np.testing.assert_allclose(model.result_.model_posterior, fit("dawid-skene", honest, smoothing=smoothing).result_.model_posterior, atol=0.02)
+    np.testing.assert_allclose(
+        model.result_.model_posterior, fit("dawid-skene", honest, smoothing=smoothing).result_.model_posterior, atol=0.02
+    )
 
 
 @pytest.mark.parametrize("name", ITERATIVE)

@@ -102,7 +102,9 @@ def test_real_votes_in_any_order_end_near_the_batch_fit(shared_data: Path, datas
         stream = replay(StreamingDawidSkene(), votes, order, chunk)
         # A point, or two items where a point is hardly one (bluebird has 108).
         near = max(0.01, 2 / votes.n_items) + 1e-9
-        assert accuracy(stream.result_.model_posterior, truth) == pytest.approx(accuracy(batch.result_.model_posterior, truth), abs=near)
+        assert accuracy(stream.result_.model_posterior, truth) == pytest.approx(
+            accuracy(batch.result_.model_posterior, truth), abs=near
+        )
         assert distance(stream, batch) < 0.02
 
 

@@ -33,15 +33,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, alternate_over, begin_at
-from crowdwise.engines.loop import Round, warn_unless_converged
+from crowdwise.engines.loop import Fit, Round, alternate_over, begin_at, warn_unless_converged
 from crowdwise.engines.shards import Shard, Shards, Tally, Whole
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.tilt import DISCRIMINATIONS, mixture_weights, of_discriminations
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.starts import start_from_votes
+from crowdwise.methods.labels.iterative import start_from_votes
 from crowdwise.parts.annotators.ensemble import Ensemble, infer_member
 from crowdwise.parts.annotators.habits import Habits
 from crowdwise.parts.annotators.tiers import Tiers

@@ -18,7 +18,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import moved
 from crowdwise.kernels.tilt import DISCRIMINATIONS, infer_tilted, of_discriminations, tilt_tables
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.annotators.model import weight_of
 
 __all__ = ["Ensemble", "infer_member"]
 

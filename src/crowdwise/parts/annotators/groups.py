@@ -23,11 +23,10 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels import votes as kernels
+from crowdwise.kernels import numerics as kernels
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.confusion import _normalised
-from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, table_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, _normalised, counts_of, table_log_lik
 
 __all__ = ["GroupConfusion"]
 

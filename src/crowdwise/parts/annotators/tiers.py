@@ -30,7 +30,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
 
 __all__ = ["Tiers"]
 
