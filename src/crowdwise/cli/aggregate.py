@@ -13,7 +13,6 @@ from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import (
     DEFAULT_METHOD,
     STDIN,
-    STEADY_METHOD,
     build,
     build_task,
     check_explainable,
@@ -84,6 +83,7 @@ class Options(KindOptions, OutputOptions):
     warm_from: Path | None = option("--warm-from", "DIR", "Add these votes to those of a saved model and fit them together.")
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
     fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the spammers.", FDR)
+    fill_unvoted: bool = flag("--fill-unvoted", "Label items without votes, by the most frequent class.")
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
 
@@ -136,7 +136,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     if options.drop_spammers:
         result, dropped = _without_spammers(result, options.fdr)
         saved = result if dropped else estimator
-    items = ordinal_frame(result) if options.kind == ORDINAL else result.items_frame()
+    items = ordinal_frame(result) if options.kind == ORDINAL else result.items_frame(fill_unvoted=options.fill_unvoted)
     if options.page is not None:
         from crowdwise.report import write_page
 
@@ -167,7 +167,7 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
             raise SettingError("--warm-from reads one file; put these together first")
         return _update(options.warm_from, options, read, method)
     ordinal = options.kind == ORDINAL
-    default = ORDINAL_METHOD if ordinal else STEADY_METHOD if options.drop_spammers else DEFAULT_METHOD
+    default = ORDINAL_METHOD if ordinal else DEFAULT_METHOD
     estimator = build(method, default)
     check_explainable(estimator, options.explain_choice)
     data = read_votes(options.votes[0], read) if together else sharded.gathered(options.votes, read, options.quiet)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
     from crowdwise.io.features import Features
 
-__all__ = ["CAMPAIGN_CLASSIFIER", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "STEADY_METHOD", "build"]
+__all__ = ["CAMPAIGN_CLASSIFIER", "CAMPAIGN_METHOD", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build"]
 __all__ += ["build_classifier", "build_task", "check_explainable", "check_own_column", "fit", "fit_rows", "fit_to"]
 __all__ += ["from_path", "gold_of", "is_saved", "learns", "parse_list", "read_answers", "read_features", "read_gold"]
 __all__ += ["read_history", "read_times", "read_votes", "result_of", "settings_of"]
@@ -178,9 +178,9 @@ def check_rows(rows: Features, votes: Annotations, quiet: bool, all_items: bool 
         say(line)
 
 
-DEFAULT_METHOD, DEFAULT_CLASSIFIER = "auto", "auto-classifier"
-# Where no choice is made: campaigns fit again and again, and flags of annotators rest on confusion matrices.
-STEADY_METHOD, CAMPAIGN_CLASSIFIER = "dawid-skene", "ccem"
+DEFAULT_METHOD, DEFAULT_CLASSIFIER = "consensus", "auto-classifier"
+# Campaigns fit again and again.
+CAMPAIGN_METHOD, CAMPAIGN_CLASSIFIER = "dawid-skene", "ccem"
 _PRIOR = "annotator_prior"
 
 
@@ -290,7 +290,7 @@ def _set_up(estimator: Any, options: TaskOptions) -> Any:
         estimator.set_params(**given)
     except ValueError as problem:
         chosen = options.method is None and estimator.name in (DEFAULT_METHOD, DEFAULT_CLASSIFIER)
-        more = "; no method is named, and auto chooses one by itself: name it with --method to set it up"
+        more = f"; no method is named, so it is {estimator.name}: name another with --method"
         raise SettingError(f"{problem}{more if chosen else ''}") from problem
     check_settings(estimator)
     return estimator

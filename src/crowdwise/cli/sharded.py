@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import option
-from crowdwise.cli.fitting import STDIN, STEADY_METHOD, build, is_saved, parse_list, read_gold, read_history
+from crowdwise.cli.fitting import STDIN, build, is_saved, parse_list, read_gold, read_history
 from crowdwise.cli.job import Job, among, at_least, count, iterations, one_line, print_json, say, steps, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.errors import SettingError
@@ -146,11 +146,9 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     if options.output is None or to_stdout(options.output):
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(options.output)
-    estimator: Any = build(method, STEADY_METHOD)
+    estimator: Any = build(method)
     check_method(estimator)
     history = read_history(method.history)
-    if method.method is None:
-        job.say([f"method: {STEADY_METHOD} (auto, the default in memory, needs all votes there)"])
     with _engine(name, scale) as engine:
         earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
         store = _encode(engine, options.votes, read, method.gold, options.quiet)

@@ -10,7 +10,7 @@ from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import (
     CAMPAIGN_CLASSIFIER,
-    STEADY_METHOD,
+    CAMPAIGN_METHOD,
     build,
     build_classifier,
     check_rows,
@@ -96,7 +96,7 @@ def run(
     if options.folder is not None:
         check_folder(options.folder)
     trains, first = learns(method, features.features), method.seed or 0
-    estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, STEADY_METHOD)
+    estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, CAMPAIGN_METHOD)
     oracle = _oracle(options, read, crowd, features, first)
     more = _features(oracle, read, features, estimator if trains else None, options.quiet)
     budget = _budget(oracle) if how.budget is None else how.budget

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import (
     CAMPAIGN_CLASSIFIER,
-    STEADY_METHOD,
+    CAMPAIGN_METHOD,
     build,
     build_classifier,
     check_rows,
@@ -126,7 +126,7 @@ def _state(
         table = sliceable(fit_rows(rows, known, model, method.gold, quiet))
         result = model.result_
     else:
-        estimator = build(MethodOptions(seed=method.seed) if trains else method, STEADY_METHOD)
+        estimator = build(MethodOptions(seed=method.seed) if trains else method, CAMPAIGN_METHOD)
         result = fit_to(known, estimator, method, quiet).result_
         if rows is not None and rows.items is not None:
             place = translate(result.votes.items, rows.items)

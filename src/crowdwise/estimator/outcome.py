@@ -10,6 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.experience import calibrated, exponent_of
+from crowdwise.estimator.experience import EXPONENT_SD, EXPONENTS, OTHER_EXPONENT
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.storage import FILE_NAME, load, save
-from crowdwise.kernels.numerics import best_class, segment_sum
-from crowdwise.kernels.types import Array, Floats, Integers
+from crowdwise.kernels.numerics import best_class, segment_sum, tempered
+from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.annotators.model import counts_of
 from crowdwise.parts.priors.rows import RowPrior
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["LabelOutcome", "Outcome", "Result"]
+__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "exponent_of", "vote_mass"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -325,18 +326,47 @@ class Result(LabelOutcome):
         """Posterior probability of the consensus label, [N]."""
         return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
 
-    def items_frame(self, probabilities: bool = True) -> pl.DataFrame:
-        """One row per item: label, confidence, votes, a note, and (optionally) p(class) columns.
+    def confidence_in(self, share: float) -> Floats:
+        """Confidence of the labels in a crowd more dependent than this `share` of crowds, [N].
 
-        The note is "no votes" (the label is the class prior's), "known" (gold) or empty.
+        Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.experience`. Where confidence
+        does not rest on experience there is no such range, and it is `confidence`.
+        """
+        if not 0 < share < 1:
+            raise SettingError(f"a share of crowds must be between 0 and 1; got {share!r}")
+        if self.confidence_source != "experience":
+            return self.confidence
+        exponent = max(exponent_of(self.method) + NormalDist(0, EXPONENT_SD).inv_cdf(share), 0.0)
+        posterior = calibrated(self.model_posterior, self.votes, self.annotators, self.class_prior, exponent)
+        return np.asarray(posterior[np.arange(len(self.codes)), self.codes])
+
+    @cached_property
+    def unasked(self) -> Flags:
+        """Items of which nothing is known but the class shares: no votes, no known label, no features, [N]."""
+        votes = self.votes
+        if isinstance(self.prior, RowPrior):
+            return np.zeros(votes.n_items, bool)
+        without = votes.votes_per_item == 0
+        return np.asarray(without if votes.gold is None else without & (votes.gold < 0))
+
+    def items_frame(self, probabilities: bool = True, fill_unvoted: bool = False) -> pl.DataFrame:
+        """One row per item: label, confidence and what it rests on, votes, a note, and (optionally) p(class) columns.
+
+        The note is "no votes", "known" (gold) or empty. An item without votes has no label, unless `fill_unvoted` asks for
+        the most frequent class; its probabilities are the class shares.
         """
         votes = self.votes
         gold = votes.gold if votes.gold is not None else np.full(votes.n_items, -1)
         note = np.where(gold >= 0, "known", np.where(votes.votes_per_item == 0, "no votes", ""))
+        labels, confidence = series_of(votes.classes)[self.codes], pl.Series(self.confidence)
+        if not fill_unvoted and self.unasked.any():
+            asked = pl.Series(~self.unasked)
+            labels, confidence = (pl.select(pl.when(asked).then(of)).to_series() for of in (labels, confidence))
         columns: dict[str, Any] = {
             "item": series_of(votes.items),
-            "label": series_of(votes.classes)[self.codes],
-            "confidence": self.confidence,
+            "label": labels,
+            "confidence": confidence,
+            "confidence_source": np.where(gold >= 0, "gold", self.confidence_source),
             "n_votes": votes.votes_per_item,
             "note": note,
         }
@@ -360,3 +390,23 @@ class Result(LabelOutcome):
         """Votes of each annotator that equal the label, [A]."""
         votes = self.votes
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
+
+
+def exponent_of(method: str) -> float:
+    """How fast votes lose weight by experience with a method ("auto: mace" is mace's): see `crowdwise.estimator.experience`."""
+    return EXPONENTS.get(method.rpartition(": ")[2], OTHER_EXPONENT)
+
+
+def calibrated(posterior: Floats, votes: Annotations, annotators: Any, class_shares: Floats, exponent: float) -> Floats:
+    """The posterior of a fit as experience has it, [N, K]; known labels stay known."""
+    mass = vote_mass(votes)
+    if getattr(annotators, "additive_in", "") == "share":
+        counted = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
+        known = votes.gold is not None and (votes.gold >= 0)[:, None]
+        posterior = np.where(known, posterior, counted)
+    return tempered(posterior, np.maximum(mass, 1) ** exponent)
+
+
+def vote_mass(votes: Annotations) -> Floats:
+    """Number of votes on every item, or their weight, [N]."""
+    return segment_sum(votes.item, votes.weight, votes.n_items)

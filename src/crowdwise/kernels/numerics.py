@@ -34,7 +34,7 @@ from crowdwise.kernels.types import Array, Floats, Integers
 __all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "clamp", "confusion_counts", "dirichlet_kl", "expected_log"]
 __all__ += ["expected_rank", "generator", "harden", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
 __all__ += ["log_floored", "log_sigmoid", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
-__all__ += ["segment_sum", "softmax_into", "vote_shares", "voted_sums"]
+__all__ += ["segment_sum", "softmax_into", "tempered", "vote_shares", "voted_sums"]
 
 
 # The one floor of the library: log(0) becomes about -690, small enough never to win against a
@@ -65,6 +65,15 @@ def softmax_into(scores: Floats, known: Array, posterior: Floats) -> tuple[float
     change = moved(scores, posterior)
     posterior[:] = scores
     return float(top.sum() + np.log(total).sum()), change
+
+
+def tempered(posterior: Floats, temperature: float | Floats) -> Floats:
+    """Rows to the power 1 / temperature, normalised, [N, K]; one temperature, or one per row."""
+    scores = log_floored(posterior) / np.reshape(temperature, (-1, 1))
+    scores -= scores.max(axis=1, keepdims=True, initial=-np.inf)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return np.asarray(scores)
 
 
 def moved(after: Floats, before: Floats) -> float:

@@ -34,6 +34,7 @@ from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.accuracy import OneAccuracy
 from crowdwise.parts.annotators.model import Confusion, row_smoothing, sum_by_annotator
+from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]
@@ -47,7 +48,7 @@ _MEETINGS_PER_ENTRY = 5.0
 class _VotedMarginals:
     """Class shares learned from the items that have votes or gold; the others would only slow EM down."""
 
-    shares: Marginals
+    shares: Marginals | Anchored
     voted: Integers
 
     @property

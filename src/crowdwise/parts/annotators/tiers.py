@@ -148,4 +148,4 @@ def _step(counts: Floats, member_a: Floats, centre: Floats) -> Floats:
     size = centre.sum(axis=0)
     gain = np.einsum("a,alk->lk", member_a, digamma(counts + centre) - digamma(centre))
     cost = member_a @ (digamma(counts.sum(axis=1) + size) - digamma(size))
-    return np.clip(centre * gain / np.maximum(cost, 1e-9), _WEAKEST, _STRONGEST)
+    return np.asarray(np.clip(centre * gain / np.maximum(cost, 1e-9), _WEAKEST, _STRONGEST))
