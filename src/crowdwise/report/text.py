@@ -134,7 +134,7 @@ def _confidence_lines(result: Result) -> Iterator[str]:
     expected = f"expected accuracy of the labels: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
         least = result.confidence_in(0.9)[judged].mean()
-        yield f"{expected}, in nine of ten crowds at least {least:.0%} (experience with other crowds; crowdwise audit checks this one)"
+        yield f"{expected}, in nine of ten crowds like these at least {least:.0%}; crowdwise audit would tell of this one"
     elif result.confidence_source == "model":
         yield f"{expected}, if annotators err independently, as the model takes them to"
     else:

