@@ -17,8 +17,9 @@ Notes
 -----
 Deterministic: no folds, no random starts. People who label the same item share mistakes, which no model of independent
 annotators sees and no held-out vote shows; a mean of models that are wrong in different ways and a temperature that grows with
-the number of votes are what held on real sets. Stopped when the mean change of an item is below `tol`, after seven rounds at
-least, or after `max_iter` rounds: going on does not improve labels. There is no bound. Cost per round and member: O(E K + A K^2).
+the number of votes are what held on real sets. A member stops when the mean change of an item is below `tol`, after seven
+rounds at least, or after `max_iter` rounds: going on does not improve labels. There is no bound. Cost per round and member:
+O(E K + A K^2).
 
 References
 ----------
