@@ -21,7 +21,7 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD, EXPONENTS, OTHER_EXPONENT
+from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, EXPONENTS, OTHER_EXPONENT
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.storage import FILE_NAME, load, save
 from crowdwise.kernels.numerics import best_class, segment_sum, tempered
@@ -336,7 +336,8 @@ class Result(LabelOutcome):
             raise SettingError(f"a share of crowds must be between 0 and 1; got {share!r}")
         if self.confidence_source != "experience":
             return self.confidence
-        exponent = max(exponent_of(self.method) + NormalDist(0, EXPONENT_SD).inv_cdf(share), 0.0)
+        spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
+        exponent = max(exponent_of(self.method) + NormalDist(0, spread).inv_cdf(share), 0.0)
         posterior = calibrated(self.model_posterior, self.votes, self.annotators, self.class_prior, exponent)
         return np.asarray(posterior[np.arange(len(self.codes)), self.codes])
 
