@@ -253,7 +253,7 @@ def test_moments_start_as_well_as_votes_on_ordinary_crowds() -> None:
 
 
 def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import crowdwise.estimator.aggregator as cost
+    import crowdwise.estimator.estimator as cost
 
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
     with pytest.warns(CostWarning, match="cnmf will take"):
