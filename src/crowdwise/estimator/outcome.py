@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "exponent_of", "vote_mass"]
+__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "expected_counts", "exponent_of", "vote_mass"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -385,12 +385,19 @@ class Result(LabelOutcome):
 
     def expected_counts(self) -> Floats:
         """Expected confusion counts under the posterior, [A, L, K]."""
-        return counts_of(self.votes, self.model_posterior)
+        return expected_counts(self.votes, self.model_posterior, self.annotators, self.class_prior)
 
     def agreements(self) -> Floats:
         """Votes of each annotator that equal the label, [A]."""
         votes = self.votes
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
+
+
+def expected_counts(votes: Annotations, posterior: Floats, annotators: Any, class_shares: Floats) -> Floats:
+    """Expected confusion counts under a posterior, [A, L, K]; counted votes are no evidence for themselves."""
+    if getattr(annotators, "additive_in", "") == "share":
+        return np.asarray(annotators.counts(votes, posterior, class_shares))
+    return counts_of(votes, posterior)
 
 
 def exponent_of(method: str) -> float:
