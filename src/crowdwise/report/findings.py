@@ -36,21 +36,22 @@ def headline(result: Result, uncertainty: Uncertainty) -> str:
         known = "every label was given" if votes.n_gold else "no item has a vote"
         return f"<p><strong>Nothing to infer</strong>: {known}.</p>"
     expected, least = (float(of[labelled].mean()) for of in (result.confidence, result.confidence_in(0.9)))
-    said = f"<p>About <strong>{percent(expected)}</strong> of {counted(n_open, 'label')} should be right"
+    per_item = votes.votes_per_item[labelled]
+    single = bool((per_item <= 1).mean() > 0.5)
+    said = f"<p>About <strong>{expected:.0%}</strong> of {counted(n_open, 'label')} should be right"
     if result.confidence_source == "experience":
-        said += (
-            f", as far as experience with other crowds goes; in nine of ten crowds like these at least {percent(least)}. "
-            "Only checked labels tell of this one: <code>crowdwise audit</code>.</p>"
-        )
+        # Single votes say nothing of how far annotators depend on each other, so that there is no range.
+        spread = "" if single else f"; in nine of ten crowds like these at least {least:.0%}"
+        said += f", as far as experience with other crowds goes{spread}. Only checked labels tell of this one: "
+        said += "<code>crowdwise audit</code>.</p>"
     elif result.confidence_source == "model":
         said += ", if annotators err independently of each other, as the model takes them to.</p>"
     else:
         said += f", by known labels ({text(result.confidence_source)}).</p>"
-    per_item = votes.votes_per_item[labelled]
     shares = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
     if votes.n_classes > 1 and expected < shares.max(initial=0) + _HARDLY:
         said += "<p>The votes say <strong>hardly more than a guess</strong> would: look at the task before the labels.</p>"
-    elif (per_item <= 1).mean() > 0.5:
+    elif single:
         said += "<p>Most items have <strong>one vote</strong>, and nobody to disagree with it: more votes would tell more.</p>"
     sure = n_open - uncertainty.n_unsure
     certain = f"{counted(sure, 'label')} ({percent(sure / n_open)}) reach" if sure else "No label reaches"
