@@ -55,8 +55,8 @@ from .methods.labels.belief_propagation import BeliefPropagation as BeliefPropag
 from .methods.labels.cnmf import CNMF as CNMF
 from .methods.labels.community_bcc import CommunityBCC as CommunityBCC
 from .methods.labels.confusion_vector import ConfusionVector as ConfusionVector
-from .methods.labels.cumulative_link import CumulativeLink as CumulativeLink
 from .methods.labels.consensus import Consensus as Consensus
+from .methods.labels.cumulative_link import CumulativeLink as CumulativeLink
 from .methods.labels.dawid_skene import DawidSkene as DawidSkene
 from .methods.labels.ebcc import EBCC as EBCC
 from .methods.labels.eigen import Eigen as Eigen
