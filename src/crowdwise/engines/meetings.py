@@ -27,6 +27,8 @@ __all__ = ["Answers", "Pairs", "answers_of", "pair_sums", "sampled"]
 
 # Pairs handled at a time: some tens of megabytes of working arrays.
 _CHUNK = 2**19
+# Entries of a table of all pairs of annotators that is small enough to hold: 1,448 annotators.
+_DENSE = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,21 +99,23 @@ def sampled(answers: Answers, most: int) -> Answers:
     if (size * (size - 1)).sum() <= 2 * most:
         return answers
     rng = np.random.default_rng(0)
-    shuffled = np.lexsort((rng.random(len(answers.item)), answers.item))
-    place = np.empty(len(shuffled), np.int64)
-    place[shuffled] = np.arange(len(shuffled)) - (np.cumsum(size) - size)[answers.item[shuffled]]
-    size = np.minimum(size, max(int(most**0.5), 2))
+    largest = max(int(most**0.5), 2)
+    kept = np.ones(len(answers.item), bool)
+    if size.max() > largest:
+        shuffled = np.lexsort((rng.random(len(answers.item)), answers.item))
+        kept[shuffled] = np.arange(len(shuffled)) - (np.cumsum(size) - size)[answers.item[shuffled]] < largest
+        size = np.minimum(size, largest)
     order = rng.permutation(len(size))
     fits = np.cumsum((size * (size - 1) // 2)[order]) <= most
     drawn = np.zeros(len(size), bool)
     drawn[order[fits]] = True
-    return answers.at(drawn[answers.item] & (place < size[answers.item]))
+    return answers.at(drawn[answers.item] & kept)
 
 
 def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
     """Sum ``statistics(first answers, second answers) -> [pairs, width]`` over the common items of every pair."""
     n = answers.n_annotators
-    if n * n <= _CHUNK:
+    if n * n <= _DENSE:
         return _dense_sums(answers, statistics, width)
     keys: list[Integers] = []
     totals: list[Floats] = []
