@@ -45,7 +45,11 @@ class Answers:
     def at(self, index: Integers | Flags) -> Answers:
         """The answers at these positions, in their order."""
         return replace(
-            self, item=self.item[index], annotator=self.annotator[index], share_cl=self.share_cl[index], weight=self.weight[index]
+            self,
+            item=self.item[index],
+            annotator=self.annotator[index],
+            share_cl=self.share_cl[index],
+            weight=self.weight[index],
         )
 
     def by(self, annotators: Integers) -> Answers:

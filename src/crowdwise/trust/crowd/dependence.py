@@ -10,7 +10,7 @@
 Readings. Votes give a tree without a root: "three judges share errors" and "three are right, the other four share errors"
 look the same. So the search starts from ordinary crowds (median and lower quartile of agreement) and from "those outside are
 the group". Preferred is a reading in which no group has more than three quarters of the votes and most annotators carry the
-background. Others that stand are kept as `other_readings`: which one is right cannot be seen in votes.
+background. Others that stand are kept beside it: which one is right cannot be seen in votes.
 
 Notes
 -----
@@ -38,7 +38,7 @@ from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
 
-__all__ = ["Dependence", "SharedErrors", "find"]
+__all__ = ["Dependence", "Reading", "SharedErrors", "find"]
 
 
 MOST_MEETINGS, MOST_PAIRS = 4_000_000, 400_000
@@ -80,35 +80,42 @@ class SharedErrors:
 
 
 @dataclass(frozen=True, eq=False)
-class Dependence:
-    """What the votes show of dependence; empty `groups` mean that independent annotators explain them.
-
-    Attributes
-    ----------
-    groups : tuple of SharedErrors
-        The preferred reading.
-    other_readings : tuple of tuples of SharedErrors
-        Readings that explain the votes as well and name others; not empty means that both roots stand.
-    n_annotators : int
-        Number of annotators, A.
-    """
+class Reading:
+    """One way to read the votes: the groups, [J], and the group of every annotator, [A], -1 for none."""
 
     groups: tuple[SharedErrors, ...]
-    other_readings: tuple[tuple[SharedErrors, ...], ...]
-    n_annotators: int
-
-    def __bool__(self) -> bool:
-        return bool(self.groups)
+    code: Integers
 
     @property
-    def code(self) -> Integers:
-        """Group of every annotator, [A]; -1 for those in none."""
-        return _codes(self.groups, self.n_annotators)
+    def members(self) -> frozenset[tuple[int, ...]]:
+        """Who is together, whatever the order of the groups."""
+        return frozenset(tuple(group.members.tolist()) for group in self.groups)
 
     @property
     def correlation(self) -> Floats:
         """Excess agreement of every group, [J]."""
         return np.array([group.excess for group in self.groups])
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """What the votes show of dependence; without readings, independent annotators explain them.
+
+    Attributes
+    ----------
+    readings : tuple of Reading
+        The preferred one first. More than one means that both roots stand: others explain the votes as well.
+    """
+
+    readings: tuple[Reading, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.readings)
+
+    @property
+    def groups(self) -> tuple[SharedErrors, ...]:
+        """The groups of the preferred reading."""
+        return self.readings[0].groups if self.readings else ()
 
 
 def find(votes: Annotations, *, most_meetings: int = MOST_MEETINGS, most_pairs: int = MOST_PAIRS) -> Dependence:
@@ -131,43 +138,27 @@ def find(votes: Annotations, *, most_meetings: int = MOST_MEETINGS, most_pairs: 
     >>> [[str(name) for name in group.names(votes)] for group in find(votes).groups]
     [['a', 'b', 'c']]
     """
-    nothing = Dependence((), (), votes.n_annotators)
     answers = sampled(answers_of(votes), most_meetings)
     if len(answers.item) == 0 or np.count_nonzero(answers.share_cl.sum(axis=0)) < 2:
-        return nothing
+        return Dependence()
     pairs = agreement_of(answers, most_pairs)
     if len(pairs.first) == 0:
-        return nothing
+        return Dependence()
     search = _Search(votes, answers, pairs)
-    best: _Reading | None = None
-    standing: list[_Reading] = []
-    for reading, ordinary in search.readings():
-        if not reading.groups:
-            if ordinary:
-                # A crowd of independent annotators explains all.
-                return nothing
-            continue
-        if reading.largest <= _FACTION and not any((reading.code == other.code).all() for other in standing):
-            standing.append(reading)
-        if best is None or reading.rank > best.rank:
-            best = reading
-    assert best is not None
-    others = tuple(reading.groups for reading in standing if reading is not best)
-    return Dependence(best.groups, others, votes.n_annotators)
-
-
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """Groups and background that explain the votes together."""
-
-    groups: tuple[SharedErrors, ...]
-    code: Integers
-    largest: float
-    carried: float
-
-    @property
-    def rank(self) -> tuple[bool, float]:
-        return self.largest <= _FACTION, self.carried
+    # A reading with its rank: whether no group is the crowd itself, then how many annotators carry the background.
+    ranked: list[tuple[tuple[bool, float], Reading]] = []
+    for reading, carried, ordinary in search.readings():
+        if reading.groups:
+            ranked.append(((max(group.share for group in reading.groups) <= _FACTION, carried), reading))
+        elif ordinary:
+            # A crowd of independent annotators explains all.
+            return Dependence()
+    best = max(ranked, key=lambda entry: entry[0])[1]
+    kept = [best]
+    for (stands, _), reading in ranked:
+        if stands and all(reading.members != other.members for other in kept):
+            kept.append(reading)
+    return Dependence(tuple(kept))
 
 
 class _Search:
@@ -180,23 +171,23 @@ class _Search:
         counts = segment_sum(cell.ravel(), answers.share_cl.ravel(), votes.n_items * votes.n_classes)
         self.counts_nl = counts.reshape(votes.n_items, votes.n_classes)
 
-    def readings(self) -> Iterator[tuple[_Reading, bool]]:
-        """Readings from every start, and whether it was that of an ordinary crowd."""
+    def readings(self) -> Iterator[tuple[Reading, float, bool]]:
+        """Readings from every start, by how much annotators carry each, and whether it began with an ordinary crowd."""
         pairs, turned = self.pairs, []
         nobody = np.full(pairs.n_annotators, -1)
         for quantile in (0.5, 0.25):
-            reading = self._read(pairs.level(quantile), nobody)
-            yield reading, True
+            reading, carried = self._read(pairs.level(quantile), nobody)
+            yield reading, carried, True
             outside = np.where(reading.code < 0, 0, -1)
             if (outside == 0).sum() >= 2:
                 turned.append(outside)
         for outside in turned:
             kept = ~_inside(pairs, outside)
             if kept.any():
-                yield self._read(pairs.level(0.5, kept), outside), False
+                yield *self._read(pairs.level(0.5, kept), outside), False
 
-    def _read(self, level: float, code: Integers) -> _Reading:
-        """Alternate between the background and the groups."""
+    def _read(self, level: float, code: Integers) -> tuple[Reading, float]:
+        """Alternate between the background and the groups; also the share of annotators that carry the background."""
         pairs = self.pairs
         unit_variance = pairs.unit_variance(max(pairs.level(0.5), 0.0))
         found: tuple[SharedErrors, ...] = ()
@@ -214,18 +205,17 @@ class _Search:
         skill = background.skill
         spread = np.abs(skill).sum() ** 2 / max((skill**2).sum(), 1e-9) / len(skill)
         carried = float(spread * (self.mass[skill > 0].sum() >= 0.5) - 0.2 * self.mass[code >= 0].sum())
-        return _Reading(found, code, max((group.share for group in found), default=0.0), carried)
+        return Reading(found, code), carried
 
     def _tested(self, members: Integers, background: Background) -> SharedErrors | None:
         """The group in a candidate, without its loosest members; None where there is none."""
-        from scipy.special import gammaln
-        from scipy.stats import norm
+        from scipy.special import gammaln, log_ndtr
 
         trial, size = Trial(self.answers, self.pairs, background, members), self.pairs.n_annotators
         while True:
             m = len(trial.members)
             ways = gammaln(size + 1) - gammaln(m + 1) - gammaln(size - m + 1) + math.log(m * (m - 1))
-            log_p = float(norm.logsf(trial.ratio) + ways)
+            log_p = float(log_ndtr(-trial.ratio) + ways)
             by_member = trial.by_member
             loosest = int(by_member.argmin())
             loose = m > 2 and by_member[loosest] < 0.5 * np.median(by_member)

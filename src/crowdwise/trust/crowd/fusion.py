@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -84,7 +83,7 @@ def fused(votes: Annotations, code: Integers, names: Sequence[str] | None = None
     who = np.concatenate([votes.annotator[alone], votes.n_annotators + said.group[row]])
     everybody = [*votes.annotators.tolist(), *_names(votes, code, names)]
     kept = np.concatenate([code < 0, np.ones(len(everybody) - votes.n_annotators, bool)])
-    left = [name if isinstance(name, str) else str(name) for name, stays in zip(everybody, kept, strict=True) if stays]
+    left = [str(name) for name, stays in zip(everybody, kept, strict=True) if stays]
     return Annotations.from_codes(
         np.concatenate([votes.item[alone], said.item[row]]),
         (np.cumsum(kept) - 1)[who],
@@ -140,7 +139,11 @@ def _label_shares(votes: Annotations) -> Floats:
 
 def _names(votes: Annotations, code: Integers, names: Sequence[str] | None) -> list[str]:
     """A name of every group that no annotator outside the groups has."""
-    n_groups = int(code.max()) + 1
     taken = {str(name) for name in votes.annotators[code < 0].tolist()}
-    wanted: list[Any] = [f"group {j + 1}" for j in range(n_groups)] if names is None else list(names)
-    return [name if name not in taken else f"group {name}" for name in wanted]
+    found = []
+    for name in [f"group {j + 1}" for j in range(int(code.max()) + 1)] if names is None else names:
+        while name in taken:
+            name = f"group {name}"
+        taken.add(name)
+        found.append(name)
+    return found
