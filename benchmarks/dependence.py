@@ -154,7 +154,7 @@ def seconds() -> str:
         rows.append([name, f"{pairs:,}", f"{check_seconds:.2f}", f"{fit_seconds:.2f}", "yes" if found else "no"])
     header = ["independent crowd", "pairs of answers", "check, s", "dawid-skene, s", "alarm"]
     return (
-        "\n**Seconds**. Beyond four million pairs of answers items are sampled, beyond 400,000 pairs of annotators those with "
+        "\n**Seconds**. Beyond four million pairs of answers items are sampled, beyond 200,000 pairs of annotators those with "
         f"most answers are compared.\n\n{table(header, rows)}\n"
     )
 

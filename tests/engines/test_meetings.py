@@ -8,7 +8,7 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines import meetings
-from crowdwise.engines.meetings import answers_of, pair_sums, sampled
+from crowdwise.engines.meetings import agreements, answers_of, pair_sums, sampled
 
 
 def same(answers):
@@ -21,6 +21,9 @@ def test_pairs_are_counted_as_by_a_loop(monkeypatch: pytest.MonkeyPatch, dense: 
     votes = simulate(50, 9, 3, 4, random_state=0).votes
     answers = answers_of(votes)
     pairs = pair_sums(answers, same(answers), 1)
+    counted = agreements(answers)
+    for ours, theirs in zip(vars(counted).values(), vars(pairs).values(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
     met: dict[tuple[int, int], list[float]] = {}
     for n in range(50):
         part = slice(votes.item_ptr[n], votes.item_ptr[n + 1])
@@ -30,6 +33,17 @@ def test_pairs_are_counted_as_by_a_loop(monkeypatch: pytest.MonkeyPatch, dense: 
             total[1] += y == z
     assert list(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)) == sorted(met)
     np.testing.assert_array_equal(np.column_stack([pairs.n_items, pairs.sums[:, 0]]), [met[pair] for pair in sorted(met)])
+
+
+@pytest.mark.parametrize("dense", [0, 2**21])
+def test_nobody_who_met_is_no_pair(monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
+    monkeypatch.setattr(meetings, "_DENSE", dense)
+    assert len(agreements(answers_of(Annotations.from_arrays([0, 1], ["x", "y"], [0, 1]))).first) == 0
+
+
+def test_repeated_votes_agree_in_shares() -> None:
+    votes = Annotations.from_arrays([0, 0, 0], ["x", "x", "y"], [0, 1, 1])
+    np.testing.assert_array_equal(agreements(answers_of(votes)).sums, [[0.5]])
 
 
 def test_a_sample_has_whole_items_and_no_more_pairs_than_allowed() -> None:

@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdwise.engines.meetings import Answers, pair_sums
+from crowdwise.engines.meetings import Answers, agreements
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
@@ -102,14 +102,7 @@ def agreement_of(answers: Answers, most_pairs: int | None = None) -> Agreement:
     shares_l = share.sum(axis=0) / max(len(share), 1)
     own_al = np.column_stack([segment_sum(answers.annotator, column, n_annotators) for column in share.T]) + 2 * shares_l
     own_al /= np.maximum(own_al.sum(axis=1, keepdims=True), 1e-300)
-    label, plain = share.argmax(axis=1).astype(np.int16), bool((share.max(axis=1, initial=1.0) == 1).all())
-
-    def same(i: Integers, j: Integers) -> Floats:
-        # One label per answer, save for repeated and soft votes: nothing to multiply.
-        agree = label[i] == label[j] if plain else np.einsum("pl,pl->p", share[i], share[j])
-        return np.asarray(agree, float)[:, None]
-
-    met = pair_sums(answers, same, 1)
+    met = agreements(answers)
     kept = _among_the_busiest(answers, met.first, met.second, most_pairs)
     first, second, n, agree = met.first[kept], met.second[kept], met.n_items[kept], met.sums[kept, 0]
     chance = np.empty(len(first))

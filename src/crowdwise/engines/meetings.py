@@ -22,7 +22,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["Answers", "Pairs", "answers_of", "pair_sums", "sampled"]
+__all__ = ["Answers", "Pairs", "agreements", "answers_of", "pair_sums", "sampled"]
 
 
 # Pairs handled at a time: some tens of megabytes of working arrays.
@@ -140,6 +140,27 @@ def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Float
         return Pairs(none, none, np.empty(0), np.empty((0, width)))
     (key,), (total,) = _merged(keys, totals)
     return Pairs(key // n, key % n, total[:, 0], total[:, 1:])
+
+
+def agreements(answers: Answers) -> Pairs:
+    """Common items and agreements of every pair that met; of repeated and soft votes the expected agreements."""
+    share = answers.share_cl
+    if not (share.max(axis=1, initial=0.0) == 1).all():
+        return pair_sums(answers, lambda i, j: np.einsum("pl,pl->p", share[i], share[j])[:, None], 1)
+    label, n = share.argmax(axis=1).astype(np.int16), answers.n_annotators
+    if n * n <= _DENSE:
+        return _dense_sums(answers, lambda i, j: (label[i] == label[j]).astype(float)[:, None], 1)
+    # One number says who met and whether they agreed, so that plain sorting counts both.
+    keys = [
+        2 * (answers.annotator[i] * n + answers.annotator[j]) + (label[i] == label[j])
+        for i, j in _pairs_of_answers(answers.item)
+    ]
+    key = np.sort(np.concatenate([np.empty(0, np.int64), *keys]))
+    pair = key >> 1
+    start = np.flatnonzero(np.diff(pair, prepend=-1))
+    met = np.diff(np.append(start, len(pair)))
+    agreed = np.diff(np.append(0, np.cumsum(key & 1)[np.append(start[1:], len(pair)) - 1])) if len(pair) else met
+    return Pairs(pair[start] // n, pair[start] % n, met.astype(float), agreed.astype(float)[:, None])
 
 
 def _dense_sums(answers: Answers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:

@@ -18,7 +18,7 @@ Reported, never a silent change of labels. On crowds of independent annotators i
 specialise in topics of their own; it misses groups with more than half of the votes; see the page on benchmarks.
 
 Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers;
-then O(pairs that met), at most 400,000, of the annotators with most answers. The same votes give the same finding.
+then O(pairs that met), at most 200,000, of the annotators with most answers. The same votes give the same finding.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
 __all__ = ["Dependence", "Reading", "SharedErrors", "find"]
 
 
-MOST_MEETINGS, MOST_PAIRS = 4_000_000, 400_000
+MOST_MEETINGS, MOST_PAIRS = 4_000_000, 200_000
 # A test at level 0.01, an excess that matters, and what must remain of it given those outside.
 _LEVEL, _EXCESS, _CONFIRMED = 0.01, 0.2, 0.1
 _PASSES = 4
