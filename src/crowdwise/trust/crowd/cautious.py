@@ -8,9 +8,9 @@ where a reading prefers another class, both come out even. Nothing becomes more 
 Notes
 -----
 Fitted again, not inferred again: a fit that followed a faction has learned to trust it, and discounted votes of annotators
-with nearly perfect matrices still decide everything. Fused votes (`crowdwise.trust.crowd.fusion`) give the same confidence
-within a few thousandths, and lose the annotators; the page on benchmarks has the comparison. Cost: one fit per reading, where
-groups are found.
+with nearly perfect matrices still decide everything. Fused votes (`crowdwise.trust.crowd.fusion`) give nearly the same
+confidence, but lose the annotators; the page on benchmarks has the comparison. Cost: one fit per reading, where groups are
+found.
 """
 
 from __future__ import annotations
