@@ -186,8 +186,8 @@ def seconds() -> str:
         rows.append([name, f"{pairs:,}", f"{check_seconds:.3f}", f"{fit_seconds:.3f}", "yes" if found else "no"])
     header = ["independent crowd", "pairs of answers", "check, s", "dawid-skene, s", "alarm"]
     return (
-        "\n**Processor seconds**. Beyond four million pairs of answers items are sampled, beyond 200,000 pairs of annotators those with "
-        f"most answers are compared.\n\n{table(header, rows)}\n"
+        "\n**Processor seconds**. Beyond four million pairs of answers items are sampled, beyond 200,000 pairs of annotators "
+        f"those with most answers are compared.\n\n{table(header, rows)}\n"
     )
 
 

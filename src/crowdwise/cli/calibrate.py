@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, option
-from crowdwise.cli.fitting import build, fit_to, result_of
-from crowdwise.cli.inputs import gold_of, is_saved, read_gold, read_votes
+from crowdwise.cli.fitting import build, fit_to, gold_of, is_saved, read_gold, read_votes, result_of
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
-from crowdwise.report.label_text import narrow
+from crowdwise.report.text import narrow
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"

@@ -5,41 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli import answer_kinds
-from crowdwise.cli.display import count, say, some
+from crowdwise.cli.job import count, say, some
 from crowdwise.errors import InputError, SettingError
-from crowdwise.report.dependence_text import dependence_facts, dependence_lines
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.cli.options import MethodOptions
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["cautious", "check_groups", "counted", "grouped", "read_families"]
 
 
 def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence."""
-    from crowdwise.trust.calibration.base import with_posterior
-    from crowdwise.trust.crowd import cautious as lowering
     from crowdwise.trust.crowd.dependence import find
 
     found = find(result.votes)
     if not found:
         return result, {}
+    from crowdwise.report.dependence_text import dependence_facts, dependence_lines
+    from crowdwise.trust.calibration.base import with_posterior
+    from crowdwise.trust.crowd import cautious as lowering
+
     for line in dependence_lines(found, result.votes):
         say(line)
     return with_posterior(result, lowering.cautious(result, found)), {"dependence": dependence_facts(found, result.votes)}
 
 
-def check_groups(groups: Path | None, kind: str | None, warm_from: Path | None, method: MethodOptions) -> None:
+def check_groups(groups: Path | None, other_answers: bool, warm_from: Path | None, method: MethodOptions) -> None:
     """Refuse what does not go with annotators who count as one."""
     if groups is None:
         return
-    if kind in answer_kinds.TASKS:
-        raise SettingError(f"--groups is for votes with one class per item; it does not go with --type {kind}")
+    if other_answers:
+        raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
     if warm_from is not None:
         raise SettingError("--groups makes several annotators one, so votes cannot be added to a saved model; fit all together")
     if method.history is not None:
@@ -74,7 +74,7 @@ def read_families(path: Path) -> dict[str, str]:
 
     from crowdwise.data.encode import Where, find_column, missing_mask, tidy
     from crowdwise.io.source import open_source
-    from crowdwise.io.tables import read_columns
+    from crowdwise.io.votes import read_columns
 
     source = open_source(path)
     known = pl.DataFrame(schema=dict.fromkeys(source.columns, pl.String))

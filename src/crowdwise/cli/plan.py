@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdwise.cli.declare import argument, option
-from crowdwise.cli.display import number
 from crowdwise.cli.fitting import STEADY_METHOD, result_of
-from crowdwise.cli.job import at_least, between, print_json
+from crowdwise.cli.job import at_least, between, number, print_json
 from crowdwise.cli.options import VOTES_OR_SAVED, ReadOptions, ScreenOptions, SteadyMethodOptions
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"

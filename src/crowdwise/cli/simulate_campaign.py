@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import steps
-from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, learns
-from crowdwise.cli.inputs import check_rows, parse_list, read_features
-from crowdwise.cli.job import Job, at_least
+from crowdwise.cli.fitting import (
+    CAMPAIGN_CLASSIFIER,
+    STEADY_METHOD,
+    build,
+    build_classifier,
+    check_rows,
+    learns,
+    parse_list,
+    read_features,
+)
+from crowdwise.cli.job import Job, at_least, steps
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.cli.suggest import check_policy
 from crowdwise.errors import SettingError

@@ -6,10 +6,10 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, series_of, tidy, translate
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
+from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.kernels.votes import vote_shares
-from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.annotators.model import weight_of
 
 __all__ = ["carried_history", "carried_posterior", "positions"]
 

@@ -12,7 +12,7 @@ from crowdwise.errors import InputError
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["Explanation", "explain"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from crowdwise.data.crowd import Vocabularies
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 
 __all__ = ["encode_history", "right_and_wrong"]
 

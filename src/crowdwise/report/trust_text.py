@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.lines import count, number, one_line, some
+from crowdwise.report.text import count, number, one_line, some
 
 if TYPE_CHECKING:
     from crowdwise.campaign.assign import Assignments

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shards
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import select
-from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.starts import SHARDED_STARTS
+from crowdwise.methods.labels.iterative import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
 from crowdwise.scale.outcome import ShardedResult, account
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.engines.loop import Progress
-    from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.aggregator import Aggregator
 
 __all__ = ["Engine", "OpenShards"]
 

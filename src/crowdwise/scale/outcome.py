@@ -11,13 +11,11 @@ import numpy as np
 import polars as pl
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.label_outcome import LabelOutcome
-from crowdwise.estimator.result import Result
-from crowdwise.io.atomic import replacing
-from crowdwise.io.writer import escape_formulas
+from crowdwise.estimator.outcome import LabelOutcome, Result
+from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
 
@@ -31,7 +29,7 @@ class ShardedResult(LabelOutcome):
     Attributes
     ----------
     method, settings, seed, prior, annotators, history, trace, n_iter, converged
-        As in `crowdwise.estimator.result.Result`.
+        As in `crowdwise.estimator.outcome.Result`.
     votes : ShardedCrowd
         Sizes and vocabularies.
     shards : Shards

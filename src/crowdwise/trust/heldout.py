@@ -14,7 +14,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]

@@ -19,7 +19,7 @@ from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import label_methods, make
-from crowdwise.methods.labels.starts import MOMENT_STARTS
+from crowdwise.methods.labels.iterative import MOMENT_STARTS
 from crowdwise.trust.metrics import accuracy, confusion_error
 
 METHODS = label_methods()
@@ -242,7 +242,7 @@ def test_moments_start_as_well_as_votes_on_ordinary_crowds() -> None:
 
 
 def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import crowdwise.estimator.cost as cost
+    import crowdwise.estimator.estimator as cost
 
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
     with pytest.warns(CostWarning, match="cnmf will take"):

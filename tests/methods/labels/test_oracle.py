@@ -21,7 +21,7 @@ from tests.methods.labels.helpers import quiet
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.parts.annotators.model import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.spammer import Spammer
 from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 

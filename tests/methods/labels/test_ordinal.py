@@ -12,10 +12,10 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet, random_vo
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CostWarning
-from crowdwise.estimator import cost
+from crowdwise.estimator import estimator as cost
 from crowdwise.estimator.registry import make
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
-from crowdwise.kernels.posterior import expected_rank, median_class
+from crowdwise.kernels.numerics import expected_rank, median_class
 from crowdwise.parts.annotators.targets import falling, of_classes
 from crowdwise.trust.choice.candidates import CANDIDATES
 from crowdwise.trust.compare.choose import chosen

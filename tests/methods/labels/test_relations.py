@@ -14,8 +14,8 @@ from tests.strategies import small_votes
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.difficulty import AbilityDifficulty
+from crowdwise.parts.annotators.model import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.spammer import Spammer
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))

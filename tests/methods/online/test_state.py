@@ -16,7 +16,7 @@ from tests.methods.online.helpers import nothing, reopened
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.methods.online.online_em import OnlineEM
 from crowdwise.methods.online.state import State
 from crowdwise.methods.online.streaming import StreamingDawidSkene

@@ -13,7 +13,7 @@ from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import classifiers, label_methods
-from crowdwise.kernels.votes import COMPILED_FROM
+from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.trust.compare import DEFAULT_CLASSIFIERS, DEFAULT_METHODS, compare, comparison
 from crowdwise.trust.compare.choose import chosen
 from crowdwise.trust.heldout import deal, held_out

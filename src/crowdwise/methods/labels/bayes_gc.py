@@ -26,12 +26,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, LabelPrior
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.engines.loop import Fit, LabelPrior
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.marginals import DirichletMarginals
 
 __all__ = ["BayesGC"]

@@ -22,21 +22,18 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, alternate
+from crowdwise.engines.loop import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.cost import announce
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.accuracy import OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.model import Confusion, row_smoothing, sum_by_annotator
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]

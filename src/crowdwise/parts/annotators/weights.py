@@ -13,11 +13,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import moved, segment_sum
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, moved, segment_sum, vote_shares
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.kernels.votes import vote_shares
-from crowdwise.parts.annotators.protocol import WithoutPosterior
+from crowdwise.parts.annotators.model import WithoutPosterior
 
 __all__ = ["VoteShares", "VoteWeights"]
 

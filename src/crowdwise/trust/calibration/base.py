@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import known_items
 

@@ -12,8 +12,8 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS, label_methods, make
-from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Integers
 from crowdwise.trust.calibration.base import known_of, with_posterior
 from crowdwise.trust.calibration.crossfit import cross_fitted

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.calibration.calibrating import calibrate, truth_of
 from crowdwise.trust.calibration.conformal import ConformalSets

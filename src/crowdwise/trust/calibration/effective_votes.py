@@ -34,7 +34,7 @@ from crowdwise.trust.calibration.base import with_posterior
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
     from crowdwise.parts.annotators.groups import GroupConfusion
 
 __all__ = ["EffectiveVotes", "groups_in"]

@@ -35,10 +35,10 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning, InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.temperature import Temperature, tempered
 from crowdwise.trust.heldout import deal

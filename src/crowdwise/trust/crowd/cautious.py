@@ -21,8 +21,8 @@ from dataclasses import replace
 import numpy as np
 
 from crowdwise.errors import CrowdwiseWarning
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make_aggregator
-from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.dependence import Dependence

@@ -20,7 +20,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.engines.dependence import residual_agreement
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 __all__ = ["score"]

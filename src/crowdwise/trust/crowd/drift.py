@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of

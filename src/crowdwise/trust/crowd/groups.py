@@ -14,7 +14,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.engines.dependence import group_codes, residual_agreement
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 from crowdwise.trust.metrics import accuracy, ece
 

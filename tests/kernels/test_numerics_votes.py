@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crowdwise.kernels import logistic
-from crowdwise.kernels import votes as kernels
+from crowdwise.kernels import numerics as kernels
 
 NONE_KNOWN = np.empty(0, np.int16)
 EACH_VOTE = np.empty(0, np.int32)

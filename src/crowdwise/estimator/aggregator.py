@@ -1,8 +1,4 @@
-"""The shell of every label-only method: validate, call `_fit`, keep one `Result`.
-
-Follows scikit-learn's protocol (constructor stores settings, `get_params`, `set_params`, `clone`,
-fitted names end in `_`) without importing scikit-learn, which would cost more than most fits.
-"""
+"""The shell of every label-only method: validate, make a `Problem`, call `_fit`, keep one `Result`."""
 
 from __future__ import annotations
 
@@ -16,32 +12,135 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.data.gold import encode_gold
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import Progress
-from crowdwise.engines.shards import Whole
+from crowdwise.engines.loop import Fit, Progress
+from crowdwise.engines.shards import Shards, Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions
-from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.estimator import Estimator, check_settings, check_tables, setting
+from crowdwise.estimator.explain import Explanation
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.label_outcome import LabelOutcome
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.result import Result, ResultViews
-from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.kernels.numerics import best_class, generator
+from crowdwise.estimator.outcome import LabelOutcome, Result
+from crowdwise.kernels.numerics import best_class, generator, vote_shares
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.confusion import predictive
-from crowdwise.parts.priors.marginals import given_class_prior
+from crowdwise.parts.annotators.model import predictive, weight_of
+from crowdwise.parts.priors.marginals import Marginals, given_class_prior
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.shards import Shards
+__all__ = ["Aggregator", "Problem", "ResultViews", "as_annotations", "generator"]
 
-__all__ = ["Aggregator", "as_annotations", "generator"]
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Votes and everything known beside them, validated and encoded.
+
+    Attributes
+    ----------
+    shards : Shards
+        Where the votes and posteriors lie: several shards, or the one of a fit in memory.
+    crowd : Crowd
+        Sizes, vocabularies and who gave which label how often.
+    history : [A, L, K] or None
+        Earlier answers of annotators, as counts.
+    class_prior : [K] or None
+        Given class shares; None means learn them.
+    warm : [N, K] or None
+        Posterior to start from instead of `init`.
+    """
+
+    shards: Shards
+    crowd: Crowd
+    history: Floats | None
+    class_prior: Floats | None
+    warm: Floats | None
+    rng: np.random.Generator
+    progress: Progress | None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether there is one shard, in memory, so that `votes` may be asked for."""
+        return isinstance(self.shards, Whole)
+
+    @property
+    def votes(self) -> Annotations:
+        """The votes of a fit in memory."""
+        assert isinstance(self.shards, Whole)
+        return self.shards.votes
+
+    @property
+    def known(self) -> Array:
+        """Class codes of gold items, -1 elsewhere, of a fit in memory: [N], or [0] without any."""
+        assert isinstance(self.shards, Whole)
+        return self.shards.shard.known
+
+    @property
+    def shares(self) -> Floats:
+        """Vote shares of a fit in memory, [N, K]."""
+        votes = self.votes
+        return vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
+
+    def with_votes(self, votes: Annotations, **changes: Any) -> Problem:
+        """The same about other votes in memory."""
+        return replace(self, shards=Whole.of(votes), crowd=votes, **changes)
+
+    def marginals(self, pseudo_count: float | Floats = 0.0) -> Marginals:
+        """Point class shares: the given ones, or to be learned."""
+        if self.class_prior is not None:
+            return Marginals(self.class_prior, learn=False)
+        return Marginals(np.full(self.crowd.n_classes, 1 / self.crowd.n_classes), pseudo_count=pseudo_count)
 
 
 # Votes from which `update` starts from the earlier posterior.
 _WARM_FROM = 100_000
+
+
+class ResultViews(Estimator):
+    """What every fitted estimator of class labels shows of its result, label-only method or classifier."""
+
+    def _outcome(self) -> LabelOutcome:
+        """What the fit left, even where labels are not in memory."""
+        found: LabelOutcome = super()._outcome()
+        return found
+
+    def _fitted(self) -> Result:
+        found = self._outcome()
+        if not isinstance(found, Result):
+            raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
+        return found
+
+    def explain(self, item: Any) -> Explanation:
+        """Say how much the class prior (or the classifier) and each vote moved the label of one item."""
+        return self._fitted().explain(item)
+
+    @property
+    def posterior_(self) -> Floats:
+        """Probability of every class for every item of the fit, [N, K]."""
+        return self._fitted().all_posteriors()
+
+    @property
+    def labels_(self) -> Array:
+        """Label of every item, in the user's classes, [N]."""
+        return self._fitted().labels
+
+    @property
+    def confusion_(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
+        return self._outcome().confusion
+
+    @property
+    def concentration_(self) -> Floats:
+        """Dirichlet parameters of every confusion row, [A, K, L]: the model's, or those of expected counts."""
+        return self._outcome().concentration
+
+    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L]."""
+        return self._outcome().confusion_interval(level)
+
+    @property
+    def prior_(self) -> Floats:
+        """Share of each class, [K]."""
+        return self._outcome().class_prior
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,31 +1,50 @@
-"""What a fit of class labels leaves: as data for JSON, and in a few lines for people."""
+"""Numbers and counts as people read them, and what a fit of class labels leaves: as data for JSON, and in a few lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.lines import count, number, one_line
-
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.label_outcome import LabelOutcome
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
 
-__all__ = [
-    "by_accuracy",
-    "choice_lines",
-    "dropped_lines",
-    "facts",
-    "label_rows",
-    "narrow",
-    "ordinal_frame",
-    "summary_lines",
-    "training",
-]
+__all__ = ["by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "label_rows", "narrow", "number", "one_line"]
+__all__ += ["ordinal_frame", "some", "summary_lines", "training"]
+
+
+def one_line(text: Any) -> str:
+    """Return text with line breaks and other control characters escaped; an id could move the cursor otherwise."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def number(value: Any) -> str:
+    """Return a number as people read it: four digits after the point at most, nothing for a missing one."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        if abs(value) < 1e-15:
+            # What is left of a difference of equal numbers.
+            return "0"
+        small = abs(value) < 1e-3
+        if 0.99995 <= value < 1:
+            return ">0.9999"
+        return f"{value:.2g}" if small else f"{value:.4f}".rstrip("0").rstrip(".")
+    return one_line(value)
+
+
+def count(n: int, noun: str) -> str:
+    """Return "1 item", "1,234 items", "2 classes"."""
+    plural = noun if n == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{n:,} {plural}"
+
+
+def some(names: Any, most: int) -> str:
+    """Return the first `most` names, comma-separated."""
+    return ", ".join(one_line(name) for name in names[:most])
 
 
 def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
@@ -155,7 +174,7 @@ def ordinal_frame(result: Result) -> pl.DataFrame:
     import polars as pl
 
     from crowdwise.data.encode import series_of
-    from crowdwise.kernels.posterior import expected_rank, median_class
+    from crowdwise.kernels.numerics import expected_rank, median_class
 
     frame = result.items_frame()
     median = series_of(result.votes.classes)[median_class(result.posterior)]
