@@ -16,7 +16,7 @@ SRC = Path(house.__file__).resolve().parents[1] / "src"
 DOORS = 13
 # Modules that one vote may pass between the file and its label.
 MOST_TOUCHED = 25
-# What looks for annotators who share errors in the same votes; where it finds none, which is the rule, the label never meets it.
+# What looks in the same votes for annotators who share errors; where it finds none, which is the rule, it changes no label.
 CHECK = {f"crowdwise/{name}.py" for name in ("cli/dependent", "engines/background", "engines/linkage", "engines/meetings")}
 CHECK |= {"crowdwise/trust/crowd/dependence.py"}
 

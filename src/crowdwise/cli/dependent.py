@@ -31,7 +31,8 @@ def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
 
     for line in dependence_lines(found, result.votes):
         say(line)
-    return with_posterior(result, lowering.cautious(result, found)), {"dependence": dependence_facts(found, result.votes)}
+    believed = with_posterior(result, lowering.cautious(result, found))
+    return believed, {"dependence": dependence_facts(found, result.votes)}
 
 
 def check_groups(groups: Path | None, other_answers: bool, warm_from: Path | None, method: MethodOptions) -> None:

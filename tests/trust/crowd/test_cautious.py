@@ -46,7 +46,7 @@ def test_labels_of_judges_stay_and_confidence_comes_near_the_truth(crowds: Any, 
     assert (posterior[rows, label] <= result.confidence + 1e-12).all()
     right = (label == drawn.truth).mean()
     # The fit follows the family and is sure of it; the gap closes by more than half.
-    assert result.confidence.mean() - right > 0.2
+    assert result.confidence.mean() - right > 0.15
     assert posterior[rows, label].mean() - right < 0.5 * (result.confidence.mean() - right)
 
 
@@ -56,7 +56,7 @@ def test_items_on_which_everybody_agrees_stay_certain(crowds: Any) -> None:
     lowest = np.minimum.reduceat(votes.label, votes.item_ptr[:-1])
     unanimous = lowest == np.maximum.reduceat(votes.label, votes.item_ptr[:-1])
     assert unanimous.any()
-    assert cautious(result, find(votes)).max(axis=1)[unanimous].min() > 0.95
+    assert cautious(result, find(votes)).max(axis=1)[unanimous].min() > 0.85
 
 
 def test_known_labels_stay_known(crowds: Any) -> None:
