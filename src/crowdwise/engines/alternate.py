@@ -125,12 +125,12 @@ def alternate_over(
         kept = shards.kept(name)
         assert kept is not None
         prior, annotators = kept.prior, kept.annotators
-        rounds = [Round(kept.change, dict(zip(_TERMS, row, strict=True))) for row in kept.rows.tolist()]
+        rounds = [Round(change, dict(zip(_TERMS, terms, strict=True))) for *terms, change in kept.rows.tolist()]
         start = shards.renew(infer_and_count, prior, annotators, hard)
 
     def keep(parts: Parts, done: Sequence[Round], last: bool = False) -> None:
-        rows = np.array([list(each.terms.values()) for each in done])
-        shards.keep(name, Kept(parts.prior, parts.annotators, rows, done[-1].change), last)
+        rows = np.array([[*each.terms.values(), each.change] for each in done])
+        shards.keep(name, Kept(parts.prior, parts.annotators, rows), last)
 
     run = loop(
         round_over(shards, hard),
