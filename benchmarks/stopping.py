@@ -129,9 +129,9 @@ def main() -> None:
         votes = crowdwise.read(next((SHARED / where).glob("annotations.csv*"))).deduplicate()
         for name in methods:
             if label_methods()[name].suits(votes.n_classes):
-                worst = max(worst, (compare(where, name, votes, **settings), where, name))
+                worst = max(worst, (compare(where, name, votes, **settings), where, name), key=lambda found: found[0])
     if not asked.simulated:
-        print(f"most labels that neither the earlier rule nor its end has: {10_000 * worst[0]:.2f} of 10,000 {worst[1:]}")
+        print(f"most labels that neither the earlier rule nor the end has: {10_000 * worst[0]:.2f} of 10,000", *worst[1:])
     if asked.simulated or not asked.sets:
         crowd = simulate(n_items=100_000, n_annotators=500, n_classes=15, votes_per_item=10, random_state=0).votes
         for name in AT_SCALE if not asked.methods else methods:
