@@ -190,7 +190,7 @@ def test_eigen_keeps_the_contract_on_two_classes() -> None:
     np.testing.assert_allclose(model.result_.model_posterior.sum(axis=1), 1)
     assert model.labels_[0] == truth[0]
     np.testing.assert_allclose(
-        make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).result_.model_posterior, atol=1e-9
+        make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).posterior_, atol=1e-9
     )
     first, second = votes[:250], votes[250:]
     np.testing.assert_allclose(
@@ -253,7 +253,7 @@ def test_moments_start_as_well_as_votes_on_ordinary_crowds() -> None:
 
 
 def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import crowdwise.estimator.aggregator as cost
+    import crowdwise.estimator.estimator as cost
 
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
     with pytest.warns(CostWarning, match="cnmf will take"):

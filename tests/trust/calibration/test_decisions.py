@@ -17,7 +17,7 @@ def crowd(seed: int = 0, n: int = 400):
 def test_without_truth_the_posterior_promises_the_rate():
     drawn, result = crowd()
     found = decide(result, 0.05, how="none")
-    confidence = result.confidence
+    confidence = found.result.confidence
     assert (1 - confidence[found.accept]).mean() <= 0.05
     assert confidence[found.accept].min() > confidence[~found.accept].max()
     # Independent annotators, so the promise is kept: a standard error of about 0.012.
