@@ -13,7 +13,7 @@ counted first, divided by the class shares.
 
 from __future__ import annotations
 
-__all__ = ["CONFIDENCES", "EXPONENTS", "EXPONENT_SD", "OTHER_EXPONENT"]
+__all__ = ["CONFIDENCES", "EXPONENTS", "EXPONENT_SD", "EXPONENT_SD_ABOVE", "OTHER_EXPONENT"]
 
 CONFIDENCES = ("experience", "model")
 
@@ -57,5 +57,7 @@ EXPONENTS: dict[str, float] = {
 }
 # For methods that are not in the table: the median of those in it that are models.
 OTHER_EXPONENT = 0.77
-# Spread of the best exponent over sets.
-EXPONENT_SD = 0.2
+# Spread of the best exponent over sets, all in all, and of the half above the shipped one: crowds that are less dependent than
+# most differ more from it than those that are more so. The 90th percentile of the 17 sets lies .135 above the common exponent,
+# which is where a normal distribution with the second spread has it.
+EXPONENT_SD, EXPONENT_SD_ABOVE = 0.2, 0.105

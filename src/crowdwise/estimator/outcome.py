@@ -21,7 +21,7 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD, EXPONENTS, OTHER_EXPONENT
+from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, EXPONENTS, OTHER_EXPONENT
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.storage import FILE_NAME, load, save
 from crowdwise.kernels.numerics import best_class, segment_sum, tempered
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "exponent_of", "vote_mass"]
+__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "expected_counts", "exponent_of", "vote_mass"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -336,7 +336,8 @@ class Result(LabelOutcome):
             raise SettingError(f"a share of crowds must be between 0 and 1; got {share!r}")
         if self.confidence_source != "experience":
             return self.confidence
-        exponent = max(exponent_of(self.method) + NormalDist(0, EXPONENT_SD).inv_cdf(share), 0.0)
+        spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
+        exponent = max(exponent_of(self.method) + NormalDist(0, spread).inv_cdf(share), 0.0)
         posterior = calibrated(self.model_posterior, self.votes, self.annotators, self.class_prior, exponent)
         return np.asarray(posterior[np.arange(len(self.codes)), self.codes])
 
@@ -384,12 +385,19 @@ class Result(LabelOutcome):
 
     def expected_counts(self) -> Floats:
         """Expected confusion counts under the posterior, [A, L, K]."""
-        return counts_of(self.votes, self.model_posterior)
+        return expected_counts(self.votes, self.model_posterior, self.annotators, self.class_prior)
 
     def agreements(self) -> Floats:
         """Votes of each annotator that equal the label, [A]."""
         votes = self.votes
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
+
+
+def expected_counts(votes: Annotations, posterior: Floats, annotators: Any, class_shares: Floats) -> Floats:
+    """Expected confusion counts under a posterior, [A, L, K]; counted votes are no evidence for themselves."""
+    if getattr(annotators, "additive_in", "") == "share":
+        return np.asarray(annotators.counts(votes, posterior, class_shares))
+    return counts_of(votes, posterior)
 
 
 def exponent_of(method: str) -> float:

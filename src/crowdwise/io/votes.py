@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,13 +38,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Export:
-    """Votes as found: columns item, annotator, label and perhaps weight; gold as item and label."""
+    """Votes as found: columns item, annotator, label and perhaps weight; gold as item and label.
+
+    `n_left_out` rows lost their label for a reason that was said; they are not missing labels.
+    """
 
     votes: pl.DataFrame
     where: Places
     gold: pl.DataFrame | None = None
     items: pl.Series | None = None
     annotators: pl.Series | None = None
+    n_left_out: int = 0
 
 
 @dataclass
@@ -107,9 +111,10 @@ def tabular(
     why: str = "",
 ) -> Export:
     """Make an export of columns of text; rows in `drop` lose their label, are counted and warned about."""
-    if drop is not None and drop.any():
+    n_left_out = 0 if drop is None else int(drop.sum())
+    if n_left_out:
         label = label.to_frame("x").select(pl.when(pl.lit(drop)).then(None).otherwise(pl.col("x"))).to_series()
-        warnings.warn(f"{table.where.source}: {int(drop.sum())} {why} were left out", DataWarning, stacklevel=2)
+        warnings.warn(f"{table.where.source}: {n_left_out} {why} were left out", DataWarning, stacklevel=2)
     columns = {"item": integers(item), "annotator": integers(annotator), "label": label}
     if weight is not None:
         columns["weight"] = weight
@@ -121,7 +126,7 @@ def tabular(
         known = _known(columns["item"], gold)
     else:
         columns["label"] = integers(label)
-    return Export(pl.DataFrame(columns), table.where, known)
+    return Export(pl.DataFrame(columns), table.where, known, n_left_out=n_left_out)
 
 
 def _known(item: pl.Series, gold: pl.Series) -> pl.DataFrame:
@@ -149,6 +154,7 @@ def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable
         annotators=None if export.annotators is None else export.annotators.to_list(),
         missing=missing,
     )
+    built = replace(built, n_missing=built.n_missing - export.n_left_out)
     if gold is None or not len(gold):
         return built
     try:

@@ -132,7 +132,7 @@ class Engine(ABC):
         fields = estimator.summary_fields(done, counts)
         outcome: Result | ShardedResult
         if isinstance(votes, Store):
-            counts_alk, agree = shards.total(account, done.prior.probability).sums
+            counts_alk, agree = shards.total(account, done.annotators, done.prior.probability).sums
             outcome = ShardedResult(votes=crowd, shards=shards, counts=counts_alk, agree=agree, **fields)
         else:
             outcome = Result.of_fit(votes=votes, posterior=shards.posterior, **fields)

@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.outcome import LabelOutcome, Result
+from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
 from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.model import counts_of
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
 
@@ -79,12 +78,12 @@ class ShardedResult(LabelOutcome):
         return self.agree
 
 
-def account(shard: Shard, class_shares: Floats) -> Tally:
+def account(shard: Shard, annotators: Any, class_shares: Floats) -> Tally:
     """Expected confusion counts, [A, L, K], and votes that equal the label, [A]."""
     votes = shard.votes
     codes = best_class(shard.posterior, class_shares)
     agree = segment_sum(votes.annotator, (votes.label == codes[votes.item]).astype(float), votes.n_annotators)
-    return Tally((counts_of(votes, shard.posterior), agree))
+    return Tally((expected_counts(votes, shard.posterior, annotators, class_shares), agree))
 
 
 def write_part(shard: Shard, folder: str, classes: Array, fields: Mapping[str, Any], safe: bool) -> Tally:

@@ -19,8 +19,17 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.data.storable import storable
-from crowdwise.kernels import numerics as kernels
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored, segment_sum
+from crowdwise.kernels.numerics import (
+    NO_WEIGHT,
+    confusion_counts,
+    dirichlet_kl,
+    expected_log,
+    infer_table,
+    infer_voted,
+    log_floored,
+    segment_sum,
+    voted_sums,
+)
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["AnnotatorModel", "Confusion", "DirichletConfusion", "WithoutPosterior", "counts_of", "infer_by_table"]
@@ -78,7 +87,7 @@ class WithoutPosterior:
 
 def weight_of(votes: Annotations) -> Floats:
     """Weights of the votes, or the kernels' marker for none."""
-    return kernels.NO_WEIGHT if votes.weight is None else votes.weight
+    return NO_WEIGHT if votes.weight is None else votes.weight
 
 
 def infer_by_table(
@@ -89,7 +98,7 @@ def infer_by_table(
     The last axis may hold other latent states than classes (subtypes, say); `posterior` then has as many columns.
     """
     table = np.ascontiguousarray(table_alk).reshape(-1, table_alk.shape[2])
-    return kernels.infer_table(votes.item_ptr, votes.row, weight_of(votes), table, log_prior, known, posterior)
+    return infer_table(votes.item_ptr, votes.row, weight_of(votes), table, log_prior, known, posterior)
 
 
 def infer_by_votes(
@@ -105,7 +114,7 @@ def infer_by_votes(
 
     `base` and `bonus` hold one number per vote, or per what `entry` points every vote at (its annotator, its row).
     """
-    return kernels.infer_voted(votes.item_ptr, votes.label, entry, weight_of(votes), base, bonus, log_prior, known, posterior)
+    return infer_voted(votes.item_ptr, votes.label, entry, weight_of(votes), base, bonus, log_prior, known, posterior)
 
 
 def voted_log_lik(votes: Annotations, index: Integers, base_e: Floats, bonus_e: Floats) -> Floats:
@@ -124,13 +133,13 @@ def table_log_lik(votes: Annotations, index: Integers, log_table_alk: Floats) ->
 def counts_of(votes: Annotations, posterior: Floats) -> Floats:
     """Expected confusion counts under a posterior of the classes (or of other latent states), [A, L, K]."""
     n_annotators, n_classes = votes.n_annotators, votes.n_classes
-    counts = kernels.confusion_counts(votes.item_ptr, votes.row, weight_of(votes), posterior, n_annotators * n_classes)
+    counts = confusion_counts(votes.item_ptr, votes.row, weight_of(votes), posterior, n_annotators * n_classes)
     return counts.reshape(n_annotators, n_classes, posterior.shape[1])
 
 
 def voted_mass(votes: Annotations, posterior: Floats, entry: Integers, size: int) -> Floats:
     """Weighted sum of the posterior of the class voted, over the votes of each annotator or row, [size]."""
-    return kernels.voted_sums(votes.item_ptr, votes.label, entry, weight_of(votes), posterior, size)
+    return voted_sums(votes.item_ptr, votes.label, entry, weight_of(votes), posterior, size)
 
 
 def sum_by_annotator(votes: Annotations, values_e: Floats) -> Floats:
