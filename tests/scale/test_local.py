@@ -47,6 +47,8 @@ def assert_same(found: Any, expected: Any, atol: float = 1e-8) -> None:
 
 def test_all_methods_that_count_run_on_shards() -> None:
     wanted = {
+        "consensus",
+        "hierarchical-dawid-skene",
         "majority",
         "wawa",
         "dawid-skene",
