@@ -133,8 +133,9 @@ def _confidence_lines(result: Result) -> Iterator[str]:
         return
     expected = f"expected accuracy of the labels: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
-        least = result.confidence_in(0.9)[judged].mean()
-        yield f"{expected}, in nine of ten crowds like these at least {least:.0%}; crowdwise audit would tell of this one"
+        single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5
+        spread = "" if single else f", in nine of ten crowds like these at least {result.confidence_in(0.9)[judged].mean():.0%}"
+        yield f"{expected}{spread}; crowdwise audit would tell of this one"
     elif result.confidence_source == "model":
         yield f"{expected}, if annotators err independently, as the model takes them to"
     else:
