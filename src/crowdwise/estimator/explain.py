@@ -117,5 +117,6 @@ def _further(result: Result, n: int, label: int, against: int, unit: str, total:
         if abs(of_model - total) > _ROUNDING * max(1.0, abs(total)) and hasattr(result.annotators, "members"):
             further["models"] = float(of_model - total)
     if result.inferred is not None:
-        further["caution"] = float(believed - of_model)
+        # From the sum so far, which knows more digits than a posterior next to zero.
+        further["caution"] = float(believed - total - sum(further.values()))
     return further
