@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import read_times, result_of
 from crowdwise.cli.job import Job, one_line
-from crowdwise.cli.options import FDR, VOTES_OR_SAVED, OutputOptions, ReadOptions, MethodOptions
+from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,7 +8,7 @@ from pathlib import Path
 from crowdwise.cli.declare import column, file, flag, option
 
 __all__ = ["CampaignMethodOptions", "FeatureOptions", "MaybeFeatures", "MethodOptions", "OutputOptions", "QuietOptions"]
-__all__ += ["ReadOptions", "ScreenOptions", "MethodOptions", "TaskOptions"]
+__all__ += ["MethodOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
 
 READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
 # The share of wrong flags by default.

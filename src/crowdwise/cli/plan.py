@@ -8,7 +8,7 @@ from typing import Any
 from crowdwise.cli.declare import argument, option
 from crowdwise.cli.fitting import result_of
 from crowdwise.cli.job import at_least, between, number, print_json
-from crowdwise.cli.options import VOTES_OR_SAVED, ReadOptions, ScreenOptions, MethodOptions
+from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions, ScreenOptions
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
 
