@@ -299,7 +299,9 @@ class Aggregator(ResultViews):
         result, posterior = self._fitted(), self._infer(votes)[0]
         if self.confidence == "model":
             return posterior
-        return calibrated(posterior, as_annotations(votes), result.annotators, result.class_prior, exponent_of(result.method))
+        # Known labels play no part in a prediction.
+        asked = replace(as_annotations(votes), gold=None)
+        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent_of(result.method))
 
     def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""
