@@ -146,7 +146,7 @@ def test_explanations_add_up_to_the_reported_posterior(gold: Any) -> None:
 
 def test_gold_clamps_and_teaches() -> None:
     votes, truth = some(4)
-    wrong = {n: int(2 - truth[n]) for n in range(0, 20) if truth[n] != 1}
+    wrong = {n: int(2 - truth[n]) for n in range(20) if truth[n] != 1}
     model = fit(votes, gold=wrong)
     for n, label in wrong.items():
         assert model.posterior_[n].tolist() == np.eye(3)[label].tolist()
