@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
 
@@ -97,11 +98,14 @@ def training(estimator: Any) -> dict[str, Any]:
     return {"n_epochs": len(history["loss"]), "best_epoch": best, "held_out_score": score}
 
 
-def summary_lines(result: Result, estimator: Any = None) -> Iterator[str]:
-    """What was read, how the fit went, and who deserves a look; of a classifier with how its training went."""
+def summary_lines(result: Result, estimator: Any = None, read: Annotations | None = None) -> Iterator[str]:
+    """What was read, how the fit went, and who deserves a look; of a classifier with how its training went.
+
+    `read` are the votes as they were read, where those of the result were made from them.
+    """
     from crowdwise.data.agreement import pairwise_agreement
 
-    votes = result.votes
+    votes = result.votes if read is None else read
     sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
     agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
     yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
