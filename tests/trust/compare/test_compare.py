@@ -12,7 +12,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.registry import classifiers, label_methods, make
+from crowdwise.estimator.registry import classifiers, label_methods
 from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.trust.compare import DEFAULT_CLASSIFIERS, DEFAULT_METHODS, compare, comparison
 from crowdwise.trust.compare.choose import chosen
@@ -74,8 +74,8 @@ def test_without_truth_held_out_votes_and_agreement_remain() -> None:
 def test_ties_are_split() -> None:
     votes = Annotations.from_arrays([1, 1, 2, 2], ["x", "y", "x", "y"], ["a", "b", "a", "a"])
     # By hand: a tie earns a half, the other item is right.
-    plain = make("majority", confidence="model")
-    assert compare(votes, {1: "b", 2: "a"}, [plain])["accuracy"].to_list() == [0.75]
+    plain = {"majority": {"confidence": "model"}}
+    assert compare(votes, {1: "b", 2: "a"}, ["majority"], settings=plain)["accuracy"].to_list() == [0.75]
     # By experience a vote is added that is divided by the class shares, 3/4 to a: it decides the tie, as it does for labels.
     assert compare(votes, {1: "b", 2: "a"}, ["majority"])["accuracy"].to_list() == [0.5]
 
