@@ -19,10 +19,10 @@ def table(text: str) -> pl.DataFrame:
 def test_labels_go_to_stdout_and_the_account_to_stderr(run: Run) -> None:
     result = run("aggregate", "votes.csv")
     frame = table(result.stdout)
-    assert frame.columns == ["item", "label", "confidence", "n_votes", "note", "p(cat)", "p(dog)"]
+    assert frame.columns == ["item", "label", "confidence", "confidence_source", "n_votes", "note", "p(cat)", "p(dog)"]
     assert frame["label"].to_list() == ["cat", "dog", "cat", "dog"]
     assert "12 votes on 4 items by 3 annotators, 2 classes" in result.stderr
-    assert "chose majority" in result.stderr  # twelve votes are too few to compare methods
+    assert "consensus: converged" in result.stderr
     # Four votes are too few to accuse anybody.
     assert "least reliable" not in result.stderr
 
@@ -97,7 +97,7 @@ def test_class_prior(run: Run, prior: str) -> None:
 def test_gold_stays_fixed(run: Run, folder: Path) -> None:
     (folder / "gold.csv").write_text("item,label\na,dog\n")
     result = run("aggregate", "votes.csv", "--gold", "gold.csv")
-    assert table(result.stdout).row(0)[1:5] == ("dog", 1.0, 3, "known")
+    assert table(result.stdout).row(0)[1:6] == ("dog", 1.0, "gold", 3, "known")
     assert "1 known label kept fixed" in result.stderr
 
 

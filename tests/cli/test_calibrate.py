@@ -21,14 +21,15 @@ def crowd(folder: Path) -> Path:
     return folder
 
 
-def test_without_truth_held_out_votes_decide(run: Run, crowd: Path) -> None:
+def test_without_truth_experience_decides(run: Run, crowd: Path) -> None:
     done = run("calibrate", "crowd.csv", "-o", "labels.csv")
-    assert "held-out votes" in done.stderr
+    assert "confidence by experience with other crowds" in done.stderr
     assert "give some with --truth" in done.stderr
     plain = pl.read_csv(run("aggregate", "crowd.csv").stdout.encode())
     labels = pl.read_csv(crowd / "labels.csv")
     assert labels.columns == plain.columns
-    assert labels["label"].to_list() == plain["label"].to_list()
+    assert labels.equals(plain)
+    assert set(labels["confidence_source"]) == {"experience"}
 
 
 @pytest.mark.slow
@@ -102,13 +103,26 @@ def test_a_truth_that_fits_no_item_or_class_is_named(run: Run, crowd: Path) -> N
 
 
 def test_review_without_truth(run: Run, crowd: Path) -> None:
-    done = run("review", "crowd.csv", "--error", "0.05", "-o", "decisions.csv")
+    done = run("review", "crowd.csv", "--error", "0.2", "-o", "decisions.csv")
     frame = pl.read_csv(crowd / "decisions.csv")
     assert frame.columns == ["item", "label", "confidence", "decision", "note"]
     accepted = frame.filter(pl.col("decision") == "accept")
-    assert (1 - accepted["confidence"]).mean() <= 0.05
+    assert 0 < accepted.height < 300
+    assert (1 - accepted["confidence"]).mean() <= 0.2
     assert f"accept {accepted.height} of 300 items" in done.stderr
-    assert "some true labels (--truth FILE) would show" in done.stderr
+    assert "nine of ten" in done.stderr
+    assert "audit" in done.stderr
+    few = run("review", "crowd.csv", "--error", "0.2", "--assurance", "0.9", "-o", "fewer.csv")
+    fewer = pl.read_csv(crowd / "fewer.csv").filter(pl.col("decision") == "accept")
+    assert fewer.height < accepted.height
+    assert set(fewer["item"]) <= set(accepted["item"])
+    assert f"accept {fewer.height} of 300 items" in few.stderr
+
+
+def test_review_accepts_nothing_where_experience_allows_nothing(run: Run, crowd: Path) -> None:
+    done = run("review", "crowd.csv", "--error", "0.001", "-o", "decisions.csv")
+    assert "accept 0 of 300 items" in done.stderr
+    assert set(pl.read_csv(crowd / "decisions.csv")["decision"]) == {"review"}
 
 
 def test_review_with_truth_states_the_error_and_its_interval(run: Run, crowd: Path) -> None:

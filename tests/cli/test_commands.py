@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import polars as pl
@@ -24,15 +25,18 @@ def test_annotators_best_first(run: Run, folder: Path) -> None:
 
 def test_annotators_of_a_saved_model(run: Run) -> None:
     run("aggregate", "votes.csv", "-m", "dawid-skene", "--save", "model")
-    assert run("annotators", "model").stdout == run("annotators", "votes.csv").stdout
+    assert run("annotators", "model").stdout == run("annotators", "votes.csv", "-m", "dawid-skene").stdout
     assert "saved result" in run("annotators", "model", "--method", "glad", code=2).stderr
 
 
 def test_explain_adds_up(run: Run) -> None:
     why = json.loads(run("explain", "a", "votes.csv", "--json").stdout)
     assert (why["item"], why["label"], why["against"], why["known"]) == ("a", "cat", "dog", False)
-    assert [row["source"] for row in why["rows"]] == ["class prior", "x", "y", "z"]
+    assert [row["source"] for row in why["rows"]] == ["class prior", "x", "y", "z", "models", "caution"]
     assert sum(row["contribution"] for row in why["rows"]) == pytest.approx(why["total"])
+    assert why["total"] == pytest.approx(math.log(why["confidence"] / (1 - why["confidence"])))
+    plain = json.loads(run("explain", "a", "votes.csv", "-m", "dawid-skene", "--set", "confidence=model", "--json").stdout)
+    assert [row["source"] for row in plain["rows"]] == ["class prior", "x", "y", "z"]
 
 
 def test_explain_as_text_and_from_a_folder(run: Run) -> None:
@@ -128,9 +132,9 @@ def test_demo(run: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("aggregate", "(auto)"),
-        ("plan", "(dawid-skene)"),
-        ("annotators", "(dawid-skene)"),
+        ("aggregate", "(consensus)"),
+        ("plan", "(consensus)"),
+        ("annotators", "(consensus)"),
         ("suggest", "(dawid-skene; ccem with features)"),
         ("simulate-campaign", "(dawid-skene; ccem with features)"),
     ],

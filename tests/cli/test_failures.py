@@ -23,7 +23,7 @@ CROWDWISE = [sys.executable, "-m", "crowdwise"]
         (["votes.csv", "--classes", "cat,fox"], 1, "votes.csv row 4: label 'dog' is not among the classes cat, fox"),
         (["votes.csv", "--item", "itme"], 1, "no column 'itme'"),
         (["votes.csv", "--method", "dawidskene"], 2, "no method 'dawidskene'; did you mean 'dawid-skene'?"),
-        (["votes.csv", "--set", "tol=1e-3"], 2, "no method is named, and auto chooses one by itself"),
+        (["votes.csv", "--set", "tool=1"], 2, "no method is named, so it is consensus: name another with --method"),
         (["votes.csv", "-m", "dawid-skene", "--set", "tool=1"], 2, "no setting 'tool'; did you mean 'tol'?"),
         (["votes.csv", "-m", "dawid-skene", "--set", "tol=-1"], 2, "tol must be above 0"),
         (["votes.csv", "--set", "tol"], 2, "--set needs NAME=VALUE"),

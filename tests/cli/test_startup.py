@@ -45,7 +45,7 @@ def test_help_is_made_of_sentences_without_types(run: Run, command: str) -> None
     assert not re.search(r"<\w+(\[.*\])?>", shown)
     for made in typer.main.get_command(app).commands[command].params:  # type: ignore[attr-defined]
         text = made.help or ""
-        assert text[:1].isupper() or text.startswith(("votes or", "classes;", "memory;")), (made.name, text)
+        assert text[:1].isupper() or text.startswith(("experience or", "classes;", "memory;")), (made.name, text)
         assert text.endswith((".", "arrow", "...")), (made.name, text)
         assert made.metavar is not None, made.name
 

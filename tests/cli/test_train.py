@@ -62,7 +62,7 @@ def train(run: Run, features: str = "X.npz", *more: str, **options: Any) -> Any:
 def test_labels_of_all_rows_go_to_stdout_and_the_account_to_stderr(run: Run, files: Path) -> None:
     result = train(run)
     frame = table(result.stdout)
-    assert frame.columns == ["item", "label", "confidence", "n_votes", "note", "p(cat)", "p(dog)"]
+    assert frame.columns == ["item", "label", "confidence", "confidence_source", "n_votes", "note", "p(cat)", "p(dog)"]
     assert frame["item"].to_list() == IDS
     assert frame["label"].to_list()[: N - 5] == CLASSES[TRUTH[: N - 5]].tolist()
     assert frame["note"].to_list() == [""] * (N - 5) + ["no votes"] * 5
@@ -139,8 +139,8 @@ def test_gold_stays_fixed_with_votes_and_without(run: Run, files: Path) -> None:
     (files / "gold.csv").write_text(f"item,label\n{IDS[0]},{CLASSES[1 - TRUTH[0]]}\n{IDS[-1]},cat\n")
     result = train(run, "X.npz", "--gold", "gold.csv")
     frame = table(result.stdout)
-    assert frame.row(0)[1:5] == (CLASSES[1 - TRUTH[0]], 1.0, 3, "known")
-    assert frame.row(N - 1)[1:5] == ("cat", 1.0, 0, "known")
+    assert frame.row(0)[1:6] == (CLASSES[1 - TRUTH[0]], 1.0, "gold", 3, "known")
+    assert frame.row(N - 1)[1:6] == ("cat", 1.0, "gold", 0, "known")
     assert "2 known labels kept fixed" in result.stderr
 
 
@@ -305,7 +305,7 @@ def test_columns_are_matched_by_name(run: Run, files: Path) -> None:
         (["model", "--features", "nan.npy"], 1, "nan.npy row 7, column 2 (counted from 0): NaN or infinity"),
         (["model", "--features", "absent.npy"], 1, "absent.npy: no such file"),
         (["nowhere", "--features", "X.npy"], 1, "nowhere: no saved result here"),
-        (["labels", "--features", "X.npy"], 1, "labels holds auto, which knows votes alone; crowdwise train --save"),
+        (["labels", "--features", "X.npy"], 1, "labels holds consensus, which knows votes alone; crowdwise train --save"),
         (["model", "--features", "X.npz", "--votes", "odd.csv"], 1, "labels ['fox'] occur in the votes"),
         (
             ["model", "--features", "X.npz", "--votes", "others.csv"],
@@ -357,7 +357,7 @@ def test_predict_fails_in_one_line(run: Run, files: Path, arguments: list[str], 
         ),
         (["--method", "ccem", "--set", "epoch=3"], 2, "ccem has no setting 'epoch'; did you mean 'epochs'?"),
         (["--method", "ccem", "--set", "epochs=0"], 2, "epochs must be at least 1"),
-        (["--set", "epochs=3"], 2, "no method is named, and auto chooses one by itself"),
+        (["--set", "epochs=3"], 2, "no method is named, so it is auto-classifier: name another with --method"),
         (["--method", "ccem", "--set", "network=mpl"], 2, "network must be one of auto, linear, mlp, cnn"),
         (["--features-item", "ids"], 1, "X.npz: no array 'ids'"),
         (["--key", "Y"], 1, "X.npz: no array 'Y'; found 'X'"),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import warnings
 import zipfile
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -43,20 +43,26 @@ def assert_equal(first: Result, second: Result) -> None:
     for name in ("method", "seed", "n_iter", "converged"):
         assert getattr(first, name) == getattr(second, name)
     assert list(first.trace) == list(second.trace)
-    pairs = [(first.posterior, second.posterior), (first.history, second.history)]
-    pairs += [(first.trace[term], second.trace[term]) for term in first.trace]
-    for part in ("prior", "annotators", "votes"):
-        ours, theirs = getattr(first, part), getattr(second, part)
-        assert type(ours) is type(theirs)
-        pairs += [(getattr(ours, f.name), getattr(theirs, f.name)) for f in fields(ours)]
-    for ours, theirs in pairs:
-        assert type(ours) is type(theirs)
-        if isinstance(ours, np.ndarray):
-            assert ours.dtype == theirs.dtype
-            assert ours.shape == theirs.shape
-            assert ours.tolist() == theirs.tolist()
-        else:
-            assert ours == theirs
+    for term in first.trace:
+        assert_same(first.trace[term], second.trace[term])
+    for part in ("posterior", "inferred", "confidence_source", "history", "prior", "annotators", "votes"):
+        assert_same(getattr(first, part), getattr(second, part))
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    assert type(ours) is type(theirs)
+    if is_dataclass(ours):
+        for each in fields(ours):
+            assert_same(getattr(ours, each.name), getattr(theirs, each.name))
+    elif isinstance(ours, tuple):
+        for one, other in zip(ours, theirs, strict=True):
+            assert_same(one, other)
+    elif isinstance(ours, np.ndarray):
+        assert ours.dtype == theirs.dtype
+        assert ours.shape == theirs.shape
+        assert ours.tolist() == theirs.tolist()
+    else:
+        assert ours == theirs
 
 
 VOCABULARIES = {

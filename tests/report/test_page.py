@@ -89,16 +89,17 @@ def three_items() -> Annotations:
 def test_numbers_are_those_of_the_result() -> None:
     reader = Reader(markup := page(fitted(three_items(), "majority"), truth=np.array([0, -1, 1])))
     rows = {row[0]: row[1:] for row in reader.rows}
-    # Shares by hand: 2/3, 3/3, 2/3. Items are sorted by name: one, three, two.
-    assert rows["one"] == ["cat", "66.7 %", "dog (33.3 %)", "cat x 2, dog x 1", "votes are split"]
+    # Votes by hand: 2, 3 and 2 of 3, and one more that is divided by the class shares, 1/3 cat and 2/3 dog:
+    # (2 + 1/3) / 4, (2 + 2/3) / 4, (3 + 2/3) / 4. Items are sorted by name: one, three, two.
+    assert rows["one"] == ["cat", "58.3 %", "dog (41.7 %)", "cat x 2, dog x 1", "votes are split"]
     assert rows["three"] == ["dog", "66.7 %", "cat (33.3 %)", "dog x 2, cat x 1", "votes are split"]
-    assert rows["two"][:2] == ["dog", "100 %"]
+    assert rows["two"][:2] == ["dog", "91.7 %"]
     # x agrees with the consensus on one and two, y everywhere, z on two and three.
     assert [rows[name][0] for name in "xyz"] == ["3", "3", "3"]
     assert [rows[name][3] for name in "xyz"] == ["66.7 %", "100 %", "66.7 %"]
     # Pairs that agree: one of three, three of three, one of three: 5 / 9.
     assert "55.6\u00a0%" in markup
-    assert "Of 3 items, 2 are under 80 % and 2 under 95 %." in markup
+    assert "Of 3 items, 2 are under 80 % and 3 under 95 %." in markup
     # Cat is the consensus on one item of three, and has three votes of nine.
     assert markup.count("33.3\u00a0%") >= 2
     # Items one and two (codes 0 and 2) are known; the truth of "two" is dog, as voted.

@@ -70,12 +70,12 @@ def test_axes_in_axes_out(result: Result) -> None:
 
 
 def test_reliability_points_by_hand() -> None:
-    # Majority: two items of 3/3 (both right), two of 2/3 (one right).
+    # Majority: two items of 3/3 (both right), two of 2/3 (one right), each with one more vote, half and half.
     votes = Annotations.from_arrays(np.repeat(list("abcd"), 3), list("xyz") * 4, list("000111001110"))
     fit = make("majority").fit(votes).result_
     ax = reliability(fit, {"a": "0", "b": "1", "c": "0", "d": "0"}, n_bins=2)
     points = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 2]
-    assert any(np.allclose(found, [[2 / 3, 0.5], [1, 1]]) for found in points)
+    assert any(np.allclose(found, [[2.5 / 4, 0.5], [3.5 / 4, 1]]) for found in points)
     with pytest.raises(InputError, match="names no item"):
         reliability(make("majority").fit(votes, gold={"a": "0"}).result_, {"a": "0"})
 

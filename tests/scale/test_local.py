@@ -47,6 +47,8 @@ def assert_same(found: Any, expected: Any, atol: float = 1e-8) -> None:
 
 def test_all_methods_that_count_run_on_shards() -> None:
     wanted = {
+        "consensus",
+        "hierarchical-dawid-skene",
         "majority",
         "wawa",
         "dawid-skene",
@@ -140,7 +142,7 @@ def files(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["majority", "dawid-skene", "online-em"])
+@pytest.mark.parametrize("name", ["consensus", "majority", "dawid-skene", "online-em"])
 def test_labels_of_files_are_those_of_memory(name: str, files: Path, tmp_path: Path) -> None:
     expected = make(name).fit(CROWD.votes)
     with Local(shards=3, work_dir=tmp_path / "work") as engine:
@@ -154,7 +156,9 @@ def test_labels_of_files_are_those_of_memory(name: str, files: Path, tmp_path: P
         assert (rows["label"] == own["label"]).mean() > 0.9
         return
     atol = 1e-8 if name != "streaming-ds" else 0.05
-    assert rows.select("item", "n_votes", "note").equals(own.select("item", "n_votes", "note"))
+    same = ("item", "confidence_source", "n_votes", "note")
+    assert rows.select(same).equals(own.select(same))
+    np.testing.assert_allclose(rows["confidence"].to_numpy(), own["confidence"].to_numpy(), atol=atol)
     shares = [column for column in own.columns if column.startswith("p(")]
     np.testing.assert_allclose(rows[shares].to_numpy(), own[shares].to_numpy(), atol=atol)
     if name != "streaming-ds":

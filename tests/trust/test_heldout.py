@@ -40,7 +40,7 @@ def test_a_vote_is_foretold_by_the_posterior_of_its_item_and_the_confusion_of_it
     posterior = np.array([[0.9, 0.1], [0.3, 0.7]])
     confusion = np.array([[[0.8, 0.2], [0.4, 0.6]], [[0.5, 0.5], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
     seen = votes.take_votes(np.array([True, True, True, False]))
-    result = SimpleNamespace(votes=seen, posterior=posterior, confusion=confusion)
+    result = SimpleNamespace(votes=seen, model_posterior=posterior, confusion=confusion)
     found = np.exp(log_prob_by(cast(Any, result), votes, np.array([0, 1, 3])))
     # c has no votes in the fit: two parts of a, one of b.
     crowd = (2 * confusion[0] + confusion[1]) / 3

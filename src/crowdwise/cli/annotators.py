@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import read_times, result_of
 from crowdwise.cli.job import Job, one_line
-from crowdwise.cli.options import FDR, VOTES_OR_SAVED, OutputOptions, ReadOptions, SteadyMethodOptions
+from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,13 +38,13 @@ class Options(OutputOptions):
     plot: Path | None = file("--plot", "Draw the confusion matrices (.png .pdf .svg); needs matplotlib.")
 
 
-def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> None:
+def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """Rank the annotators: accuracy with its interval, information in bits, worst confusion, and flags with reasons.
 
     Flags are spammer, copier (agrees too much with somebody), colluder, group (shares errors with
     others), drift (changes along --time), worse than chance, no better than chance, always the same
     label, and unknown (too few votes to tell from chance). They rest on confusion matrices: without
-    --method these are dawid-skene's.
+    --method these are consensus's.
     """
     from crowdwise.report.trust_text import flag_lines
     from crowdwise.trust.crowd.pruning import refit_without

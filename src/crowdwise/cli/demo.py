@@ -35,7 +35,7 @@ def run(options: Options) -> None:
 
     campaign, output = demo(), options.output
     votes, truth = campaign.votes, campaign.truth
-    majority, fitted = make("majority").fit(votes), make("dawid-skene").fit(votes)
+    majority, fitted = make("majority").fit(votes), make("consensus").fit(votes)
     result = fitted.result_
     people = by_accuracy(result)
 
@@ -49,7 +49,7 @@ def run(options: Options) -> None:
     print(
         f"{votes.n_annotators} annotators gave {votes.n_votes} votes on {votes.n_items} photos of animals.\n"
         f"Against the true labels, majority vote is right on {accuracy(majority.posterior_, truth):.1%} of them,\n"
-        f"and Dawid-Skene, which learns whom to trust, on {accuracy(fitted.posterior_, truth):.1%}.\n"
+        f"and consensus, which learns which annotators to trust, on {accuracy(fitted.posterior_, truth):.1%}.\n"
         f"It finds the least reliable annotators without seeing the truth: {some(people['annotator'].tail(3).reverse(), 3)}.\n"
         "\n"
         f"Open    {output / 'page.html'}\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from crowdwise.cli.declare import column, file, flag, option
 
 __all__ = ["CampaignMethodOptions", "FeatureOptions", "MaybeFeatures", "MethodOptions", "OutputOptions", "QuietOptions"]
-__all__ += ["ReadOptions", "ScreenOptions", "SteadyMethodOptions", "TaskOptions"]
+__all__ += ["MethodOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
 
 READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
 # The share of wrong flags by default.
@@ -90,13 +90,6 @@ class MethodOptions(TaskOptions):
         "Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a folder written by --save.",
         METHOD,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SteadyMethodOptions(MethodOptions):
-    """The same, for commands whose method does not depend on how many votes there are yet."""
-
-    method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown="dawid-skene")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 from crowdwise.cli.declare import argument, option
 from crowdwise.cli.fitting import result_of
 from crowdwise.cli.job import at_least, between, number, print_json
-from crowdwise.cli.options import VOTES_OR_SAVED, ReadOptions, ScreenOptions, SteadyMethodOptions
+from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions, ScreenOptions
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
 
@@ -22,7 +22,7 @@ class Options(ScreenOptions):
     repeats: int = option("--repeats", "N", "Number of campaigns to simulate.", 20)
 
 
-def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> None:
+def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """Estimate how many more votes bring the expected accuracy to a target, by simulated campaigns.
 
     Each asks about the least certain items; who answers is drawn by the activity so far. The

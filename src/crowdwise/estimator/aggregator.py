@@ -299,12 +299,14 @@ class Aggregator(ResultViews):
         result, posterior = self._fitted(), self._infer(votes)[0]
         if self.confidence == "model":
             return posterior
-        return calibrated(posterior, as_annotations(votes), result.annotators, result.class_prior, exponent_of(result.method))
+        # Known labels play no part in a prediction.
+        asked = replace(as_annotations(votes), gold=None)
+        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent_of(result.method))
 
     def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""
         result = self._fitted()
-        return np.asarray(result.votes.classes[best_class(self.predict_proba(votes), result.class_prior)])
+        return np.asarray(result.votes.classes[best_class(self._infer(votes)[0], result.class_prior)])
 
     def fit_predict(self, data: Any, **options: Any) -> Array:
         """Fit and return the labels, [N]; options are those of `fit`."""
@@ -323,7 +325,7 @@ class Aggregator(ResultViews):
         if y is not None:
             result = self._fitted()
             aligned = as_annotations(votes).with_classes(result.votes.classes.tolist())
-            truth, chosen = encode_gold(aligned, y), best_class(self.predict_proba(aligned), result.class_prior)
+            truth, chosen = encode_gold(aligned, y), best_class(self._infer(aligned)[0], result.class_prior)
             return float((chosen == truth)[truth >= 0].mean()) if (truth >= 0).any() else float("nan")
         if not self._fitted().trace:
             raise SettingError(f"{self.name} has no likelihood to score votes by; give true labels: score(votes, y)")

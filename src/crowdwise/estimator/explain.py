@@ -76,11 +76,12 @@ def explain(result: Result, item: Any) -> Explanation:
         log_prior = result.prior.log_prob()
         prior = log_prior[n if len(log_prior) > 1 else 0]
     label = int(result.codes[n])
-    others = (prior + evidence.sum(axis=0)).copy()
+    known = votes.gold is not None and votes.gold[n] >= 0
+    # Tempering keeps the order of classes; the vote that is added to counted ones decides among classes without any.
+    others = (prior + evidence.sum(axis=0) if known or unit != "share" else result.posterior[n]).copy()
     others[label] = -np.inf
     against = int(others.argmax())
     contribution = np.concatenate([[prior[label] - prior[against]], evidence[:, label] - evidence[:, against]])
-    known = votes.gold is not None and votes.gold[n] >= 0
     further = {} if known else _further(result, n, label, against, unit, float(contribution.sum()))
     rows = pl.DataFrame(
         {
@@ -117,5 +118,6 @@ def _further(result: Result, n: int, label: int, against: int, unit: str, total:
         if abs(of_model - total) > _ROUNDING * max(1.0, abs(total)) and hasattr(result.annotators, "members"):
             further["models"] = float(of_model - total)
     if result.inferred is not None:
-        further["caution"] = float(believed - of_model)
+        # From the sum so far, which knows more digits than a posterior next to zero.
+        further["caution"] = float(believed - total - sum(further.values()))
     return further

@@ -409,12 +409,11 @@ def exponent_of(method: str) -> float:
 
 def calibrated(posterior: Floats, votes: Annotations, annotators: Any, class_shares: Floats, exponent: float) -> Floats:
     """The posterior of a fit as experience has it, [N, K]; known labels stay known."""
-    mass = vote_mass(votes)
+    mass, believed = vote_mass(votes), posterior
     if getattr(annotators, "additive_in", "") == "share":
-        counted = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
-        known = votes.gold is not None and (votes.gold >= 0)[:, None]
-        posterior = np.where(known, posterior, counted)
-    return tempered(posterior, np.maximum(mass, 1) ** exponent)
+        believed = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
+    believed = tempered(believed, np.maximum(mass, 1) ** exponent)
+    return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
 
 
 def vote_mass(votes: Annotations) -> Floats:

@@ -36,7 +36,9 @@ _ROUNDS, _TOL, _PSEUDO_ITEMS = 40, 1e-3, 0.1
 def tilt_tables(log_table_alk: Floats) -> tuple[Floats, Floats]:
     """Normalise a table of log-probabilities over labels; return it as [A K, K], and `log_norm`."""
     n_annotators, n_classes, n_states = log_table_alk.shape
-    table = log_table_alk - np.log(np.exp(log_table_alk).sum(axis=1, keepdims=True))
+    # Expected logs of rows without votes may all be next to minus infinity.
+    table = log_table_alk - log_table_alk.max(axis=1, keepdims=True, initial=-np.inf)
+    table -= np.log(np.exp(table).sum(axis=1, keepdims=True))
     norm = np.stack([np.log(np.exp(f * table).sum(axis=1)) for f in DISCRIMINATIONS], axis=1)
     return np.ascontiguousarray(table).reshape(n_annotators * n_classes, n_states), np.ascontiguousarray(norm)
 

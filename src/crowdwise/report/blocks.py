@@ -133,7 +133,7 @@ def item_figures(result: Result, uncertainty: Uncertainty, *, shares: bool = Tru
         shown = np.argsort(-consensus_k, kind="stable")[:MOST_CLASSES]
         some = f" The {MOST_CLASSES} most common classes of {whole(votes.n_classes)} are shown."
     # Votes for l on items that are k, counted by the probability that they are.
-    count_kl = result.posterior.T @ uncertainty.tally_nk
+    count_kl = result.model_posterior.T @ uncertainty.tally_nk
     total_k = count_kl.sum(axis=1, keepdims=True)
     # Less than a thousandth of a vote is smoothing, not an observation.
     share_kl = np.divide(count_kl, total_k, out=np.full_like(count_kl, np.nan), where=total_k > 1e-3)

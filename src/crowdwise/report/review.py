@@ -58,7 +58,8 @@ def why_of(result: Result, items: Integers) -> list[Why]:
         if shares and not part.any():
             prior = result.class_prior
         label = int(result.codes[n])
-        others = (prior + part.sum(axis=0)).copy()
+        known = votes.gold is not None and votes.gold[n] >= 0
+        others = (result.posterior[n] if shares and not known else prior + part.sum(axis=0)).copy()
         others[label] = -np.inf
         against = int(others.argmax())
         found.append(Why(n, against, float(prior[label] - prior[against]), own, part[:, label] - part[:, against]))

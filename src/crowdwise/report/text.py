@@ -151,7 +151,8 @@ def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, empty: bool = Tru
     if n_missing:
         yield f"dropped {count(n_missing, 'missing label')}"
     if n_unvoted:
-        done = "left without a label (--fill-unvoted takes the most frequent class)" if empty else "labelled by their features"
+        left = "left without a label (--fill-unvoted takes the most frequent class)"
+        done = left if empty else "labelled by their features alone"
         yield f"{count(n_unvoted, 'item')} without votes: {done}"
     if n_gold:
         yield f"{count(n_gold, 'known label')} kept fixed"

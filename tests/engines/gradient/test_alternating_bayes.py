@@ -71,7 +71,7 @@ def test_with_a_network_that_knows_nothing_it_ends_where_the_method_without_feat
     for epoch in range(200 if rounds == 1 else 60):
         head.begin_epoch(epoch, lambda: flat(votes))
         early = head.target.clone() if early is None else early
-    np.testing.assert_allclose(head.target, reference.posterior_, atol=1e-8)
+    np.testing.assert_allclose(head.target, reference.result_.model_posterior, atol=1e-8)
     np.testing.assert_allclose(head.confusion(), reference.confusion_, atol=1e-8)
     assert early is not None
     if rounds == 1:

@@ -26,7 +26,8 @@ def test_mturk_leaves_rejected_assignments_out(tmp_path: Path) -> None:
         votes = read(path)
     assert triples(votes) == [("H1", "W1", "pos"), ("H1", "W2", "neg"), ("H2", "W1", "pos")]
     assert votes.items.tolist() == ["H1", "H2", "H3"]
-    assert votes.n_missing == 1
+    # Left out and said so: not missing as well.
+    assert votes.n_missing == 0
     with pytest.warns(DataWarning):
         assert read(path, item="Input.url", label="Answer.sentiment").items.tolist() == ["u1", "u2", "u3"]
 

@@ -425,7 +425,7 @@ def test_with_the_lowest_ceiling_the_labels_are_those_of_the_votes(cls: Any) -> 
     model = fitted(cls, ceiling=1 / 3, validation=0)
     with quiet():
         reference = model._aggregator().set_params(tol=1e-12, max_iter=1000).fit(VOTES)
-    np.testing.assert_allclose(model.posterior_, reference.posterior_, atol=1e-4)
+    np.testing.assert_allclose(model.posterior_, reference.result_.model_posterior, atol=1e-4)
 
 
 @pytest.mark.parametrize("cls", ALL)

@@ -33,7 +33,7 @@ def repeated(posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def test_soft_labels_are_weighted_repeated_rows_of_scikit_learn() -> None:
     model = TwoStage(l2=1.0).fit(FEATURES, VOTES)
-    rows, codes, weight = repeated(DawidSkene().fit(VOTES).posterior_)
+    rows, codes, weight = repeated(DawidSkene().fit(VOTES).result_.model_posterior)
     scaled = (FEATURES - FEATURES.mean(axis=0)) / FEATURES.std(axis=0)
     other = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(scaled[rows], codes, sample_weight=weight)
     np.testing.assert_allclose(model.predict_proba(FEATURES), other.predict_proba(scaled), atol=1e-4)
@@ -51,7 +51,7 @@ def test_labels_and_matrices_of_the_training_items_are_the_aggregation_s(name: s
     with quiet():
         model = TwoStage(aggregator=name).fit(FEATURES, VOTES)
         alone = make(name).fit(VOTES)
-    np.testing.assert_allclose(model.posterior_, alone.posterior_, atol=1e-9)
+    np.testing.assert_allclose(model.posterior_, alone.result_.model_posterior, atol=1e-9)
     np.testing.assert_allclose(model.confusion_, alone.confusion_, atol=1e-9)
     np.testing.assert_allclose(model.prior_, alone.prior_, atol=0.02)
     assert model.score(FEATURES, TRUTH) > 0.85
@@ -59,14 +59,21 @@ def test_labels_and_matrices_of_the_training_items_are_the_aggregation_s(name: s
 
 def test_methods_that_only_count_votes_get_counted_matrices_and_so_a_likelihood() -> None:
     model = TwoStage(aggregator="majority").fit(FEATURES, VOTES)
-    np.testing.assert_allclose(model.confusion_, make("majority").fit(VOTES).confusion_, atol=1e-9)
+    shares = np.zeros((VOTES.n_items, 3))
+    np.add.at(shares, (VOTES.item, VOTES.label), 1)
+    shares /= shares.sum(axis=1, keepdims=True)
+    # One vote per row beforehand, divided evenly.
+    counts = np.full((VOTES.n_annotators, 3, 3), 1 / 3)
+    for e in range(VOTES.n_votes):
+        counts[VOTES.annotator[e], :, VOTES.label[e]] += shares[VOTES.item[e]]
+    np.testing.assert_allclose(model.confusion_, counts / counts.sum(axis=2, keepdims=True), atol=1e-9)
     assert -np.log(3) < model.score(FEATURES, VOTES) < 0
 
 
 def test_an_aggregator_may_come_with_settings_and_stays_as_it_was() -> None:
     mine = DawidSkene(smoothing=2.0)
     model = TwoStage(aggregator=mine).fit(FEATURES, VOTES)
-    np.testing.assert_allclose(model.posterior_, DawidSkene(smoothing=2.0).fit(VOTES).posterior_, atol=1e-9)
+    np.testing.assert_allclose(model.posterior_, DawidSkene(smoothing=2.0).fit(VOTES).result_.model_posterior, atol=1e-9)
     assert not hasattr(mine, "result_")
     copy = clone(TwoStage(aggregator=mine, classifier=GaussianNB()))
     assert copy.get_params()["aggregator__smoothing"] == 2.0
@@ -75,7 +82,7 @@ def test_an_aggregator_may_come_with_settings_and_stays_as_it_was() -> None:
 
 def test_any_classifier_of_scikit_learn_gets_soft_labels_as_weights() -> None:
     model = TwoStage(classifier=GaussianNB()).fit(FEATURES, VOTES)
-    rows, codes, weight = repeated(DawidSkene().fit(VOTES).posterior_)
+    rows, codes, weight = repeated(DawidSkene().fit(VOTES).result_.model_posterior)
     used = weight > 1e-3
     other = GaussianNB().fit(FEATURES[rows[used]], codes[used], sample_weight=weight[used])
     np.testing.assert_allclose(model.predict_proba(FEATURES), other.predict_proba(FEATURES), atol=1e-4)
@@ -179,7 +186,7 @@ def test_the_second_stage_may_be_a_network() -> None:
 
     model = TwoStage(classifier="network").fit(FEATURES, VOTES)
     assert model.score(FEATURES, TRUTH) > 0.85
-    np.testing.assert_allclose(model.posterior_, DawidSkene().fit(VOTES).posterior_, atol=1e-9)
+    np.testing.assert_allclose(model.posterior_, DawidSkene().fit(VOTES).result_.model_posterior, atol=1e-9)
     own = TwoStage(classifier=SoftNetwork(network="linear", epochs=30, learning_rate=0.05)).fit(FEATURES, VOTES)
     assert own.score(FEATURES, TRUTH) > 0.85
     assert own.get_params()["classifier__epochs"] == 30

@@ -356,12 +356,12 @@ def test_every_family_predicts_explains_weighs_and_saves(name: str, settings: di
     np.testing.assert_allclose(model.result_.model_posterior, same.result_.model_posterior, atol=1e-9)
     np.testing.assert_allclose(model.confusion_, same.confusion_, atol=1e-9)
     np.testing.assert_allclose(model.trace_, same.trace_, rtol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(weighted)[1:], model.result_.model_posterior[1:], atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(weighted)[1:], model.posterior_[1:], atol=1e-12)
     alone = np.concatenate([model.predict_proba(weighted[[n]]) for n in range(9)])
     np.testing.assert_allclose(alone, model.predict_proba(weighted), atol=1e-12)
     for n in range(1, 8):
         why = model.explain(n)
-        p = model.result_.model_posterior[n, [why.label, why.against]]
+        p = model.posterior_[n, [why.label, why.against]]
         assert why.total == pytest.approx(np.log(p[0] / p[1]), abs=1e-9)
     model.result_.save(tmp_path)
     loaded = crowdwise.load(tmp_path)

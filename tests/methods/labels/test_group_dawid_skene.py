@@ -91,7 +91,7 @@ def test_explanations_of_groups_add_up() -> None:
         why = model.explain(n)
         label, against = int(why.label), int(why.against)
         assert why.rows["contribution"].sum() == pytest.approx(
-            np.log(model.result_.model_posterior[n, label] / model.result_.model_posterior[n, against]), abs=1e-8
+            np.log(model.posterior_[n, label] / model.posterior_[n, against]), abs=1e-8
         )
 
 

@@ -189,9 +189,7 @@ def test_eigen_keeps_the_contract_on_two_classes() -> None:
     model = make("eigen").fit(votes, gold={0: int(truth[0])}, history={1: (8, 2)})
     np.testing.assert_allclose(model.result_.model_posterior.sum(axis=1), 1)
     assert model.labels_[0] == truth[0]
-    np.testing.assert_allclose(
-        make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).result_.model_posterior, atol=1e-9
-    )
+    np.testing.assert_allclose(make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).posterior_, atol=1e-9)
     first, second = votes[:250], votes[250:]
     np.testing.assert_allclose(
         make("eigen").fit(first).update(second).result_.model_posterior,

@@ -1,78 +1,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.trust.calibration.crowds import teams
 
-import crowdwise
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.gold import encode_gold
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make
-from crowdwise.io import read_gold
-from crowdwise.trust.calibration import EffectiveVotes, Temperature, calibrate, temperature_by_votes
-from crowdwise.trust.calibration.effective_votes import groups_in
-from crowdwise.trust.calibration.predicted_votes import deal_by_group
-from crowdwise.trust.metrics import ece, log_loss
+from crowdwise.trust.calibration import EffectiveVotes, Temperature, calibrate
+from crowdwise.trust.metrics import ece
 
 make_any = make
 
 
 def fit(votes: Annotations) -> Result:
-    return make("dawid-skene").fit(votes).result_
-
-
-def test_votes_of_a_group_on_an_item_are_held_out_together():
-    votes, _ = teams(60, [3, 1, 1], 0.8, 0.9, seed=0)
-    group = np.array([0, 0, 0, -1, -1])
-    fold = deal_by_group(votes, group, folds=3)
-    for n in range(votes.n_items):
-        own = fold[votes.item_ptr[n] : votes.item_ptr[n + 1]]
-        assert len(set(own[:3])) == 1
-        # Three cells, three folds: one each, so that a fit never loses all votes of an item.
-        assert len({own[0], own[3], own[4]}) == 3
-
-
-def test_items_of_one_group_alone_are_never_held_out():
-    votes = Annotations.from_arrays(["a", "a", "b", "b"], ["x", "y", "x", "z"], [0, 0, 1, 1])
-    fold = deal_by_group(votes, np.array([0, 0, -1]), folds=2)
-    assert fold[:2].tolist() == [-1, -1]
-    assert sorted(fold[2:].tolist()) == [0, 1]
-    with pytest.raises(InputError, match="no vote can be held out"):
-        temperature_by_votes(fit, votes.take_items(np.array([0])), group=np.array([0, 0, -1]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("k", [2, 3])
-def test_independent_crowds_keep_their_temperature(seed, k):
-    drawn = simulate(1500, 20, k, 7, "one-coin", options={"one-coin": {"a": 7, "b": 3}}, random_state=seed)
-    found = temperature_by_votes(fit, drawn.votes)
-    assert found.value == pytest.approx(1.0, abs=0.25)
-    assert found.gain < 0.003
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("sizes", "sees", "repeats", "k"), [([4, 4, 4], 0.75, 0.9, 2), ([3] * 5, 0.7, 0.95, 3)])
-def test_dependent_crowds_ask_for_about_the_temperature_that_gold_asks_for(sizes, sees, repeats, k):
-    votes, truth = teams(1500, sizes, sees, repeats, seed=0, k=k)
-    result = fit(votes)
-    group = groups_in(result)
-    assert len(set(group.tolist())) == len(sizes)
-    found = temperature_by_votes(fit, votes, group=group)
-    best = Temperature.fit(result.posterior, truth).value
-    assert best > 2.5
-    assert found.value == pytest.approx(best, rel=0.25)
-    after = found.result(result).posterior
-    assert ece(after, truth) < 0.6 * ece(result.posterior, truth)
-    assert log_loss(after, truth) < 0.7 * log_loss(result.posterior, truth)
-    # Single votes held out would leave their copies behind, which foretell them whatever the true class is.
-    assert temperature_by_votes(fit, votes).value < found.value
+    """As sure as the model, so that there is something to calibrate."""
+    return make("dawid-skene", confidence="model").fit(votes).result_
 
 
 def test_correlation_and_effective_votes_by_hand():
@@ -107,11 +54,11 @@ def test_discounted_votes_are_the_model_with_weighted_evidence():
 def test_groups_make_too_sure_a_fit_less_sure():
     votes, truth = teams(1500, [3] * 5, 0.7, 0.95, seed=0, k=3)
     result = fit(votes)
+    discounted = EffectiveVotes.fit(result).result(result)
+    assert ece(discounted.posterior, truth) < 0.6 * ece(result.posterior, truth)
     done = calibrate(result, "groups", truth=truth, n_resamples=50)
-    assert done.before is not None
-    assert done.after is not None
-    assert done.after.ece < 0.6 * done.before.ece
     assert "5 groups of 15 annotators" in done.account
+    assert (done.result.posterior.max(axis=1) <= discounted.posterior.max(axis=1) + 1e-12).all()
 
 
 def test_nothing_changes_without_groups():
@@ -147,40 +94,83 @@ def test_ways_are_checked():
         calibrate(result, "dirichlett")
     with pytest.raises(SettingError, match="needs true labels"):
         calibrate(result, "isotonic")
-    assert calibrate(result, "none").result is result
-    with pytest.raises(InputError, match="give fit="):
-        calibrate(replace(result, method="crowd-layer-mw"), "votes")
+    with pytest.raises(SettingError, match="no way to calibrate 'votes'"):
+        calibrate(result, "votes")
+
+
+def test_none_takes_the_model_at_its_word():
+    votes = simulate(50, 10, 2, 5, random_state=2).votes
+    sure, cautious = fit(votes), make("dawid-skene").fit(votes).result_
+    assert not np.allclose(sure.posterior, cautious.posterior)
+    for result in (sure, cautious):
+        found = calibrate(result, "none").result
+        assert found.posterior.tolist() == sure.posterior.tolist()
+        assert found.confidence_source == "model"
+
+
+def test_experience_is_what_a_fit_does_by_default():
+    votes = simulate(50, 10, 2, 5, random_state=2).votes.with_gold({"item-000003": "class-1"})
+    sure, cautious = fit(votes), make("dawid-skene").fit(votes).result_
+    found = calibrate(sure)
+    assert found.how == "experience"
+    assert found.result.posterior == pytest.approx(cautious.posterior, abs=1e-15)
+    assert found.result.model_posterior.tolist() == sure.posterior.tolist()
+    assert found.result.confidence_source == "experience"
+    # Once is enough.
+    assert calibrate(cautious).result.posterior.tolist() == cautious.posterior.tolist()
+
+
+def test_what_known_labels_have_calibrated_experience_leaves_alone():
+    drawn = simulate(100, 10, 2, 5, random_state=1)
+    found = calibrate(fit(drawn.votes), "temperature", truth=drawn.gold, n_resamples=20).result
+    assert found.confidence_source == "gold"
+    again = calibrate(found)
+    assert again.result.posterior.tolist() == found.posterior.tolist()
+    assert "gold" in again.account
 
 
 def test_methods_that_know_groups_are_not_discounted_twice():
     votes, _ = teams(300, [3, 1, 1, 1], 0.8, 0.95, seed=0)
     result = make("group-dawid-skene").fit(votes).result_
     assert calibrate(result, "groups").result is result
+    model = make("group-dawid-skene", confidence="model").fit(votes).result_
+    assert calibrate(model, "groups").result.posterior == pytest.approx(result.posterior, abs=1e-15)
 
 
 def test_an_automatic_choice_is_calibrated_as_what_it_chose():
     votes, _ = teams(100, [1] * 5, 0.8, 0.95, seed=0)
     result = make("one-coin").fit(votes).result_
     renamed = replace(result, method="auto: one-coin", settings={"methods": None, "class_prior": "learn", "random_state": 0})
-    assert calibrate(renamed, "votes").facts == calibrate(result, "votes").facts
+    assert calibrate(renamed).facts == calibrate(result).facts
+    sure = make("one-coin", confidence="model").fit(votes).result_
+    renamed = replace(sure, method="auto: one-coin")
+    assert calibrate(renamed).result.posterior.tolist() == calibrate(sure).result.posterior.tolist()
 
 
 @pytest.mark.parametrize("method", ["majority", "glad", "mace", "belief-propagation", "mean-field", "kos", "cbcc"])
 def test_any_method_can_be_calibrated_without_truth(method):
     votes, _ = teams(80, [3, 1, 1, 1], 0.8, 0.95, seed=0)
-    result = make(method).fit(votes).result_
+    result = make(method, confidence="model").fit(votes).result_
     discounted = EffectiveVotes(np.array([0, 0, 0, -1, -1, -1]), np.array([1.0])).result(result).posterior
     assert discounted.sum(axis=1) == pytest.approx(1)
     assert np.abs(discounted - result.posterior).max() > 0.05
-    assert calibrate(result, "votes").facts["temperature"] > 0.3
+    cautious = calibrate(result).result
+    assert cautious.posterior.sum(axis=1) == pytest.approx(1)
+    # Counted votes are mixed with the class shares; elsewhere no label gets surer.
+    most = np.maximum(result.confidence, result.class_prior[result.codes] if method == "majority" else 0)
+    assert (cautious.confidence <= most + 1e-12).all()
+    assert cautious.labels.tolist() == result.labels.tolist()
+    # Votes that are discounted are so whether or not the fit was made cautious before.
+    already = EffectiveVotes(np.array([0, 0, 0, -1, -1, -1]), np.array([1.0])).result(make(method).fit(votes).result_)
+    assert already.posterior == pytest.approx(discounted, abs=1e-12)
+    assert already.expected_counts() == pytest.approx(result.expected_counts(), abs=1e-12)
 
 
 def test_one_class_and_single_votes_are_no_crash():
     alone = Annotations.from_arrays(["a", "b", "c"], ["x", "x", "y"], [0, 1, 0])
-    with pytest.raises(InputError, match="no vote can be held out"):
-        calibrate(fit(alone), "votes")
+    assert np.isfinite(calibrate(fit(alone)).result.posterior).all()
     same = Annotations.from_arrays(["a", "a", "b", "b"], ["x", "y", "x", "y"], [0, 0, 1, 1], classes=[0, 1, 2])
-    assert np.isfinite(calibrate(fit(same), "votes").result.posterior).all()
+    assert np.isfinite(calibrate(fit(same), "groups").result.posterior).all()
 
 
 def test_classifiers_are_calibrated_as_results_and_as_plain_probabilities():
@@ -195,19 +185,3 @@ def test_classifiers_are_calibrated_as_results_and_as_plain_probabilities():
     discount = EffectiveVotes(np.array([0, 0, -1, -1]), np.array([0.5]))
     assert discount.result(model.result_).posterior.sum(axis=1) == pytest.approx(1)
     assert Temperature.fit(model.predict_proba(X), truth).apply(model.predict_proba(X)).shape == (200, 2)
-    with pytest.raises(InputError, match="give fit="):
-        calibrate(model.result_, "votes")
-    again = calibrate(model.result_, "votes", fit=lambda kept: make_any("raykar").fit(X, kept).result_)
-    assert 0.4 < again.facts["temperature"] < 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "ratio"), [("bluebird", 0.5), ("rte", 0.75), ("dog", 0.6)])
-def test_held_out_votes_make_dawid_skene_more_honest_on_real_data(shared_data: Path, name: str, ratio: float):
-    votes = crowdwise.read(next((shared_data / name).glob("annotations.csv*"))).deduplicate()
-    truth = encode_gold(votes, read_gold(shared_data / name / "truth.csv"))
-    result = fit(votes)
-    after = calibrate(result, "votes").result
-    assert log_loss(after.posterior, truth) < ratio * log_loss(result.posterior, truth)
-    assert ece(after.posterior, truth) < ece(result.posterior, truth)
-    assert after.labels.tolist() == result.labels.tolist()

@@ -39,7 +39,7 @@ def start_posterior(votes: Annotations, init: Any) -> Floats:
             # The start need not have converged; the fit itself says what deserves a look.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            return make_aggregator(init).fit(votes).posterior_
+            return make_aggregator(init).fit(votes).result_.model_posterior
     try:
         posterior = np.asarray(init, float)
     except (TypeError, ValueError):

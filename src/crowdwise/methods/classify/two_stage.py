@@ -91,7 +91,7 @@ class TwoStage(CrowdClassifier):
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         _check_classifier(self.classifier)
         stage_one = self.aggregation_ = self._aggregated(votes, progress)
-        target = stage_one.posterior if self.soft else harden(stage_one.posterior)
+        target = stage_one.model_posterior if self.soft else harden(stage_one.model_posterior)
         annotators = _annotators_of(stage_one)
         log_prior = log_softmax(np.repeat(stage_one.prior.log_prob(), votes.n_items, axis=0))
         if self.has_network:
@@ -187,7 +187,7 @@ def _annotators_of(stage_one: Result) -> AnnotatorModel:
         return annotators
     votes = stage_one.votes
     one_vote = np.full((1, votes.n_classes, votes.n_classes), 1 / votes.n_classes)
-    return Confusion.start(one_vote, votes.n_annotators).update(votes, stage_one.posterior)
+    return Confusion.start(one_vote, votes.n_annotators).update(votes, stage_one.model_posterior)
 
 
 def _fitted_classifier(classifier: Any, features: Any, target: Floats, *, soft: bool) -> SklearnModel:

@@ -68,7 +68,7 @@ class BeliefPropagation(IterativeAggregator):
     Examples
     --------
     >>> votes = {"item": [1, 1, 1, 2, 2], "annotator": ["x", "y", "z", "x", "y"], "label": ["a", "a", "b", "b", "b"]}
-    >>> model = BeliefPropagation().fit(votes)
+    >>> model = BeliefPropagation(confidence="model").fit(votes)
     >>> model.labels_.tolist(), model.posterior_[:, 0].round(2).tolist()
     (['a', 'b'], [0.73, 0.19])
     """

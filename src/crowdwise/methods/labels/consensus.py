@@ -62,7 +62,7 @@ class Consensus(Aggregator):
     >>> from crowdwise.data.datasets import dawid_skene_1979
     >>> model = Consensus().fit(dawid_skene_1979())
     >>> model.task_confusion_.shape, model.attention_.round(1).tolist()
-    ((4, 4), [0.9, 0.8, 0.9, 0.9, 0.8])
+    ((4, 4), [0.9, 0.9, 1.0, 0.9, 1.0])
     """
 
     class_prior: Any = setting(

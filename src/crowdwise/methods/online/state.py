@@ -185,7 +185,7 @@ class State:
         state = cls(result.votes.classes)
         state.add(result.votes)
         arrays = state.arrays
-        arrays.posterior[: len(state.items)] = result.posterior
+        arrays.posterior[: len(state.items)] = result.model_posterior
         recount(state.n_votes, len(state.items), arrays, memory)
         return state
 

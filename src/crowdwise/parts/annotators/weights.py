@@ -54,14 +54,16 @@ class VoteShares(WithoutPosterior):
     def counts(self, votes: Annotations, posterior: Floats, class_shares: Floats) -> Floats:
         """Expected confusion counts, [A, L, K], in which no vote counts as evidence for itself.
 
-        A vote is compared with what the other votes on its item decide (ties are split), or with the class shares where there
-        is no other: compared with its own, an annotator who always votes alone would never be wrong. Known labels stay known.
+        A vote is compared with what the votes of others on its item decide (ties are split), or with the class shares where
+        there are none: compared with their own, annotators who always vote alone would never be wrong. Known labels stay known.
         """
-        own = self.log_lik(votes, np.arange(votes.n_votes)).max(axis=1, initial=0.0)
-        others = np.maximum(posterior[votes.item], 0.0)
         rows = np.arange(votes.n_votes)
+        _, by = np.unique(votes.item.astype(np.int64) * votes.n_annotators + votes.annotator, return_inverse=True)
+        said = self.log_lik(votes, rows)
+        own = np.stack([segment_sum(by, said[:, k], votes.n_votes)[by] for k in range(votes.n_classes)], axis=1)
+        others = np.maximum(posterior[votes.item], 0.0)
         open_votes = rows if votes.gold is None else rows[votes.gold[votes.item] < 0]
-        others[open_votes, votes.label[open_votes]] -= own[open_votes]
+        others[open_votes] -= own[open_votes]
         rest = others[open_votes]
         alone = rest.sum(axis=1, keepdims=True) < 1e-9
         first = rest >= rest.max(axis=1, keepdims=True, initial=0.0) - 1e-9

@@ -92,7 +92,7 @@ class EffectiveVotes:
         posterior = result.model_posterior.copy()
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         result.annotators.infer(votes, result.prior.log_prob(), known, posterior)
-        return with_posterior(replace(result, inferred=None), posterior, "model")
+        return with_posterior(replace(result, posterior=result.model_posterior, inferred=None), posterior, "model")
 
 
 def groups_in(result: Result, level: float = 0.05) -> Integers:
