@@ -63,7 +63,7 @@ class TokenMajority(_TokenByToken):
     name: ClassVar[str] = "token-majority"
 
     def _tokens(self) -> Aggregator:
-        return MajorityVote()
+        return MajorityVote(confidence="model")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -76,4 +76,4 @@ class TokenDawidSkene(_TokenByToken):
     name: ClassVar[str] = "token-dawid-skene"
 
     def _tokens(self) -> Aggregator:
-        return DawidSkene(max_iter=self.max_iter, tol=self.tol)
+        return DawidSkene(max_iter=self.max_iter, tol=self.tol, confidence="model")
