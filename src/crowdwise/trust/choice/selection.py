@@ -11,16 +11,10 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.types import Floats
 
-__all__ = ["Row", "drop_renamed", "frame_of", "paired", "renamed", "simplest", "stacking_weights"]
+__all__ = ["Row", "frame_of", "paired", "simplest", "stacking_weights"]
 
 
 _ROUNDS, _SMALLEST_STEP = 500, 1e-7
-# Says which class is which.
-_REFERENCE = "majority"
-# Share of the votes on which a candidate must overrule majority vote to be asked what for.
-_OFTEN = 0.1
-# Share of the votes that must agree more under other names.
-_RENAMED = 0.01
 
 
 @dataclass
@@ -31,8 +25,6 @@ class Row:
     ----------
     parameters : int
         Numbers that it learns of each annotator: fewer is simpler.
-    labels : [H] or None
-        Its label of the item of every held-out term, from the fit without that term.
     log_prob : [H] or None
         Log-probability of every held-out term; None where it was not measured.
     note : str
@@ -41,7 +33,6 @@ class Row:
 
     method: str
     parameters: int = 0
-    labels: NDArray[np.int16] | None = None
     log_prob: Floats | None = None
     seconds: float = 0.0
     note: str = ""
@@ -84,35 +75,6 @@ def simplest(rows: Sequence[Row], cluster: NDArray[np.int64], standard_errors: f
         if behind <= standard_errors * error:
             near.append(k)
     return min(near, key=lambda k: (rows[k].parameters, -mean[k])), best
-
-
-def drop_renamed(rows: Sequence[Row], n_classes: int) -> None:
-    """Leave out candidates whose classes are majority vote's under other names, or that overrule it for nothing.
-
-    Votes are predicted no worse by labels whose names are swapped, so that only majority vote says which class is which.
-    Where a candidate overrules it often, held-out votes must be predicted better there.
-    """
-    reference = next((row for row in rows if row.method == _REFERENCE and row.labels is not None), None)
-    if reference is None or reference.labels is None or reference.log_prob is None:
-        return
-    for row in rows:
-        if row is reference or not row.eligible or row.labels is None or row.log_prob is None:
-            continue
-        overruled = row.labels != reference.labels
-        share = float(overruled.mean())
-        if renamed(reference.labels, row.labels, n_classes):
-            row.give_up("left out: its classes look renamed beside majority vote")
-        elif share > _OFTEN and (row.log_prob - reference.log_prob)[overruled].mean() <= 0:
-            row.give_up(f"left out: overrules majority vote on {share:.0%} of the votes and does not predict those better")
-
-
-def renamed(reference: NDArray[np.int16], labels: NDArray[np.int16], n_classes: int) -> bool:
-    """Whether other names of the classes would make `labels` agree with `reference` clearly more often."""
-    from scipy.optimize import linear_sum_assignment
-
-    table = np.bincount(labels.astype(np.int64) * n_classes + reference, minlength=n_classes**2).reshape(n_classes, n_classes)
-    gain = table[linear_sum_assignment(-table)].sum() - np.trace(table)
-    return bool(gain > _RENAMED * len(labels))
 
 
 def frame_of(rows: Sequence[Row], cluster: NDArray[np.int64] | None = None) -> pl.DataFrame:
