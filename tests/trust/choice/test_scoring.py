@@ -17,16 +17,21 @@ def small() -> Annotations:
 
 
 def by_hand(votes: Annotations, shares: np.ndarray, fold: np.ndarray) -> list[float]:
-    """Votes of the other folds counted one by one; K = 2."""
+    """Votes of the other folds counted one by one, under shares and then under what votes make of them; K = 2."""
     found = []
     for e in range(votes.n_votes):
-        counts = np.zeros((3, 2, 2))
-        for other in range(votes.n_votes):
-            if fold[other] != fold[e]:
-                counts[votes.annotator[other], :, votes.label[other]] += shares[other]
-        pooled = counts.sum(axis=0)
-        pooled = (pooled + 1 / 2) / (pooled.sum(axis=1, keepdims=True) + 1)
-        table = (counts + 2 * pooled) / (counts.sum(axis=2, keepdims=True) + 2)
+        others = [o for o in range(votes.n_votes) if fold[o] != fold[e]]
+        classes = shares.copy()
+        for _ in range(4):
+            counts = np.zeros((3, 2, 2))
+            for o in others:
+                counts[votes.annotator[o], :, votes.label[o]] += classes[o]
+            pooled = counts.sum(axis=0)
+            pooled = (pooled + 1 / 2) / (pooled.sum(axis=1, keepdims=True) + 1)
+            table = (counts + 2 * pooled) / (counts.sum(axis=2, keepdims=True) + 2)
+            for o in others:
+                joint = shares[o] * table[votes.annotator[o], :, votes.label[o]]
+                classes[o] = joint / joint.sum()
         found.append(float(np.log(shares[e] @ table[votes.annotator[e], :, votes.label[e]])))
     return found
 
@@ -69,7 +74,7 @@ def test_how_sure_a_candidate_is_does_not_decide() -> None:
     wary = np.where(np.arange(2) == label[:, None], chance[:, None], 1 - chance[:, None])[terms.item]
     sure = wary**8 / (wary**8).sum(axis=1, keepdims=True)
     plain, fair = (score(terms, wary).mean() - score(terms, sure).mean() for score in (cross_fitted, tempered_score))
-    assert plain > 0.01
+    assert plain > 0.005
     assert abs(fair) < plain / 10
 
 
@@ -157,11 +162,16 @@ def test_tables_of_a_large_crowd_on_many_classes_are_not_laid_out_in_full() -> N
     found = cross_fitted(terms, shares)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # A table of 4000 x 100 x 100 numbers takes 320 MB. Nobody votes twice, so that only the pooled table is left.
+    # A table of 4000 x 100 x 100 numbers takes 320 MB. Nobody votes twice: the pooled table is all that is known of others.
     assert peak < 100e6
-    other = terms.fold != terms.fold[0]
-    pooled = np.array([[shares[other & (terms.label == said), k].sum() for said in range(100)] for k in range(100)])
-    pooled = (pooled + 1 / 100) / (pooled.sum(axis=1, keepdims=True) + 1)
+    other = np.flatnonzero(terms.fold != terms.fold[0])
+    said, given = terms.label[other], shares[other]
+    classes = given
+    for _ in range(4):
+        pooled = np.array([classes[said == label].sum(axis=0) for label in range(100)]).T
+        pooled = (pooled + 1 / 100) / (pooled.sum(axis=1, keepdims=True) + 1)
+        joint = given * (classes + 100 * pooled[:, said].T) / (classes + 100)
+        classes = joint / joint.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found[0], np.log(shares[0] @ pooled[:, terms.label[0]]))
 
 

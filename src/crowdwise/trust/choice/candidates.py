@@ -1,4 +1,4 @@
-"""Which methods are tried by default, from simple to rich; the order breaks ties of the score.
+"""Which methods are tried by default, in the order in which operations are spent on them.
 
 Each errs in a way of its own: counting, one accuracy per annotator, habits of spammers, accuracies per class, confusion
 matrices, a mean of models, subtypes of classes. All but the last are fast. Other methods of the registry can be named in
@@ -15,7 +15,7 @@ from crowdwise.estimator.registry import METHODS, Method, label_methods
 
 __all__ = ["CANDIDATES", "FALLBACK", "check_methods", "named_methods", "parameters_of"]
 
-CANDIDATES = ("majority", "one-coin", "mace", "confusion-vector", "dawid-skene", "consensus", "ebcc")
+CANDIDATES = ("majority", "consensus", "one-coin", "confusion-vector", "dawid-skene", "mace", "ebcc")
 # Where methods cannot be compared.
 FALLBACK = "consensus"
 

@@ -2,8 +2,8 @@
 
     p(y_e | the other votes) = sum_k q_nk T_a[k, y_e]   q_n: the candidate's posterior of item n, fitted without vote e,
                                                         to the power 1 / (votes of n in that fit)^gamma
-    T_a[k, l] = (C_akl + K T[k, l]) / (C_ak. + K)       C: held-out votes of the other folds, counted under their q
-    T[k, l]   = (sum_a C_akl + 1 / K) / (sum_a C_ak. + 1)
+    T_a[k, l] = (C_akl + K T[k, l]) / (C_ak. + K)       C: held-out votes of the other folds, counted under q, and then
+    T[k, l]   = (sum_a C_akl + 1 / K) / (sum_a C_ak. + 1)   three times under q_nk T_a[k, y_e], normalised over k (EM)
 
 or, where class names must keep their meaning (`by_accuracy`), with one number per annotator,
 
@@ -15,6 +15,9 @@ People who vote on the same item share mistakes, so that posteriors of models of
 so the more votes there are: how sure is a matter of one number gamma, by which labels should not be judged. Each candidate
 gets the gamma of a grid under which it predicts the votes of the other folds best (`tempered_score`).
 
+Tables that are only counted under q are those of an annotator who mixes up the classes wherever q is unsure, so that the
+surer of two equally right candidates would win; the rounds of EM end that.
+
 The tables are made in the same way for every candidate and of held-out votes, too (cross-fitting): posteriors are judged, not
 the form in which a method keeps its annotators. A gold label that was hidden from the fit is a vote of one more annotator, who
 has a table of his own: a natural logarithm of a probability, like all the others.
@@ -24,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -39,6 +41,8 @@ EXPONENTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 _FLOOR = 1e-12
+# Of EM on the tables; ten give the same choices.
+_ROUNDS = 3
 # Weight of the crowd's accuracy beside an annotator's own votes, in votes.
 _PSEUDO_VOTES = 5.0
 
@@ -90,15 +94,21 @@ def cross_fitted(terms: Terms, shares: Array) -> Floats:
     pairs, pair = np.unique(terms.annotator * n_classes + terms.label, return_inverse=True)
     person, said = np.divmod(pairs, n_classes)
     _, first, person = np.unique(person, return_index=True, return_inverse=True)
-    every = _counts(terms, shares, pair, len(pairs), slice(None))
-    log_prob = np.empty(len(terms.item))
-    for number in range(int(terms.fold.max(initial=-1)) + 1):
-        own = np.flatnonzero(terms.fold == number)
-        counts = np.maximum(every - _counts(terms, shares, pair, len(pairs), own), 0.0)
+
+    def tables(classes: Floats, part: Integers) -> Floats:
+        counts = _counts(terms, classes, pair, len(pairs), part)
         pooled = np.array([np.bincount(said, row, minlength=n_classes) for row in counts])
         pooled = (pooled + 1 / n_classes) / (pooled.sum(axis=1, keepdims=True) + 1)
         given = np.add.reduceat(counts, first, axis=1)[:, person]
-        table = ((counts + n_classes * pooled[:, said]) / (given + n_classes)).T.copy()
+        return np.ascontiguousarray(((counts + n_classes * pooled[:, said]) / (given + n_classes)).T)
+
+    log_prob = np.empty(len(terms.item))
+    for number in range(int(terms.fold.max(initial=-1)) + 1):
+        own, others = np.flatnonzero(terms.fold == number), np.flatnonzero(terms.fold != number)
+        table = tables(shares[others], others)
+        for _ in range(_ROUNDS):
+            joint = shares[others] * table[pair[others]]
+            table = tables(joint / np.maximum(joint.sum(axis=1, keepdims=True), _FLOOR), others)
         chance = (shares[own] * table[pair[own]]).sum(axis=1)
         log_prob[own] = np.log(np.maximum(chance, _FLOOR))
     return log_prob if terms.weight is None else terms.weight * log_prob
@@ -125,14 +135,10 @@ def by_accuracy(terms: Terms, shares: Array) -> Floats:
     return log_prob if terms.weight is None else terms.weight * log_prob
 
 
-def _counts(terms: Terms, shares: Array, pair: Integers, n_pairs: int, part: Any) -> Floats:
-    """Votes by class and by pair of annotator and label, [K, P]."""
-    weight = None if terms.weight is None else terms.weight[part]
-    counts = np.empty((terms.n_classes, n_pairs))
-    for k in range(terms.n_classes):
-        share = shares[part, k].astype(float) if weight is None else shares[part, k] * weight
-        counts[k] = np.bincount(pair[part], share, minlength=n_pairs)
-    return counts
+def _counts(terms: Terms, classes: Array, pair: Integers, n_pairs: int, part: Integers) -> Floats:
+    """Votes of `part`, whose class probabilities are `classes`, by class and by pair of annotator and label, [K, P]."""
+    weight = 1.0 if terms.weight is None else terms.weight[part]
+    return np.array([np.bincount(pair[part], weight * share, minlength=n_pairs) for share in classes.T])
 
 
 class HeldOut:
