@@ -25,7 +25,7 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
 from crowdwise.kernels.numerics import generator
-from crowdwise.trust.choice.candidates import CANDIDATES, parameters_of
+from crowdwise.trust.choice.candidates import CANDIDATES, rank_of
 from crowdwise.trust.choice.decision import decide
 from crowdwise.trust.choice.operations import keep_affordable, operations_of
 from crowdwise.trust.choice.scoring import HeldOut, tempered_score
@@ -83,7 +83,7 @@ def measure(name: str, standard_errors: float = 1.0) -> dict[str, object]:
     votes, truth = drawn_or_read(name)
     # The folds of `auto` with its default seed.
     held = HeldOut(votes, FOLDS, int(generator(0).integers(2**31)))
-    rows = [Row(method, parameters_of(method, votes.n_classes)) for method in CANDIDATES]
+    rows = [Row(method, rank_of(method, votes.n_classes)) for method in CANDIDATES]
     keep_affordable(rows, {row.method: FOLDS * operations_of(row.method, votes) for row in rows}, crowdwise.Auto().operations)
     runs = {row.method: fitted(name, row.method, votes, held) for row in rows if row.eligible}
     started = perf_counter()
@@ -118,8 +118,8 @@ def main() -> None:
     about = (
         f"Accuracy in percent; candidates: {', '.join(CANDIDATES)}, as far as the default budget of operations allows (`ebcc` "
         f"is skipped on {', '.join(name for name in runs if 'ebcc' not in runs[name]['alone'])}). *Best alone* is the "
-        "candidate that turns out best in that row judged by the truth; in the last row, the one that is best on average. *auto - best* "
-        "of the last row is the mean of those above it. The stack is `stack=True`.\n"
+        "candidate that turns out best in that row judged by the truth; in the last row, the one that is best on average. "
+        "*auto - best* of the last row is the mean of those above it. The stack is `stack=True`.\n"
     )
     parts = [provenance("python benchmarks/auto.py"), about]
     for title, names in (("real sets", SETS), (f"simulated crowds, {SEEDS} seeds each", list(CROWDS))):

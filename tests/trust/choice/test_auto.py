@@ -74,6 +74,15 @@ def test_equal_annotators_are_left_to_a_simple_method() -> None:
     assert model.chosen_ == "one-coin"
 
 
+def test_the_default_is_taken_where_it_is_about_as_good_as_the_best() -> None:
+    votes, _ = crowd(3, 200, diagonal_crowd(5, 3, 0.75))
+    with quiet():
+        model = Auto(methods=["one-coin", "consensus"], standard_errors=100).fit(votes)
+    assert model.chosen_ == "consensus"
+    best = model.choice_.sort("score")["method"].to_list()[-1]
+    assert best == "consensus" or model.reason_.startswith("consensus, the default method that predicts")
+
+
 def test_small_votes_get_the_default_without_a_comparison() -> None:
     votes, _ = crowd(7, 30, diagonal_crowd(5, 3, 0.85))
     model = Auto().fit(votes)

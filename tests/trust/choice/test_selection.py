@@ -43,7 +43,7 @@ def test_the_simplest_within_a_standard_error_of_the_best_is_taken() -> None:
 
 def test_of_equally_simple_ones_the_best_is_taken() -> None:
     given = rows(-0.5, -0.35, -0.3, noise=0.1)
-    given[1].parameters = given[2].parameters = 1
+    given[1].rank = given[2].rank = 1
     given[2].log_prob = np.array([-0.3, -0.3, -0.3, -0.3])
     assert simplest(given, EACH) == (2, 2)
 

@@ -1,11 +1,11 @@
-"""Automatic choice: the simplest method that predicts held-out votes about as well as the best.
+"""Automatic choice: the default method, or the simplest, that predicts held-out votes about as well as the best.
 
 score      mean over held-out votes of log p(y_e | the other votes) = log sum_k q_nk T_a[k, y_e]
 q          posterior of a candidate fitted without the votes of the fold, tempered by the number of votes on the item
 T          how each annotator votes, given q: counted on held-out votes in the same way for every candidate, so that
            posteriors are judged and not the form in which a method keeps its annotators (`crowdwise.trust.choice.scoring`)
-choice     of the candidates within one standard error of the best (paired differences, clustered by item) the one with
-           the fewest numbers per annotator; of equally simple ones the best
+choice     of the candidates within one standard error of the best (paired differences, clustered by item) consensus, or
+           else the one with the fewest numbers per annotator; of equally simple ones the best
 
 Notes
 -----
@@ -35,7 +35,7 @@ from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.estimator.registry import METHODS, make_aggregator
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.model import Confusion, row_smoothing
-from crowdwise.trust.choice.candidates import FALLBACK, check_methods, parameters_of
+from crowdwise.trust.choice.candidates import FALLBACK, check_methods, rank_of
 from crowdwise.trust.choice.data_check import not_comparable
 from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
 from crowdwise.trust.choice.operations import keep_affordable, operations_of
@@ -61,7 +61,7 @@ _DOCUMENT = "choice.json"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Auto(Chooses, Aggregator):
-    """The method that predicts held-out votes best, or a simpler one that is about as good.
+    """The method that predicts held-out votes best, or the default or a simpler one that is about as good.
 
     The fit of the chosen method is what the estimator then shows; `result_.method` names it. `reason_` says in one line
     why, `choice_` holds the comparison.
@@ -88,7 +88,9 @@ class Auto(Chooses, Aggregator):
         low=0,
     )
     standard_errors: float = setting(
-        1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
+        1.0,
+        "The default, or else a simpler method, is preferred if it is behind the best by no more standard errors.",
+        low=0,
     )
     stack: bool = setting(False, "Combine the candidates' posteriors, with weights fitted to held-out votes.")
     random_state: int | None = random_state_setting("Seed of the folds and of the candidates.")
@@ -177,7 +179,7 @@ def _row(name: str, votes: Annotations) -> Row:
     """A candidate that is still to be tried, or why it is not."""
     if not METHODS[name].suits(votes.n_classes):
         return Row(name, note="left out: for two classes only", eligible=False)
-    return Row(name, parameters_of(name, votes.n_classes))
+    return Row(name, rank_of(name, votes.n_classes))
 
 
 def _stacked(fits: Mapping[str, Fit], weights: Mapping[str, float], problem: Problem) -> Fit:

@@ -13,15 +13,17 @@ from typing import Any
 from crowdwise.errors import SettingError, did_you_mean
 from crowdwise.estimator.registry import METHODS, Method, label_methods
 
-__all__ = ["CANDIDATES", "FALLBACK", "check_methods", "named_methods", "parameters_of"]
+__all__ = ["CANDIDATES", "FALLBACK", "check_methods", "named_methods", "rank_of"]
 
 CANDIDATES = ("majority", "consensus", "one-coin", "confusion-vector", "dawid-skene", "mace", "ebcc")
-# Where methods cannot be compared.
+# Taken where methods cannot be compared, and where it predicts votes about as well as the best.
 FALLBACK = "consensus"
 
 
-def parameters_of(method: str, n_classes: int) -> int:
-    """Numbers that a method learns of each annotator."""
+def rank_of(method: str, n_classes: int) -> int:
+    """Numbers that a method learns of each annotator; the default comes before all others."""
+    if method == FALLBACK:
+        return -1
     if METHODS[method].per_class:
         return n_classes
     return {0: 0, 1: 1}.get(METHODS[method].level, n_classes * (n_classes - 1))

@@ -115,8 +115,9 @@ def decide(rows: Sequence[Row], terms: Terms, *, standard_errors: float, stack: 
         reason = f"{name}, the only method that could be tried"
     elif chosen != best:
         mean, error = paired(_terms(rows[best]), _terms(rows[chosen]), cluster)
+        kind = "default" if rows[chosen].rank < 0 else "simplest"
         reason = (
-            f"{name}, the simplest method that predicts held-out votes about as well as the best, {rows[best].method} "
+            f"{name}, the {kind} method that predicts held-out votes about as well as the best, {rows[best].method} "
             f"({mean:.4f} behind per vote, standard error {error:.4f})"
         )
     else:

@@ -1,4 +1,4 @@
-"""Compare candidates on the same held-out votes, and take the simplest that is not clearly worse than the best."""
+"""Compare candidates on the same held-out votes, and take the first in rank that is not clearly worse than the best."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Row:
 
     Attributes
     ----------
-    parameters : int
-        Numbers that it learns of each annotator: fewer is simpler.
+    rank : int
+        Of candidates that are about as good, the one with the lowest is taken.
     log_prob : [H] or None
         Log-probability of every held-out term; None where it was not measured.
     note : str
@@ -32,7 +32,7 @@ class Row:
     """
 
     method: str
-    parameters: int = 0
+    rank: int = 0
     log_prob: Floats | None = None
     seconds: float = 0.0
     note: str = ""
@@ -63,18 +63,18 @@ def paired(best: Floats, other: Floats, cluster: NDArray[np.int64]) -> tuple[flo
 def simplest(rows: Sequence[Row], cluster: NDArray[np.int64], standard_errors: float = 1.0) -> tuple[int, int]:
     """Positions of the chosen and of the best row.
 
-    Of those whose mean is within so many standard errors of the best one's, the one with the fewest parameters; of equally
-    simple ones, the best.
+    Of those whose mean is within so many standard errors of the best one's, the one with the lowest rank; of several such, the
+    best.
     """
     measured = {k: row.log_prob for k, row in enumerate(rows) if row.eligible and row.log_prob is not None}
     mean = {k: float(log_prob.mean()) for k, log_prob in measured.items()}
-    best = max(measured, key=lambda k: (mean[k], -rows[k].parameters))
+    best = max(measured, key=lambda k: (mean[k], -rows[k].rank))
     near = [best]
     for k, log_prob in measured.items():
         behind, error = paired(measured[best], log_prob, cluster)
         if behind <= standard_errors * error:
             near.append(k)
-    return min(near, key=lambda k: (rows[k].parameters, -mean[k])), best
+    return min(near, key=lambda k: (rows[k].rank, -mean[k])), best
 
 
 def frame_of(rows: Sequence[Row], cluster: NDArray[np.int64] | None = None) -> pl.DataFrame:
