@@ -13,7 +13,6 @@ import re
 import sys
 import warnings
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from page import SHARED, provenance, put, table
@@ -67,7 +66,6 @@ def fitted(name: str, method: str, votes: crowdwise.Annotations, held: HeldOut) 
     """Class probabilities of the items of held-out votes, [H, K], and of all items, [N, K]: kept, or fitted now."""
     file = RUNS / f"{re.sub('[ ]', '_', re.sub('[,%]', '', name))}@{method}.npz"
     if not file.exists():
-        started = perf_counter()
         whole = crowdwise.make(method).fit(votes).result_.model_posterior
         shares = np.zeros((len(held.terms.item), votes.n_classes), np.float32)
         for number in range(FOLDS):
@@ -75,7 +73,7 @@ def fitted(name: str, method: str, votes: crowdwise.Annotations, held: HeldOut) 
             own = held.terms.fold == number
             shares[own] = part.model_posterior[held.terms.item[own]]
         RUNS.mkdir(parents=True, exist_ok=True)
-        np.savez(file, shares=shares, post=whole.astype(np.float32), total=perf_counter() - started)
+        np.savez(file, shares=shares, post=whole.astype(np.float32))
     return dict(np.load(file))
 
 
@@ -84,25 +82,24 @@ def measure(name: str, standard_errors: float = 1.0) -> dict[str, object]:
     # The folds of `auto` with its default seed.
     held = HeldOut(votes, FOLDS, int(generator(0).integers(2**31)))
     rows = [Row(method, rank_of(method, votes.n_classes)) for method in CANDIDATES]
-    keep_affordable(rows, {row.method: FOLDS * operations_of(row.method, votes) for row in rows}, crowdwise.Auto().operations)
+    needed = {row.method: FOLDS * operations_of(row.method, votes) for row in rows}
+    keep_affordable(rows, needed, crowdwise.Auto().operations)
     runs = {row.method: fitted(name, row.method, votes, held) for row in rows if row.eligible}
-    started = perf_counter()
     try_all(rows, lambda method, number: runs[method]["shares"][held.terms.fold == number], held.terms, tempered_score)
-    score_seconds = perf_counter() - started
     decision, stack = (decide(rows, held.terms, standard_errors=standard_errors, stack=stack) for stack in (False, True))
     return {
         "chosen": decision.chosen,
         "auto": accuracy(runs[decision.chosen]["post"], truth),
         "stack": accuracy(np.sum([weight * runs[method]["post"] for method, weight in stack.weights.items()], axis=0), truth),
         "alone": {method: accuracy(run["post"], truth) for method, run in runs.items()},
-        "seconds": score_seconds + sum(float(run["total"]) for run in runs.values()),
+        "operations": sum(needed[method] for method in runs),
     }
 
 
 def simulated(label: str) -> dict[str, object]:
     """The same as `measure`, averaged over seeds; every choice is kept."""
     found = [measure(f"{label}#{seed}") for seed in range(SEEDS)]
-    mean = {key: float(np.mean([one[key] for one in found])) for key in ("auto", "stack", "seconds")}
+    mean = {key: float(np.mean([one[key] for one in found])) for key in ("auto", "stack", "operations")}
     alone = {method: float(np.mean([one["alone"][method] for one in found])) for method in found[0]["alone"]}
     return mean | {"alone": alone, "chosen": ", ".join(dict.fromkeys(one["chosen"] for one in found))}
 
@@ -157,17 +154,17 @@ def body(runs: dict, names: list[str]) -> str:
         rows.append(
             [name, found["chosen"], f"{100 * found['auto']:.1f}", f"{100 * alone['majority']:.1f}",
              f"{best} {100 * alone[best]:.1f}", f"{100 * (found['auto'] - alone[best]):+.1f}",
-             f"{100 * (found['auto'] - alone['majority']):+.1f}", f"{100 * found['stack']:.1f}", f"{found['seconds']:.1f}"]
+             f"{100 * (found['auto'] - alone['majority']):+.1f}", f"{100 * found['stack']:.1f}", f"{found['operations']:.1e}"]
         )  # fmt: skip
     alone = means(runs, names)
     first = max(alone, key=lambda method: alone[method])
-    auto, stack, seconds = (float(np.mean([runs[name][key] for name in names])) for key in ("auto", "stack", "seconds"))
+    auto, stack, operations = (float(np.mean([runs[name][key] for name in names])) for key in ("auto", "stack", "operations"))
     behind = float(np.mean([runs[name]["auto"] - max(runs[name]["alone"].values()) for name in names]))
     rows.append(
         ["*mean*", "", f"{100 * auto:.2f}", f"{100 * alone['majority']:.2f}", f"{first} {100 * alone[first]:.2f}",
-         f"{100 * behind:+.2f}", f"{100 * (auto - alone['majority']):+.2f}", f"{100 * stack:.2f}", f"{seconds:.1f}"]
+         f"{100 * behind:+.2f}", f"{100 * (auto - alone['majority']):+.2f}", f"{100 * stack:.2f}", f"{operations:.1e}"]
     )  # fmt: skip
-    head = ["votes", "chosen", "auto", "majority", "best alone", "auto - best", "auto - majority", "stack", "seconds"]
+    head = ["votes", "chosen", "auto", "majority", "best alone", "auto - best", "auto - majority", "stack", "operations"]
     return table(head, rows)
 
 

