@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,11 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import NotFittedError, SettingError
+from crowdwise.errors import DataWarning, NotFittedError, SettingError
 from crowdwise.estimator.registry import label_methods, make
+from crowdwise.trust.choice import trial
 from crowdwise.trust.choice.auto import Auto
 from crowdwise.trust.choice.candidates import CANDIDATES
-from crowdwise.trust.choice.decision import decide
-from crowdwise.trust.choice.selection import Row
 
 METHODS = label_methods()
 
@@ -54,7 +54,7 @@ def test_a_crowd_that_leans_one_way_is_not_left_to_the_majority(biased: Any) -> 
     model, votes, truth = biased
     majority = make("majority").fit(votes)
     assert (majority.labels_ == truth).mean() < 0.85
-    assert model.chosen_ in ("dawid-skene", "confusion-vector", "mace")
+    assert model.chosen_ in ("dawid-skene", "confusion-vector", "mace", "consensus", "ebcc")
     assert model.chosen_ in model.reason_.split(",")[0]
 
 
@@ -74,15 +74,35 @@ def test_equal_annotators_are_left_to_a_simple_method() -> None:
     assert model.chosen_ == "one-coin"
 
 
-def test_small_votes_are_counted_without_a_comparison() -> None:
+def test_the_default_is_taken_where_it_is_about_as_good_as_the_best() -> None:
+    votes, _ = crowd(3, 200, diagonal_crowd(5, 3, 0.75))
+    with quiet():
+        model = Auto(methods=["one-coin", "consensus"], standard_errors=100).fit(votes)
+    assert model.chosen_ == "consensus"
+    best = model.choice_.sort("score")["method"].to_list()[-1]
+    assert best == "consensus" or model.reason_.startswith("consensus, the default method that predicts")
+
+
+def test_small_votes_get_the_default_without_a_comparison() -> None:
     votes, _ = crowd(7, 30, diagonal_crowd(5, 3, 0.85))
     model = Auto().fit(votes)
-    assert model.result_.method == "auto: majority"
+    assert model.result_.method == "auto: consensus"
     assert "150 votes" in model.reason_
     assert model.choice_["score"].null_count() == len(CANDIDATES)
+    assert model.posterior_.tobytes() == make("consensus").fit(votes).posterior_.tobytes()
+    # Where it is no candidate, the simplest is taken.
+    assert Auto(methods="one-coin,dawid-skene").fit(votes).chosen_ == "one-coin"
 
 
-def test_the_richest_methods_need_enough_votes_of_each_annotator() -> None:
+def test_votes_of_one_class_are_warned_about_once() -> None:
+    votes = Annotations.from_arrays(np.repeat(range(100), 3), [0, 1, 2] * 100, ["yes"] * 300)
+    with pytest.warns(DataWarning, match="only one class") as caught:
+        model = Auto().fit(votes)
+    assert len(caught) == 1
+    assert "one class only" in model.reason_
+
+
+def test_few_votes_per_annotator_leave_no_candidate_out() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 4, 120)
     people = rng.permutation(np.repeat(np.arange(100), 6))
@@ -90,28 +110,50 @@ def test_the_richest_methods_need_enough_votes_of_each_annotator() -> None:
     label = np.where(rng.random(600) < 0.7, truth[item], rng.integers(0, 4, 600))
     with quiet():
         model = Auto(methods="majority,confusion-vector,dawid-skene").fit(Annotations.from_arrays(item, people, label))
-    notes = dict(zip(model.choice_["method"], model.choice_["note"], strict=True))
-    assert "at most 6 votes" in notes["dawid-skene"]
-    assert notes["confusion-vector"] == ""
-    assert "at most 6 votes" in model.reason_
+    assert model.choice_["score"].null_count() == 0
+    assert model.choice_["note"].to_list() == ["", "", ""]
 
 
-def test_methods_that_were_tried_and_left_out_are_not_said_to_be_untried() -> None:
-    tried = [Row("majority", log_prob=np.full(4, -0.5)), Row("mace", 1, log_prob=np.full(4, -0.6))]
-    tried[1].give_up("left out")
-    terms = SimpleNamespace(item=np.arange(4), n_classes=2)
-    said = decide(tried, terms, standard_errors=1).reason  # type: ignore[arg-type]
-    assert said == "majority, the only method left of those that were tried (tried and left out: mace)"
-    untried = [tried[0], Row("mace", 1, eligible=False)]
-    assert decide(untried, terms, standard_errors=1).reason == "majority, the only method that could be tried"  # type: ignore[arg-type]
+# -- operations, not seconds ----------------------------------------------------------------------
 
 
-def test_no_time_leaves_the_first_candidate_and_names_the_others() -> None:
+def test_without_operations_nothing_is_compared() -> None:
     votes, _ = biased_crowd()
-    model = Auto(seconds=0).fit(votes)
-    assert model.chosen_ == "majority"
-    assert "lack of time" in model.reason_
-    assert all(note.startswith("skipped") for note in model.choice_["note"].to_list()[1:])
+    model = Auto(operations=0).fit(votes)
+    assert model.chosen_ == "consensus"
+    assert "enough for 0 of 7" in model.reason_
+    notes = dict(zip(model.choice_["method"], model.choice_["note"], strict=True))
+    assert notes.pop("consensus") == "taken without comparison"
+    assert all(note.startswith("skipped: it takes about") for note in notes.values())
+
+
+def test_candidates_that_take_too_many_operations_are_skipped_and_named() -> None:
+    votes, _ = biased_crowd()
+    with quiet():
+        model = Auto(operations=1e7).fit(votes)
+    notes = dict(zip(model.choice_["method"], model.choice_["note"], strict=True))
+    assert [name for name, note in notes.items() if note] == ["ebcc"]
+    assert "too many operations: ebcc" in model.reason_
+
+
+def test_the_clock_has_no_say(biased: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, votes, _ = biased
+    rng = np.random.default_rng(0)
+    for clock in ("perf_counter", "monotonic", "process_time", "time"):
+        monkeypatch.setattr(time, clock, lambda: float(rng.normal(0, 1e6)))
+    monkeypatch.setattr(trial, "perf_counter", lambda: float(rng.normal(0, 1e6)))
+    with quiet():
+        wild = Auto().fit(votes)
+    assert wild.choice_.drop("seconds").equals(model.choice_.drop("seconds"))
+    assert not wild.choice_["seconds"].equals(model.choice_["seconds"])
+    assert (wild.chosen_, wild.reason_) == (model.chosen_, model.reason_)
+    assert wild.posterior_.tobytes() == model.posterior_.tobytes()
+
+
+def test_only_the_table_of_a_choice_reads_a_clock() -> None:
+    folder = Path(trial.__file__).parent
+    found = {path.name for path in folder.glob("*.py") if re.search(r"^\s*(from time|import time)\b", path.read_text(), re.M)}
+    assert found == {"trial.py"}
 
 
 def test_a_candidate_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +188,7 @@ def test_gold_labels_can_turn_the_choice() -> None:
 def test_a_record_of_annotators_is_used_even_without_a_comparison() -> None:
     votes = Annotations.from_arrays([0, 0, 1, 1], ["x", "y"] * 2, ["p", "q", "q", "p"])
     model = Auto().fit(votes, history={"x": (1, 40), "y": (40, 1)})
-    assert model.chosen_ == "one-coin"
+    assert model.chosen_ == "consensus"
     assert model.labels_.tolist() == ["q", "p"]
 
 
@@ -185,7 +227,7 @@ def test_a_saved_choice_comes_back_with_its_table(biased: Any, tmp_path: Path) -
 def test_an_update_chooses_again(biased: Any) -> None:
     model, votes, _ = biased
     first = Auto().fit(votes[:20])
-    assert first.chosen_ == "majority"
+    assert "without comparing" in first.reason_
     with quiet():
         first.update(votes[20:])
     assert first.chosen_ == model.chosen_

@@ -81,11 +81,22 @@ def test_small_data_take_the_simplest_without_a_comparison() -> None:
     assert "are needed" in model.reason_
 
 
-def test_no_time_leaves_the_first() -> None:
+def test_without_operations_the_simplest_is_taken() -> None:
     with quiet():
-        model = AutoClassifier(methods=TABLES, seconds=0).fit(FEATURES, VOTES)
+        model = AutoClassifier(methods=TABLES, operations=0).fit(FEATURES, VOTES)
     assert model.chosen_ == "two-stage"
-    assert model.choice_["note"].to_list()[1].startswith("skipped")
+    assert "enough for 0 of 2" in model.reason_
+    assert model.choice_["note"].to_list()[1].startswith("skipped: it takes about")
+
+
+def test_a_candidate_that_takes_too_many_operations_is_skipped() -> None:
+    # Of 300 rows with four numbers on three classes, the two stages take 3 x 2000 x 300 x 4 x 3 operations.
+    with quiet():
+        model = AutoClassifier(methods=[*TABLES, "yan"], operations=2.0e7).fit(FEATURES, VOTES)
+    notes = dict(zip(model.choice_["method"], model.choice_["note"], strict=True))
+    assert notes["two-stage"] == "skipped: it takes about 2.2e+07 operations, and 2.0e+07 of 2.0e+07 are left"
+    assert notes["raykar"] == notes["yan"] == ""
+    assert "two-stage" in model.reason_.partition("skipped")[2]
 
 
 def test_images_are_left_to_networks() -> None:
@@ -111,7 +122,7 @@ def test_wrong_candidates_are_named(wrong: Any) -> None:
 
 
 def test_settings_are_kept_and_nothing_is_known_before_a_fit() -> None:
-    model = clone(AutoClassifier(folds=3, seconds=5))
+    model = clone(AutoClassifier(folds=3, operations=5))
     assert model.get_params()["folds"] == 3
     with pytest.raises(NotFittedError):
         _ = model.choice_

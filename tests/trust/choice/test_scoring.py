@@ -8,7 +8,7 @@ import numpy as np
 from tests.methods.labels.helpers import crowd, diagonal_crowd
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.trust.choice.scoring import HeldOut, Terms, by_accuracy, cross_fitted
+from crowdwise.trust.choice.scoring import EXPONENTS, HeldOut, Terms, by_accuracy, cross_fitted, tempered_score
 from crowdwise.trust.heldout import deal
 
 
@@ -17,21 +17,26 @@ def small() -> Annotations:
 
 
 def by_hand(votes: Annotations, shares: np.ndarray, fold: np.ndarray) -> list[float]:
-    """Votes of the other folds counted one by one; K = 2."""
+    """Votes of the other folds counted one by one, under shares and then under what votes make of them; K = 2."""
     found = []
     for e in range(votes.n_votes):
-        counts = np.zeros((3, 2, 2))
-        for other in range(votes.n_votes):
-            if fold[other] != fold[e]:
-                counts[votes.annotator[other], :, votes.label[other]] += shares[other]
-        pooled = counts.sum(axis=0)
-        pooled = (pooled + 1 / 2) / (pooled.sum(axis=1, keepdims=True) + 1)
-        table = (counts + 2 * pooled) / (counts.sum(axis=2, keepdims=True) + 2)
+        others = [o for o in range(votes.n_votes) if fold[o] != fold[e]]
+        classes = shares.copy()
+        for _ in range(4):
+            counts = np.zeros((3, 2, 2))
+            for o in others:
+                counts[votes.annotator[o], :, votes.label[o]] += classes[o]
+            pooled = counts.sum(axis=0)
+            pooled = (pooled + 1 / 2) / (pooled.sum(axis=1, keepdims=True) + 1)
+            table = (counts + 2 * pooled) / (counts.sum(axis=2, keepdims=True) + 2)
+            for o in others:
+                joint = shares[o] * table[votes.annotator[o], :, votes.label[o]]
+                classes[o] = joint / joint.sum()
         found.append(float(np.log(shares[e] @ table[votes.annotator[e], :, votes.label[e]])))
     return found
 
 
-def test_votes_are_foretold_by_tables_of_the_other_folds() -> None:
+def test_votes_are_predicted_by_tables_of_the_other_folds() -> None:
     votes = small()
     held = HeldOut(votes, folds=3, seed=0)
     fold = deal(votes, 3, 0)
@@ -40,7 +45,46 @@ def test_votes_are_foretold_by_tables_of_the_other_folds() -> None:
     np.testing.assert_allclose(cross_fitted(held.terms, shares), by_hand(votes, shares, fold))
 
 
-def test_true_labels_foretell_better_than_noisy_ones() -> None:
+def test_class_probabilities_are_as_sure_as_suits_the_other_folds() -> None:
+    votes = small()
+    held, fold = HeldOut(votes, folds=3, seed=0), deal(votes, 3, 0)
+    # Every item has three votes, one of which is hidden at a time.
+    assert held.terms.company.tolist() == [2.0] * 6
+    shares = np.array([[0.99, 0.01], [0.1, 0.9], [0.999, 0.001], [0.01, 0.99], [0.9, 0.1], [0.5, 0.5]])
+    tried = []
+    for exponent in EXPONENTS:
+        power = shares ** (1 / 2**exponent)
+        tried.append(by_hand(votes, power / power.sum(axis=1, keepdims=True), fold))
+    expected = []
+    for e in range(6):
+        others = [sum(row[o] for o in range(6) if fold[o] != fold[e]) for row in tried]
+        expected.append(tried[int(np.argmax(others))][e])
+    np.testing.assert_allclose(tempered_score(held.terms, shares), expected)
+    # These shares are too sure: tempering pays.
+    assert tempered_score(held.terms, shares).sum() > cross_fitted(held.terms, shares).sum()
+
+
+def test_how_sure_a_candidate_is_does_not_decide() -> None:
+    votes, truth = crowd(0, 600, diagonal_crowd(9, 2, 0.75))
+    terms = HeldOut(votes, folds=9, seed=0).terms
+    rng = np.random.default_rng(0)
+    # Labels that are right as often as they say, and the same labels with eight votes taken for eight times the evidence.
+    chance = rng.uniform(0.5, 1, 600)
+    label = np.where(rng.random(600) < chance, truth, 1 - truth)
+    wary = np.where(np.arange(2) == label[:, None], chance[:, None], 1 - chance[:, None])[terms.item]
+    sure = wary**8 / (wary**8).sum(axis=1, keepdims=True)
+    plain, fair = (score(terms, wary).mean() - score(terms, sure).mean() for score in (cross_fitted, tempered_score))
+    assert plain > 0.005
+    assert abs(fair) < plain / 10
+
+
+def test_company_is_the_weight_that_the_fit_has_seen() -> None:
+    votes = Annotations.from_arrays([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [0, 0, 1, 1, 1], [1.0, 2.0, 3.0, 1.0, 1.0])
+    terms = HeldOut(votes, folds=5, seed=0).terms
+    assert terms.company.tolist() == [5.0, 4.0, 3.0, 1.0, 1.0]
+
+
+def test_true_labels_predict_better_than_noisy_ones() -> None:
     votes, truth = crowd(0, 200, diagonal_crowd(5, 3, 0.7))
     terms = HeldOut(votes, folds=5, seed=0).terms
     rng = np.random.default_rng(0)
@@ -51,7 +95,7 @@ def test_true_labels_foretell_better_than_noisy_ones() -> None:
     )
 
 
-def test_other_names_of_the_classes_foretell_as_well() -> None:
+def test_other_names_of_the_classes_predict_as_well() -> None:
     votes, truth = crowd(0, 100, diagonal_crowd(5, 3, 0.7))
     terms = HeldOut(votes, folds=5, seed=0).terms
     swapped = np.array([2, 0, 1])[truth]
@@ -61,7 +105,7 @@ def test_other_names_of_the_classes_foretell_as_well() -> None:
     )
 
 
-def test_with_one_accuracy_per_annotator_votes_are_foretold_from_the_other_folds() -> None:
+def test_with_one_accuracy_per_annotator_votes_are_predicted_from_the_other_folds() -> None:
     votes = small()
     terms, fold = HeldOut(votes, folds=3, seed=0).terms, deal(votes, 3, 0)
     shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.5, 0.5]])
@@ -74,7 +118,7 @@ def test_with_one_accuracy_per_annotator_votes_are_foretold_from_the_other_folds
         assert np.isclose(found, np.log(named * accuracy + (1 - named) * (1 - accuracy)))
 
 
-def test_with_one_accuracy_per_annotator_other_names_foretell_worse() -> None:
+def test_with_one_accuracy_per_annotator_other_names_predict_worse() -> None:
     votes, truth = crowd(0, 100, diagonal_crowd(5, 3, 0.7))
     terms = HeldOut(votes, folds=5, seed=0).terms
     swapped = np.array([2, 0, 1])[truth]
@@ -118,11 +162,16 @@ def test_tables_of_a_large_crowd_on_many_classes_are_not_laid_out_in_full() -> N
     found = cross_fitted(terms, shares)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # A table of 4000 x 100 x 100 numbers takes 320 MB. Nobody votes twice, so that only the pooled table is left.
+    # A table of 4000 x 100 x 100 numbers takes 320 MB. Nobody votes twice: the pooled table is all that is known of others.
     assert peak < 100e6
-    other = terms.fold != terms.fold[0]
-    pooled = np.array([[shares[other & (terms.label == said), k].sum() for said in range(100)] for k in range(100)])
-    pooled = (pooled + 1 / 100) / (pooled.sum(axis=1, keepdims=True) + 1)
+    other = np.flatnonzero(terms.fold != terms.fold[0])
+    said, given = terms.label[other], shares[other]
+    classes = given
+    for _ in range(4):
+        pooled = np.array([classes[said == label].sum(axis=0) for label in range(100)]).T
+        pooled = (pooled + 1 / 100) / (pooled.sum(axis=1, keepdims=True) + 1)
+        joint = given * (classes + 100 * pooled[:, said].T) / (classes + 100)
+        classes = joint / joint.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found[0], np.log(shares[0] @ pooled[:, terms.label[0]]))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from crowdwise.trust.choice.selection import Row, drop_renamed, frame_of, paired, renamed, simplest, stacking_weights
+from crowdwise.trust.choice.selection import Row, frame_of, paired, simplest, stacking_weights
 
 EACH = np.arange(4)
 
@@ -43,7 +43,7 @@ def test_the_simplest_within_a_standard_error_of_the_best_is_taken() -> None:
 
 def test_of_equally_simple_ones_the_best_is_taken() -> None:
     given = rows(-0.5, -0.35, -0.3, noise=0.1)
-    given[1].parameters = given[2].parameters = 1
+    given[1].rank = given[2].rank = 1
     given[2].log_prob = np.array([-0.3, -0.3, -0.3, -0.3])
     assert simplest(given, EACH) == (2, 2)
 
@@ -59,45 +59,6 @@ def test_rows_that_were_not_measured_are_passed_over() -> None:
     assert table["score"].to_list()[0] is None
     np.testing.assert_allclose(table["difference"].to_list()[1:], [0.1, 0.0])
     assert table.columns == ["method", "score", "difference", "se", "seconds", "note"]
-
-
-# -- which class is which -------------------------------------------------------------------------
-
-
-def test_swapped_names_are_noticed_and_single_disagreements_are_not() -> None:
-    labels = np.repeat([0, 1, 2], 100).astype(np.int16)
-    swapped = np.array([1, 0, 2], np.int16)[labels]
-    assert renamed(labels, swapped, 3)
-    other = labels.copy()
-    other[:30] = 2
-    assert not renamed(labels, other, 3)
-
-
-def judged(labels: np.ndarray, log_prob: float) -> list[Row]:
-    reference = Row("majority", labels=np.zeros(100, np.int16), log_prob=np.full(100, -0.5))
-    return [reference, Row("other", 1, labels=labels.astype(np.int16), log_prob=np.full(100, log_prob))]
-
-
-def test_who_overrules_the_majority_often_must_foretell_better_there() -> None:
-    often, seldom = np.arange(100) < 30, np.arange(100) < 5
-    for labels, log_prob, stays in ((often, -0.6, False), (often, -0.4, True), (seldom, -0.6, True)):
-        rows = judged(labels, log_prob)
-        drop_renamed(rows, 2)
-        assert rows[0].eligible
-        assert rows[1].eligible == stays
-    assert "30%" in judged_note(often)
-
-
-def judged_note(labels: np.ndarray) -> str:
-    rows = judged(labels, -0.6)
-    drop_renamed(rows, 2)
-    return rows[1].note
-
-
-def test_without_a_majority_vote_nobody_is_left_out() -> None:
-    rows = judged(np.arange(100) < 30, -0.6)[1:]
-    drop_renamed(rows, 2)
-    assert rows[0].eligible
 
 
 # -- stacking -------------------------------------------------------------------------------------

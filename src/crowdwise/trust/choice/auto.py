@@ -1,17 +1,17 @@
-"""Automatic choice: the simplest method that predicts held-out votes about as well as the best.
+"""Automatic choice: the default method, or the simplest, that predicts held-out votes about as well as the best.
 
 score      mean over held-out votes of log p(y_e | the other votes) = log sum_k q_nk T_a[k, y_e]
-q          posterior of a candidate fitted without the votes of the fold
+q          posterior of a candidate fitted without the votes of the fold, tempered by the number of votes on the item
 T          how each annotator votes, given q: counted on held-out votes in the same way for every candidate, so that
            posteriors are judged and not the form in which a method keeps its annotators (`crowdwise.trust.choice.scoring`)
-choice     of the candidates within one standard error of the best (paired differences, clustered by item) the one with
-           the fewest numbers per annotator; of equally simple ones the best
+choice     of the candidates within one standard error of the best (paired differences, clustered by item) consensus, or
+           else the one with the fewest numbers per annotator; of equally simple ones the best
 
 Notes
 -----
-Checks come first (`crowdwise.trust.choice.data_check`): on votes that are too few for a comparison, or for a matrix per
-annotator, only simpler candidates are tried, down to majority vote. Gold labels are held out in turn, too; see
-`crowdwise.trust.choice.scoring`. Cost: `folds` fits of every candidate, and one of the chosen one.
+Where votes are too few for a comparison (`crowdwise.trust.choice.data_check`), the answer is `consensus`. Gold labels are held
+out in turn, too; see `crowdwise.trust.choice.scoring`. Cost: `folds` fits of every candidate, and one of the chosen one. Which
+candidates are worth that is decided by counting operations (`crowdwise.trust.choice.operations`), never by the clock.
 
 References
 ----------
@@ -21,6 +21,7 @@ Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian pred
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,20 +29,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdwise.engines.loop import Fit
-from crowdwise.errors import NotFittedError
+from crowdwise.errors import DataWarning, NotFittedError
 from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.estimator.registry import METHODS, make_aggregator
-from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.model import Confusion, row_smoothing
-from crowdwise.parts.priors.marginals import given_class_prior
-from crowdwise.trust.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
-from crowdwise.trust.choice.data_check import DataCheck, check_data
+from crowdwise.trust.choice.candidates import FALLBACK, check_methods, rank_of
+from crowdwise.trust.choice.data_check import not_comparable
 from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
-from crowdwise.trust.choice.scoring import HeldOut
+from crowdwise.trust.choice.operations import keep_affordable, operations_of
+from crowdwise.trust.choice.scoring import HeldOut, tempered_score
 from crowdwise.trust.choice.selection import Row
-from crowdwise.trust.choice.trial import Budget, try_all
+from crowdwise.trust.choice.trial import try_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ _DOCUMENT = "choice.json"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Auto(Chooses, Aggregator):
-    """The method that predicts held-out votes best, or a simpler one that is about as good.
+    """The method that predicts held-out votes best, or the default or a simpler one that is about as good.
 
     The fit of the chosen method is what the estimator then shows; `result_.method` names it. `reason_` says in one line
     why, `choice_` holds the comparison.
@@ -81,11 +81,16 @@ class Auto(Chooses, Aggregator):
         None, "Candidates by name, simplest first, as a list or comma-separated; by default a fast and diverse few.", free=True
     )
     folds: int = setting(5, "Parts into which votes are dealt; each is predicted by fits to the others.", low=2, whole=True)
-    seconds: float = setting(
-        60.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
+    operations: float = setting(
+        5e9,
+        "Most operations (votes x classes x rounds) of the comparison, by default about a minute of them; candidates that do "
+        "not fit are skipped, and named.",
+        low=0,
     )
     standard_errors: float = setting(
-        1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
+        1.0,
+        "The default, or else a simpler method, is preferred if it is behind the best by no more standard errors.",
+        low=0,
     )
     stack: bool = setting(False, "Combine the candidates' posteriors, with weights fitted to held-out votes.")
     random_state: int | None = random_state_setting("Seed of the folds and of the candidates.")
@@ -107,12 +112,16 @@ class Auto(Chooses, Aggregator):
         return next(iter(fits.values())) if len(fits) == 1 else _stacked(fits, decision.weights, problem)
 
     def _decided(self, problem: Problem, methods: tuple[str, ...]) -> Decision:
-        found = check_data(problem.votes, problem.history is not None)
-        rows = [_row(name, problem.votes, found) for name in methods]
-        tried = [row.method for row in rows if row.eligible]
-        if not found.comparable or len(tried) < 2:
-            reasons = found.reasons or ("there is one candidate",)
-            return fall_back(_without_comparison(methods, tried, problem), rows, reasons)
+        rows = [_row(name, problem.votes) for name in methods]
+        suited = [row.method for row in rows if row.eligible] or list(methods)
+        instead = FALLBACK if FALLBACK in suited else suited[0]
+        reason = not_comparable(problem.votes) or ("there is one candidate" if len(suited) < 2 else "")
+        if not reason:
+            keep_affordable(rows, {name: self.folds * operations_of(name, problem.votes) for name in suited}, self.operations)
+            left = sum(row.eligible for row in rows)
+            reason = f"{self.operations:.1e} operations are enough for {left} of {len(suited)} candidates" if left < 2 else ""
+        if reason:
+            return fall_back(instead, rows, reason)
         held = HeldOut(problem.votes, self.folds, int(problem.rng.integers(2**31)))
 
         def posterior(name: str, part: Annotations) -> Floats:
@@ -121,21 +130,23 @@ class Auto(Chooses, Aggregator):
         def shares(name: str, number: int) -> Floats:
             return held.shares(partial(posterior, name), number)
 
-        try_all(rows, shares, held.terms, Budget(self.seconds))
+        try_all(rows, shares, held.terms, tempered_score)
         if not any(row.eligible for row in rows):
-            return fall_back(tried[0], rows, ("no candidate could be fitted",))
-        return decide(rows, held.terms, found.reasons, standard_errors=self.standard_errors, stack=self.stack)
+            return fall_back(instead, rows, "no candidate could be fitted")
+        return decide(rows, held.terms, standard_errors=self.standard_errors, stack=self.stack)
 
     def _fitted_by(self, name: str, problem: Problem) -> Fit:
         """The fit of a candidate, with this estimator's class shares and seed."""
         method = make_aggregator(name)
         if not (isinstance(self.class_prior, str) and self.class_prior == "learn"):
             method.set_params(class_prior=self.class_prior)
-        seed = self.random_state
         if "random_state" in method.get_params():
-            method.set_params(random_state=seed)
-        given = given_class_prior(method.class_prior, problem.votes)
-        return method.solve(replace(problem, class_prior=given, rng=generator(seed)))
+            method.set_params(random_state=self.random_state)
+        with warnings.catch_warnings():
+            # What votes and settings deserve a word was said when this estimator looked at them.
+            warnings.simplefilter("ignore", DataWarning)
+            own = method.problem_of(problem.shards, problem.votes, problem.history, problem.progress)
+        return method.solve(replace(own, warm=problem.warm))
 
     # -- what was chosen -----------------------------------------------------------------------
 
@@ -161,25 +172,14 @@ class Auto(Chooses, Aggregator):
             self._decision = Decision.of(members[_DOCUMENT])
         else:
             chosen = outcome.method.partition(": ")[2]
-            self._decision = fall_back(chosen, [Row(chosen)], ("the saved result does not hold the comparison",))
+            self._decision = fall_back(chosen, [Row(chosen)], "the saved result does not hold the comparison")
 
 
-def _row(name: str, votes: Annotations, found: DataCheck) -> Row:
+def _row(name: str, votes: Annotations) -> Row:
     """A candidate that is still to be tried, or why it is not."""
     if not METHODS[name].suits(votes.n_classes):
         return Row(name, note="left out: for two classes only", eligible=False)
-    if level_of(name) > found.level:
-        return Row(name, note=f"left out: {'; '.join(found.reasons)}", eligible=False)
-    return Row(name, parameters_of(name, votes.n_classes))
-
-
-def _without_comparison(methods: tuple[str, ...], tried: list[str], problem: Problem) -> str:
-    """The simplest candidate; where annotators have a record, the simplest that reads it."""
-    if problem.history is None and tried:
-        return tried[0]
-    suited = [name for name in methods if METHODS[name].suits(problem.votes.n_classes)] or list(FALLBACK)
-    readers = [name for name in suited if level_of(name) > 0]
-    return readers[0] if readers and problem.history is not None else suited[0]
+    return Row(name, rank_of(name, votes.n_classes))
 
 
 def _stacked(fits: Mapping[str, Fit], weights: Mapping[str, float], problem: Problem) -> Fit:

@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.estimator import check_settings, check_tables, random_state_setting, setting
 from crowdwise.estimator.registry import make_classifier
@@ -29,11 +27,12 @@ from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.trust.choice.classifiers import Candidate, check_methods
-from crowdwise.trust.choice.data_check import check_data
+from crowdwise.trust.choice.data_check import not_comparable
 from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
+from crowdwise.trust.choice.operations import keep_affordable, training_operations
 from crowdwise.trust.choice.scoring import HeldOut, by_accuracy
 from crowdwise.trust.choice.selection import Row
-from crowdwise.trust.choice.trial import Budget, try_all
+from crowdwise.trust.choice.trial import try_all
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -69,8 +68,11 @@ class AutoClassifier(Chooses, CrowdClassifier):
         None, "Candidates by name, simplest first, as a list or comma-separated; by default a fast and diverse few.", free=True
     )
     folds: int = setting(3, "Parts into which votes are dealt; each is predicted by fits to the others.", low=2, whole=True)
-    seconds: float = setting(
-        120.0, "Time to compare methods in; candidates for which it is too short are skipped, and named.", low=0
+    operations: float = setting(
+        5e11,
+        "Most operations (rows x rounds x parameters) of the comparison, by default a minute or two of them; candidates "
+        "that do not fit are skipped, and named.",
+        low=0,
     )
     standard_errors: float = setting(
         1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
@@ -106,13 +108,17 @@ class AutoClassifier(Chooses, CrowdClassifier):
     def _decided(self, features: Any, votes: Annotations, candidates: tuple[Candidate, ...], seed: int) -> Decision:
         rows = [_row(candidate, features) for candidate in candidates]
         tried = [row.method for row in rows if row.eligible]
-        found = check_data(votes)
-        voted = np.flatnonzero(votes.votes_per_item > 0)
-        reasons = found.reasons if not found.comparable else ()
-        if len(voted) < _FEWEST_ITEMS:
-            reasons = (f"only {len(voted):,} items have votes, and {_FEWEST_ITEMS} are needed",)
-        if reasons or len(tried) < 2:
-            return fall_back((tried or [candidates[0].label])[0], rows, reasons or ("there is one candidate",))
+        voted = int((votes.votes_per_item > 0).sum())
+        reason = not_comparable(votes) or ("there is one candidate" if len(tried) < 2 else "")
+        if voted < _FEWEST_ITEMS:
+            reason = f"only {voted:,} items have votes, and {_FEWEST_ITEMS} are needed"
+        if not reason:
+            needed = {c.label: self.folds * training_operations(c, features, votes.n_classes) for c in candidates}
+            keep_affordable(rows, needed, self.operations)
+            left = sum(row.eligible for row in rows)
+            reason = f"{self.operations:.1e} operations are enough for {left} of {len(tried)} candidates" if left < 2 else ""
+        if reason:
+            return fall_back((tried or [candidates[0].label])[0], rows, reason)
         return self._compared(features, votes, {c.label: c for c in candidates}, rows, tried, seed)
 
     def _compared(
@@ -129,9 +135,9 @@ class AutoClassifier(Chooses, CrowdClassifier):
         def shares(label: str, number: int) -> Floats:
             return held.shares(lambda part: self._made(candidates[label]).fit(features, part).result_.posterior, number)
 
-        try_all(rows, shares, held.terms, Budget(self.seconds), by_accuracy)
+        try_all(rows, shares, held.terms, by_accuracy)
         if not any(row.eligible for row in rows):
-            return fall_back(tried[0], rows, ("no candidate could be measured",))
+            return fall_back(tried[0], rows, "no candidate could be measured")
         return decide(rows, held.terms, standard_errors=self.standard_errors)
 
     def _made(self, candidate: Candidate) -> CrowdClassifier:

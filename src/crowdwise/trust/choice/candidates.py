@@ -1,7 +1,8 @@
-"""Which methods are tried by default, from simple to rich; the order breaks ties of the score.
+"""Which methods are tried by default, in the order in which operations are spent on them.
 
-Each is fast and errs in a way of its own: counting, one accuracy per annotator, habits of spammers, accuracies per class,
-confusion matrices. Richer methods of the registry can be named in `methods`.
+Each errs in a way of its own: counting, one accuracy per annotator, habits of spammers, accuracies per class, confusion
+matrices, a mean of models, subtypes of classes. All but the last are fast. Other methods of the registry can be named in
+`methods`.
 """
 
 from __future__ import annotations
@@ -12,23 +13,20 @@ from typing import Any
 from crowdwise.errors import SettingError, did_you_mean
 from crowdwise.estimator.registry import METHODS, Method, label_methods
 
-__all__ = ["CANDIDATES", "FALLBACK", "check_methods", "level_of", "named_methods", "parameters_of"]
+__all__ = ["CANDIDATES", "FALLBACK", "check_methods", "named_methods", "rank_of"]
 
-CANDIDATES = ("majority", "one-coin", "mace", "confusion-vector", "dawid-skene")
-# By level, where methods cannot be compared: counted votes, or the simplest that learns from a record of annotators.
-FALLBACK = ("majority", "one-coin")
-
-
-def level_of(method: str) -> int:
-    """What a method needs of the annotators (see `crowdwise.trust.choice.data_check`)."""
-    return METHODS[method].level
+CANDIDATES = ("majority", "consensus", "one-coin", "confusion-vector", "dawid-skene", "mace", "ebcc")
+# Taken where methods cannot be compared, and where it predicts votes about as well as the best.
+FALLBACK = "consensus"
 
 
-def parameters_of(method: str, n_classes: int) -> int:
-    """Numbers that a method learns of each annotator."""
+def rank_of(method: str, n_classes: int) -> int:
+    """Numbers that a method learns of each annotator; the default comes before all others."""
+    if method == FALLBACK:
+        return -1
     if METHODS[method].per_class:
         return n_classes
-    return {0: 0, 1: 1}.get(level_of(method), n_classes * (n_classes - 1))
+    return {0: 0, 1: 1}.get(METHODS[method].level, n_classes * (n_classes - 1))
 
 
 def check_methods(methods: Any) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.choice.scoring import Terms
-from crowdwise.trust.choice.selection import Row, drop_renamed, frame_of, paired, simplest, stacking_weights
+from crowdwise.trust.choice.selection import Row, frame_of, paired, simplest, stacking_weights
 
 __all__ = ["Chooses", "Decision", "decide", "fall_back"]
 
@@ -82,35 +82,27 @@ class Chooses:
         return self._decided_before().table
 
 
-def fall_back(chosen: str, rows: Sequence[Row], reasons: Sequence[str]) -> Decision:
+def fall_back(chosen: str, rows: Sequence[Row], reason: str) -> Decision:
     """Without a comparison."""
     for row in rows:
         row.note = "taken without comparison" if row.method == chosen else row.note or "not tried"
-    return Decision(chosen, f"{chosen}, without comparing methods: {'; '.join(reasons)}", {chosen: 1.0}, frame_of(rows))
+    return Decision(chosen, f"{chosen}, without comparing methods: {reason}", {chosen: 1.0}, frame_of(rows))
 
 
-def decide(
-    rows: Sequence[Row], terms: Terms, reasons: Sequence[str] = (), *, standard_errors: float, stack: bool = False
-) -> Decision:
+def decide(rows: Sequence[Row], terms: Terms, *, standard_errors: float, stack: bool = False) -> Decision:
     """Choose among measured rows.
 
     Parameters
     ----------
-    reasons
-        What limits the candidates, said at the end of the sentence.
     stack : bool
         Combine rather than choose.
     """
-    drop_renamed(rows, terms.n_classes)
     cluster = terms.item
     table = frame_of(rows, cluster)
     chosen, best = simplest(rows, cluster, standard_errors)
     measured = [k for k, row in enumerate(rows) if row.eligible and row.log_prob is not None]
-    limits = f" (richer methods left out: {'; '.join(reasons)})" if reasons else ""
-    barred = [row.method for row in rows if row.log_prob is not None and not row.eligible]
-    limits += f" (tried and left out: {', '.join(barred)})" if barred else ""
     skipped = [row.method for row in rows if row.note.startswith("skipped")]
-    limits += f" (not tried for lack of time: {', '.join(skipped)})" if skipped else ""
+    limits = f" (skipped, as they take too many operations: {', '.join(skipped)})" if skipped else ""
     if stack and len(measured) > 1:
         weight = stacking_weights(np.array([_terms(rows[k]) for k in measured]))
         kept = {rows[k].method: float(w) for k, w in zip(measured, weight, strict=True) if w >= _SMALLEST_WEIGHT}
@@ -120,12 +112,12 @@ def decide(
         return Decision("stack", f"a stack of {shares}{limits}", weights, table)
     name = rows[chosen].method
     if len(measured) == 1:
-        others = any(row.log_prob is not None and not row.eligible for row in rows)
-        reason = f"{name}, the only method {'left of those that were tried' if others else 'that could be tried'}"
+        reason = f"{name}, the only method that could be tried"
     elif chosen != best:
         mean, error = paired(_terms(rows[best]), _terms(rows[chosen]), cluster)
+        kind = "default" if rows[chosen].rank < 0 else "simplest"
         reason = (
-            f"{name}, the simplest method that predicts held-out votes about as well as the best, {rows[best].method} "
+            f"{name}, the {kind} method that predicts held-out votes about as well as the best, {rows[best].method} "
             f"({mean:.4f} behind per vote, standard error {error:.4f})"
         )
     else:

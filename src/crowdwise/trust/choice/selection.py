@@ -1,4 +1,4 @@
-"""Compare candidates on the same held-out votes, and take the simplest that is not clearly worse than the best."""
+"""Compare candidates on the same held-out votes, and take the first in rank that is not clearly worse than the best."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ from numpy.typing import NDArray
 
 from crowdwise.kernels.types import Floats
 
-__all__ = ["Row", "drop_renamed", "frame_of", "paired", "renamed", "simplest", "stacking_weights"]
+__all__ = ["Row", "frame_of", "paired", "simplest", "stacking_weights"]
 
 
 _ROUNDS, _SMALLEST_STEP = 500, 1e-7
-# Says which class is which.
-_REFERENCE = "majority"
-# Share of the votes on which a candidate must overrule majority vote to be asked what for.
-_OFTEN = 0.1
-# Share of the votes that must agree more under other names.
-_RENAMED = 0.01
 
 
 @dataclass
@@ -29,10 +23,8 @@ class Row:
 
     Attributes
     ----------
-    parameters : int
-        Numbers that it learns of each annotator: fewer is simpler.
-    labels : [H] or None
-        Its label of the item of every held-out term, from the fit without that term.
+    rank : int
+        Of candidates that are about as good, the one with the lowest is taken.
     log_prob : [H] or None
         Log-probability of every held-out term; None where it was not measured.
     note : str
@@ -40,8 +32,7 @@ class Row:
     """
 
     method: str
-    parameters: int = 0
-    labels: NDArray[np.int16] | None = None
+    rank: int = 0
     log_prob: Floats | None = None
     seconds: float = 0.0
     note: str = ""
@@ -72,47 +63,18 @@ def paired(best: Floats, other: Floats, cluster: NDArray[np.int64]) -> tuple[flo
 def simplest(rows: Sequence[Row], cluster: NDArray[np.int64], standard_errors: float = 1.0) -> tuple[int, int]:
     """Positions of the chosen and of the best row.
 
-    Of those whose mean is within so many standard errors of the best one's, the one with the fewest parameters; of equally
-    simple ones, the best.
+    Of those whose mean is within so many standard errors of the best one's, the one with the lowest rank; of several such, the
+    best.
     """
     measured = {k: row.log_prob for k, row in enumerate(rows) if row.eligible and row.log_prob is not None}
     mean = {k: float(log_prob.mean()) for k, log_prob in measured.items()}
-    best = max(measured, key=lambda k: (mean[k], -rows[k].parameters))
+    best = max(measured, key=lambda k: (mean[k], -rows[k].rank))
     near = [best]
     for k, log_prob in measured.items():
         behind, error = paired(measured[best], log_prob, cluster)
         if behind <= standard_errors * error:
             near.append(k)
-    return min(near, key=lambda k: (rows[k].parameters, -mean[k])), best
-
-
-def drop_renamed(rows: Sequence[Row], n_classes: int) -> None:
-    """Leave out candidates whose classes are majority vote's under other names, or that overrule it for nothing.
-
-    Votes are predicted no worse by labels whose names are swapped, so that only majority vote says which class is which.
-    Where a candidate overrules it often, held-out votes must be predicted better there.
-    """
-    reference = next((row for row in rows if row.method == _REFERENCE and row.labels is not None), None)
-    if reference is None or reference.labels is None or reference.log_prob is None:
-        return
-    for row in rows:
-        if row is reference or not row.eligible or row.labels is None or row.log_prob is None:
-            continue
-        overruled = row.labels != reference.labels
-        share = float(overruled.mean())
-        if renamed(reference.labels, row.labels, n_classes):
-            row.give_up("left out: its classes look renamed beside majority vote")
-        elif share > _OFTEN and (row.log_prob - reference.log_prob)[overruled].mean() <= 0:
-            row.give_up(f"left out: overrules majority vote on {share:.0%} of the votes and does not predict those better")
-
-
-def renamed(reference: NDArray[np.int16], labels: NDArray[np.int16], n_classes: int) -> bool:
-    """Whether other names of the classes would make `labels` agree with `reference` clearly more often."""
-    from scipy.optimize import linear_sum_assignment
-
-    table = np.bincount(labels.astype(np.int64) * n_classes + reference, minlength=n_classes**2).reshape(n_classes, n_classes)
-    gain = table[linear_sum_assignment(-table)].sum() - np.trace(table)
-    return bool(gain > _RENAMED * len(labels))
+    return min(near, key=lambda k: (rows[k].rank, -mean[k])), best
 
 
 def frame_of(rows: Sequence[Row], cluster: NDArray[np.int64] | None = None) -> pl.DataFrame:

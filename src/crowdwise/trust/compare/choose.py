@@ -14,7 +14,7 @@ __all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]
 
 ALL = "all"
 # One of every common kind, each of which fits thousands of votes in less than a second.
-DEFAULT_METHODS = ("majority", "wawa", "dawid-skene", "one-coin", "glad", "mace", "bayes-gc")
+DEFAULT_METHODS = ("consensus", "majority", "wawa", "dawid-skene", "one-coin", "glad", "mace", "bayes-gc")
 # Beside them where there are features.
 DEFAULT_CLASSIFIERS = ("two-stage", "raykar", "ccem")
 
