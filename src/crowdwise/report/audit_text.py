@@ -1,0 +1,110 @@
+"""An audit in a few lines for people: what was checked, what is certified, how many labels are right, what more would show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.report.lines import count, number, one_line
+
+if TYPE_CHECKING:
+    from crowdwise.trust.audit import Audit, Draw
+    from crowdwise.trust.audit.estimates import Estimate
+
+__all__ = ["audit_lines", "audit_page", "draw_lines"]
+
+_MOST_CLASSES = 10
+
+
+def draw_lines(drawn: Draw, earlier: int) -> Iterator[str]:
+    """What was drawn, and what to do with it."""
+    strata, new = drawn.plan.strata, len(drawn.item) - earlier
+    after = f" after {earlier:,} earlier ones" if earlier else ""
+    yield f"drew {count(new, 'item')}{after} of {strata.n_items:,} that can be checked; seed {drawn.plan.seed}"
+    if len(drawn.item) == strata.n_items:
+        yield "these are all of them: once they are checked, nothing is left to be certified"
+    yield (
+        'write the true class of each into the column "true label" (? where nobody can tell), without a look at the votes; '
+        "then: crowdwise audit VOTES --checked FILE, with the same options"
+    )
+
+
+def audit_lines(audit: Audit) -> Iterator[str]:
+    """What was found."""
+    yield from _checked(audit)
+    yield from _certified(audit)
+    yield f"right labels among all {audit.strata.n_items:,} that could be drawn: {_interval(audit.right, audit.level)}"
+    shown = sorted(audit.by_class.items(), key=lambda pair: -pair[1].n_items)
+    for code, found in shown[:_MOST_CLASSES] if len(shown) > 1 else []:
+        name, checked = one_line(audit.result.votes.classes[code]), f"{found.n_checked:,} of {found.n_items:,} checked"
+        yield f"  labelled {name}: {_interval(found, audit.level)}; {checked}"
+    if len(shown) > _MOST_CLASSES:
+        yield f"  and {count(len(shown) - _MOST_CLASSES, 'class')} more; --json lists all"
+    yield from _outlook(audit)
+
+
+def _checked(audit: Audit) -> Iterator[str]:
+    checks, wrong = audit.checks, len(audit.corrected)
+    looked, unclear = int((checks.code != -1).sum()), int((checks.code == -2).sum())
+    found = f"{wrong:,} wrong and corrected" if wrong else "none wrong"
+    yield f"{audit.result.method}: {count(looked, 'label')} checked, {found}" + (f", {unclear:,} unclear" if unclear else "")
+    if checks.n_usable < looked:
+        first = one_line(audit.result.votes.items[checks.item[checks.n_usable]])
+        yield (
+            f"draw {checks.n_usable + 1:,} (item {first}) is not filled in: only the {checks.n_usable:,} draws before it count for "
+            "certificate and accuracy, for those after it may be filled in because they are easy. Fill it in, or write ?"
+        )
+
+
+def _certified(audit: Audit) -> Iterator[str]:
+    total, promise = audit.strata.n_items, f"at most {audit.error:.4g} of them are wrong, with probability {audit.level:.4g}"
+    if audit.n_certified:
+        yield (
+            f"accept {audit.n_certified:,} of {total:,} labels ({audit.n_certified / total:.0%}; confidence from "
+            f"{number(audit.threshold)}): {promise}, whatever the votes are like"
+        )
+    else:
+        yield f"no labels are certified yet beyond those checked: that {promise} is not shown for any set of them"
+
+
+def _outlook(audit: Audit) -> Iterator[str]:
+    if audit.n_certified == audit.strata.n_items:
+        return
+    steps = [f"about {checks:,} more for {share:.0%}" for checks, share in audit.outlook]
+    more = " beyond these" if audit.n_certified else ""
+    if steps:
+        yield f"checks to certify more of the items, if errors go on as estimated: {', '.join(steps)}"
+    else:
+        yield f"more checks are not expected to certify anything{more}: too many labels seem wrong for {audit.error:.4g}"
+
+
+def _interval(found: Estimate, level: float) -> str:
+    return f"{number(round(found.share, 3))} ({level:.4g} interval {number(round(found.low, 3))} to {number(round(found.high, 3))})"
+
+
+def audit_page(audit: Audit) -> dict[str, Any]:
+    """Parts of a page of `crowdwise.report.write_answers`."""
+    import polars as pl
+
+    classes = audit.result.votes.classes
+    rows = [
+        {"labelled": str(classes[k]), "right": e.share, "low": e.low, "high": e.high, "checked": e.n_checked, "items": e.n_items}
+        for k, e in audit.by_class.items()
+    ]
+    frame = audit.frame()
+    checked = frame.filter(frame["note"].is_in(["checked", "unclear"]))
+    return {
+        "title": "Audit of labels",
+        "facts": {
+            "Certified labels": audit.n_certified,
+            "Of": audit.strata.n_items,
+            "Checked": int((audit.checks.code != -1).sum()),
+            "Wrong and corrected": len(audit.corrected),
+        },
+        "notes": list(audit_lines(audit)),
+        "tables": {
+            "Right labels by predicted class": pl.DataFrame(rows),
+            "Checked labels": checked,
+            "Labels to review, the least certain first": frame.filter(frame["decision"] == "review").sort("confidence"),
+        },
+    }
