@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.command import command_line
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import result_of
 from crowdwise.cli.inputs import is_saved
@@ -93,22 +94,18 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) 
 
 
 def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
+    from crowdwise import __version__
+    from crowdwise.report import write_answers
     from crowdwise.report.audit_text import audit_lines, audit_page
     from crowdwise.trust.audit import certify, read_checks
 
     table = read_checks(options.checked)
     result = _result(options, read, method, table)
     audit = certify(result, table, options.error, 1 - options.risk)
-    job.page(_Named(result.method), lambda: audit_page(audit))
+    made = {"Command": command_line(), "Method": result.method, "Drawn by": table.design, "crowdwise": __version__}
+    job.file("--page", lambda path: write_answers(path, method=result.method, made=made, **audit_page(audit)))
     job.main(audit.frame(), "item", document=lambda: {"method": result.method, **audit.facts()}, key="labels")
     job.say(audit_lines(audit))
-
-
-@dataclass(frozen=True)
-class _Named:
-    """Stands for the estimator on a page that needs only its name."""
-
-    name: str
 
 
 def _result(options: Options, read: ReadOptions, method: MethodOptions, table: CheckTable | None) -> Result:

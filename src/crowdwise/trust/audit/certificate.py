@@ -1,9 +1,8 @@
 """Which labels to accept so that at most a stated share of them is wrong, with a stated probability.
 
 Sets A_1 in A_2 in ... hold the surest bands. "More than the share of A_j are wrong" is rejected when the wealth of the bets
-against it (`crowdwise.trust.audit.bets`) reaches 1 / alpha_j. The sets are tested in an order that votes, model and error
-rate fix before anything is checked: from the surest half of the items (or more, see `crowdwise.trust.audit.strata`) in ever
-larger sets up to the first that fails. The first true hypothesis of a fixed order is rejected with probability alpha at most, so every set before the
+against it (`crowdwise.trust.audit.bets`) reaches 1 / alpha_j. The sets are tested in an order that votes and model fix
+before anything is checked: from the surest half of the items in ever larger sets up to the first that fails. The first true hypothesis of a fixed order is rejected with probability alpha at most, so every set before the
 first failure holds what it promises at once with probability 1 - alpha, at any look (fixed-sequence testing, the sequential
 form of Learn then Test).
 
@@ -19,6 +18,7 @@ testing multiple endpoints.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.audit.bets import Bets, start_bets
 from crowdwise.trust.audit.strata import Strata, first_set
 
-__all__ = ["Certificate", "allowed_wrong", "certified_bands", "passed_sets", "test_levels"]
+__all__ = ["Certificate", "allowed_wrong", "certified_bands", "levels_of_sets", "passed_sets", "start_sets"]
 
 FALLBACK = 0.2
 
@@ -69,9 +69,9 @@ def start_sets(strata: Strata, weight: Floats, error: float) -> Bets:
     return start_bets(strata.member, weight, strata.size, strata.error, allowed_wrong(sizes, error) + 1)
 
 
-def test_levels(strata: Strata, error: float, alpha: float) -> Floats:
+def levels_of_sets(strata: Strata, alpha: float) -> Floats:
     """Where the order of tests begins: the level that each set has of its own, [J]; independent of what is checked."""
-    sizes, first = strata.member @ strata.size, first_set(strata, error)
+    sizes, first = strata.member @ strata.size, first_set(strata)
     half = int(np.argmax(sizes >= sizes[first] / 2))
     level = np.zeros(len(sizes))
     level[first] = (1 - FALLBACK) * alpha
@@ -79,12 +79,17 @@ def test_levels(strata: Strata, error: float, alpha: float) -> Floats:
     return level
 
 
-def passed_sets(best: Floats, level: Floats) -> Flags:
-    """Sets that pass, [J], given the largest log-wealth of each; what a set has passed on is added to the next one's own."""
+def passed_sets(path: Floats, level: Floats) -> Flags:
+    """Sets that pass, [J], given the log-wealth after each draw, [T + 1, J].
+
+    What a set that passes was tested with is added to what the next one has of its own.
+    """
+    # A set with more errors than allowed among the checked labels is out, whatever its wealth once was.
+    best = np.where(path[-1] == -np.inf, -np.inf, path.max(axis=0)).tolist()
     passed, carried = np.zeros(len(level), bool), 0.0
     for j, own in enumerate(level.tolist()):
         carried += own
-        passed[j] = carried > 0 and best[j] >= -np.log(carried)
+        passed[j] = carried > 0 and best[j] >= -math.log(carried)
         carried = carried if passed[j] else 0.0
     return passed
 
@@ -102,9 +107,7 @@ def certified_bands(
         Of the drawn items in order: stratum, and whether the label turned out wrong.
     """
     bets, path = start_sets(strata, weight, error).after(stratum, wrong)
-    level = test_levels(strata, error, alpha)
-    # A set with more errors than allowed among the checked labels is out, whatever its wealth once was.
-    best = np.where(path[-1] == -np.inf, -np.inf, path.max(axis=0))
-    passed = passed_sets(best, level)
+    level = levels_of_sets(strata, alpha)
+    passed = passed_sets(path, level)
     n_bands = int(np.flatnonzero(passed)[-1]) + 1 if passed.any() else 0
     return Certificate(n_bands, level, path[-1], passed, bets)
