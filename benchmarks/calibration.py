@@ -25,7 +25,7 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.trust.calibration import (
     ConformalSets,
     Dirichlet,

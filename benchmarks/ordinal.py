@@ -16,7 +16,7 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
-from crowdwise.kernels.posterior import median_class
+from crowdwise.kernels.numerics import median_class
 from crowdwise.trust.metrics import accuracy, bootstrap_interval, mean_absolute_error, quadratic_kappa
 
 METHODS = ["majority", "dawid-skene", "one-coin", "ordinal-binary", "cumulative-link"]

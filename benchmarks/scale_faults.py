@@ -36,7 +36,7 @@ from page import provenance, put, table
 from crowdwise import DawidSkene
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
-from crowdwise.engines.alternate import Progress
+from crowdwise.engines.loop import Progress
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.ray_engine import Ray, RayShards
 

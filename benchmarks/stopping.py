@@ -26,7 +26,7 @@ from page import SHARED
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
-from crowdwise.engines import alternate as engine
+from crowdwise.engines import loop as engine
 from crowdwise.estimator.registry import label_methods
 
 # Votes of classes, by size; other folders hold numbers, tags, pairs without annotators, or counts.

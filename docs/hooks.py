@@ -68,7 +68,7 @@ def api_directives() -> str:
 
 def estimator_sections(files: Files) -> str:
     """Return, for every class, the methods it serves, the first line of its docstring and a table of its settings."""
-    describe = import_module("crowdwise.estimator.settings").describe_settings
+    describe = import_module("crowdwise.estimator.estimator").describe_settings
     names: dict[type, list[str]] = {}
     for name, method in _methods().items():
         names.setdefault(method.cls, []).append(name)

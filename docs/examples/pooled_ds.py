@@ -24,13 +24,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
-from crowdwise.kernels.votes import vote_shares
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
+from crowdwise.kernels.numerics import vote_shares
 from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.parts.annotators.confusion import Confusion
-from crowdwise.parts.annotators.protocol import counts_of, weight_of
+from crowdwise.parts.annotators.model import Confusion, counts_of, weight_of
 
 __all__ = ["PooledDawidSkene"]
 

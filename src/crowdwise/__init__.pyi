@@ -23,10 +23,10 @@ from .data.ratings import Ratings as Ratings
 from .data.similarities import Similarities as Similarities
 from .data.token_votes import TokenVotes as TokenVotes
 from .estimator.loading import load as load
+from .estimator.outcome import Result as Result
 from .estimator.registry import Method as Method
 from .estimator.registry import make as make
 from .estimator.registry import register as register
-from .estimator.result import Result as Result
 from .io import read as read
 from .methods.classify.aggnet import AggNet as AggNet
 from .methods.classify.bayes_dgc import BayesDGC as BayesDGC

@@ -215,8 +215,8 @@ def begin():
 
 if moment == "start":
     journal.os.replace = lambda *_: die()
-    import crowdwise.io.atomic
-    crowdwise.io.atomic.os.replace = lambda *_: die()
+    import crowdwise.io.writer
+    crowdwise.io.writer.os.replace = lambda *_: die()
 try:
     loop = ActiveLoop.load(path, BayesGC())
 except Exception:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
-from crowdwise.cli.display import number
+from crowdwise.cli.job import number
 from crowdwise.estimator.registry import METHODS as EVERY_METHOD
 from crowdwise.estimator.registry import label_methods
 

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from tests.methods.labels.helpers import random_votes
 
-from crowdwise.engines.alternate import alternate, alternate_over, infer_and_count
-from crowdwise.engines.loop import Round, Run, loop, settled, warn_unless_converged
+from crowdwise.engines.loop import Round, Run, alternate, alternate_over, infer_and_count, loop, settled, warn_unless_converged
 from crowdwise.engines.shards import Kept, Tally, Whole
 from crowdwise.errors import ConvergenceWarning
-from crowdwise.kernels.posterior import harden
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.kernels.numerics import harden
+from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
 Step = Callable[[int], tuple[int, Round]]

@@ -87,7 +87,7 @@ def test_gold_names_classes_against_the_vote() -> None:
 
 
 def _shares(votes: Annotations) -> np.ndarray:
-    from crowdwise.kernels.votes import vote_shares
-    from crowdwise.parts.annotators.protocol import weight_of
+    from crowdwise.kernels.numerics import vote_shares
+    from crowdwise.parts.annotators.model import weight_of
 
     return vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)

@@ -20,8 +20,8 @@ import pytest
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning, InputError
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import label_methods, make
-from crowdwise.estimator.result import Result
 from crowdwise.estimator.storage import FILE_NAME, load, save
 
 

@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.numerics import best_class, dirichlet_kl, expected_log, generator, log_floored, log_sigmoid, softmax_into
-from crowdwise.kernels.posterior import clamp, harden
+from crowdwise.kernels.numerics import (
+    best_class,
+    clamp,
+    dirichlet_kl,
+    expected_log,
+    generator,
+    harden,
+    log_floored,
+    log_sigmoid,
+    softmax_into,
+)
 
 NONE_KNOWN = np.empty(0, np.int16)
 parameters = st.lists(st.floats(0.05, 50), min_size=1, max_size=5)

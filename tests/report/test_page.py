@@ -13,8 +13,8 @@ from tests.strategies import small_votes
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, InputError
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import label_methods, make
-from crowdwise.estimator.result import Result
 from crowdwise.report import write_page
 from crowdwise.report.page import page
 

@@ -13,8 +13,8 @@ import pytest
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError, MissingExtraError, SettingError
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make
-from crowdwise.estimator.result import Result
 from crowdwise.report.plot import (
     accuracy_by_votes,
     annotator_map,

@@ -14,7 +14,7 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io import read
-from crowdwise.io.export import Request
+from crowdwise.io.votes import Request
 from crowdwise.scale import batches, text
 from crowdwise.scale.encoding import encode
 from crowdwise.scale.store import Store

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from crowdwise.errors import InputError
-from crowdwise.io.export import Request
+from crowdwise.io.votes import Request
 from crowdwise.scale.batches import n_votes_of
 from crowdwise.scale.inputs import check_inputs, find_inputs
 

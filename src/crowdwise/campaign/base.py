@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from crowdwise.campaign.pool import Limits
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["BaseLoop"]
 

@@ -16,13 +16,13 @@ from crowdwise.campaign.policies import policy_of
 from crowdwise.campaign.stopping import expected_accuracy
 from crowdwise.data.encode import translate
 from crowdwise.errors import CrowdwiseWarning, InputError, MissingExtraError, SettingError
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from crowdwise.campaign.oracle import Oracle
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["draw_curves", "race", "summary", "write_curves"]
 

@@ -10,7 +10,7 @@ import polars as pl
 from crowdwise.campaign.names import ids_of
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, translate
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
 
 __all__ = ["history_of", "prior_of"]

@@ -22,7 +22,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 
 __all__ = ["Journal", "Start"]
 

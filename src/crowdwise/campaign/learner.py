@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crowdwise.campaign.ledger import Ledger
     from crowdwise.campaign.pool import Pool
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["Learner"]
 

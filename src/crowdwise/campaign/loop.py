@@ -27,7 +27,7 @@ from crowdwise.campaign.pool import extended
 from crowdwise.campaign.stopping import Plan, chance_of, plan, reached
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import as_annotations
 
 __all__ = ["ActiveLoop"]
 

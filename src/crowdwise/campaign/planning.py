@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdwise.errors import SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Array, Floats, Integers
 

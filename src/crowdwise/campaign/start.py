@@ -12,8 +12,8 @@ from crowdwise.campaign.names import ids_of, pairs_of
 from crowdwise.campaign.pool import Pool, extended
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.aggregator import as_annotations
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array
 
 __all__ = ["NewCampaign", "settings_of"]

@@ -14,7 +14,7 @@ from crowdwise.kernels.types import Floats, Integers
 if TYPE_CHECKING:
     from crowdwise.campaign.pool import Pool
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["State"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdwise.campaign.planning import Plan, plan
 from crowdwise.errors import SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Plan", "chance_of", "expected_accuracy", "plan", "reached"]

@@ -73,7 +73,7 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
 
     from crowdwise.data.encode import Where, find_column
     from crowdwise.io.source import open_source
-    from crowdwise.io.tables import read_columns
+    from crowdwise.io.votes import read_columns
 
     source = open_source(path)
     if source.kind in ("folder", "matrix"):
@@ -88,8 +88,7 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
 
 def _id_column(column: pl.Series, known: Any, what: str, where: Any) -> list[Any]:
     """Ids as the votes have them: whole numbers only where theirs are."""
-    from crowdwise.data.encode import missing_mask, tidy
-    from crowdwise.io.delimited import integers
+    from crowdwise.data.encode import integers, missing_mask, tidy
 
     column = tidy(column if len(known) and known.dtype == object else integers(column))
     absent = missing_mask(column, ()).arg_true().to_list()

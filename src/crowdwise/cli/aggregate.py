@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli import answer_kinds, sharded
+from crowdwise.cli import sharded
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import count, iterations, say, some
-from crowdwise.cli.fitting import DEFAULT_METHOD, STEADY_METHOD, build, check_explainable, fit_to, settings_of
-from crowdwise.cli.inputs import STDIN, read_gold, read_votes
-from crowdwise.cli.job import Job
-from crowdwise.cli.options import ANNOTATORS, FDR, MORE, PAGE, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.fitting import (
+    DEFAULT_METHOD,
+    STDIN,
+    build,
+    build_task,
+    check_explainable,
+    fit_to,
+    parse_list,
+    read_answers,
+    read_gold,
+    read_votes,
+    settings_of,
+)
+from crowdwise.cli.job import Job, among, count, iterations, say, some
+from crowdwise.cli.options import ANNOTATORS, FDR, MORE, PAGE, MethodOptions, OutputOptions, ReadOptions, TaskOptions
 from crowdwise.cli.sharded import ScaleOptions
-from crowdwise.errors import SettingError
-from crowdwise.report.label_text import by_accuracy, choice_lines, facts, label_rows, narrow, ordinal_frame, summary_lines
+from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.report.text import by_accuracy, choice_lines, facts, label_rows, narrow, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.base import Aggregator
-    from crowdwise.estimator.result import Result
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.aggregator import Aggregator
+    from crowdwise.estimator.outcome import Result
+
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
@@ -36,10 +50,29 @@ _VOTES = (
 )
 # A smaller file fits in memory whatever it holds, so nobody need ask how many votes that are.
 _SMALL_FILE = 100_000_000
+_KIND = "What votes say"
+ORDINAL, MULTILABEL, PARTIAL = "ordinal", "multilabel", "partial"
+KINDS = ("classes", ORDINAL, MULTILABEL, PARTIAL)
+ORDINAL_METHOD = "cumulative-link"
+# Kind -> family of its methods, default method, title of the page.
+TASKS = {
+    MULTILABEL: ("several labels", "label-wise", "Sets of labels"),
+    PARTIAL: ("partial votes", "partial-dawid-skene", "Classes from votes for and against them"),
+}
+_TYPE = "classes; ordinal: classes in order; multilabel: several labels per item; partial: votes against classes too."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(answer_kinds.KindOptions, OutputOptions):
+class KindOptions:
+    """What a vote says."""
+
+    kind: str | None = option("--type", "TYPE", _TYPE, panel=_KIND, shown="classes")
+    separator: str | None = option("--separator", "TEXT", "Text between the labels of an answer.", panel=_KIND, shown="|")
+    threshold: float | None = option("--threshold", "P", "Probability from which a label is chosen.", panel=_KIND, shown="0.5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(KindOptions, OutputOptions):
     """What is read and written."""
 
     votes: list[str] = argument("VOTES", _VOTES)
@@ -50,6 +83,7 @@ class Options(answer_kinds.KindOptions, OutputOptions):
     warm_from: Path | None = option("--warm-from", "DIR", "Add these votes to those of a saved model and fit them together.")
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
     fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the spammers.", FDR)
+    fill_unvoted: bool = flag("--fill-unvoted", "Label items without votes, by the most frequent class.")
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
 
@@ -58,7 +92,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
 
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
-    answer_kinds.check_kind(options)
+    _check_kind(options)
     small = scale == ScaleOptions() and _is_small(options.votes)
     engine = "memory" if small else sharded.chosen_engine(options.votes, scale, method.method, options.quiet)
     job = Job(
@@ -76,8 +110,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
         check_places({**job.places, "-o": options.output}, options.votes, (method.gold, method.history), scale.work_dir)
     if engine != "memory":
         sharded.aggregate(engine, options, read, method, scale, job)
-    elif options.kind in answer_kinds.TASKS:
-        answer_kinds.aggregate(options, read, method, job, together)
+    elif options.kind in TASKS:
+        _aggregate_kind(options, read, method, job, together)
     else:
         _aggregate(options, read, method, job, together)
 
@@ -102,7 +136,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     if options.drop_spammers:
         result, dropped = _without_spammers(result, options.fdr)
         saved = result if dropped else estimator
-    items = ordinal_frame(result) if options.kind == answer_kinds.ORDINAL else result.items_frame()
+    items = ordinal_frame(result) if options.kind == ORDINAL else result.items_frame(fill_unvoted=options.fill_unvoted)
     if options.page is not None:
         from crowdwise.report import write_page
 
@@ -132,12 +166,12 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
         if not together:
             raise SettingError("--warm-from reads one file; put these together first")
         return _update(options.warm_from, options, read, method)
-    ordinal = options.kind == answer_kinds.ORDINAL
-    default = answer_kinds.ORDINAL_METHOD if ordinal else STEADY_METHOD if options.drop_spammers else DEFAULT_METHOD
+    ordinal = options.kind == ORDINAL
+    default = ORDINAL_METHOD if ordinal else DEFAULT_METHOD
     estimator = build(method, default)
     check_explainable(estimator, options.explain_choice)
     data = read_votes(options.votes[0], read) if together else sharded.gathered(options.votes, read, options.quiet)
-    answer_kinds.check_classes(data, read, ordinal)
+    _check_classes(data, read, ordinal)
     return fit_to(data, estimator, method, options.quiet)
 
 
@@ -172,3 +206,87 @@ def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:
     if dropped:
         say(f"dropped {count(len(dropped), 'spammer')}: {some(dropped, len(dropped))}")
     return refit_without(result, dropped), dropped
+
+
+# -- votes that are not for one class of many without order: --type ------------------------------
+
+
+def _check_kind(options: KindOptions) -> None:
+    """Refuse unknown kinds and options of others."""
+    among("--type", options.kind, KINDS)
+    for name, value in (("--separator", options.separator), ("--threshold", options.threshold)):
+        if value is not None and options.kind != MULTILABEL:
+            raise SettingError(f"{name} is about several labels per item; add --type multilabel")
+
+
+def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:
+    """Refuse an alphabetical order of classes, which is none; warn of classes that look like sets, or votes against."""
+    if ordinal:
+        if votes.classes.dtype == object and read.classes is None and votes.n_classes > 1:
+            found = ",".join(str(name) for name in votes.classes)
+            raise InputError(
+                f"--type ordinal needs the order of the classes, and the alphabet's is none: give all of them from lowest to "
+                f"highest with --classes (found {found})"
+            )
+        return
+    names = {name for name in votes.classes.tolist() if isinstance(name, str)}
+    joined = sorted(name for name in names if "|" in name and names.issuperset(part.strip() for part in name.split("|")))
+    against = sorted(name for name in names if name.startswith("!") and name[1:].strip() in names)
+    if joined:
+        words = f"labels such as {joined[0]!r} look like several labels at once; if items may have several, add"
+        warnings.warn(f"{words} --type multilabel", DataWarning, stacklevel=2)
+    if against:
+        words = f"labels such as {against[0]!r} look like votes against a class; if they are, add --type partial"
+        warnings.warn(words, DataWarning, stacklevel=2)
+
+
+def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool) -> None:
+    """Infer sets of labels, or classes from partial votes, and write tables of items and annotators."""
+    from crowdwise.report.answer_pages import set_page
+
+    kind = str(options.kind)
+    if not together:
+        raise SettingError(f"--type {kind} reads one file; put these together first")
+    refused: dict[str, Any] = {
+        "--save": options.save,
+        "--warm-from": options.warm_from,
+        "--drop-spammers": options.drop_spammers,
+    }
+    refused |= {"--explain-choice": options.explain_choice, "--confusion": options.confusion, "--gold": method.gold}
+    refused |= {"--history": method.history, "--class-prior": method.class_prior, "--annotator-prior": method.annotator_prior}
+    refused |= {"--weight": read.weight if kind == MULTILABEL else None}
+    for name, value in refused.items():
+        if value not in (None, False):
+            raise SettingError(f"{name} does not go with --type {kind}")
+    family, default, title = TASKS[kind]
+    estimator = build_task(TaskOptions(method=method.method, set=method.set, seed=method.seed), family, default)
+    if options.threshold is not None:
+        estimator.set_params(threshold=options.threshold)
+    separator = "|" if options.separator is None else options.separator
+    result = estimator.fit(_read_kind(kind, options.votes[0], read, separator)).result_
+    items = result.items_frame(separator=separator) if kind == MULTILABEL else result.items_frame()
+    people = result.annotators_frame().sort("n_votes", descending=True, maintain_order=True)
+    job.table("--annotators", lambda: people, "annotator")
+    job.page(estimator, lambda: set_page(title, items, people))
+    facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}
+    job.main(items, "item", document=lambda: facts | {"annotators": people.to_dicts()}, screen=narrow, limit=10)
+    job.say(_summary_lines(estimator, items.height, people.height))
+
+
+def _summary_lines(estimator: Any, n_items: int, n_annotators: int) -> Iterator[str]:
+    state = "converged" if estimator.converged_ else "did not converge"
+    sizes = f"{count(n_items, 'item')}, {count(n_annotators, 'annotator')}"
+    yield f"{estimator.name}: {sizes}; {state} after {count(estimator.n_iter_, 'iteration')}"
+
+
+def _read_kind(kind: str, path: str, read: ReadOptions, separator: str) -> Any:
+    """Sets of labels, or votes whose classes are symbols."""
+    from crowdwise.data.label_sets import ABSTAIN, LabelSets
+
+    if kind == PARTIAL:
+        return read_votes(path, read)
+    how: dict[str, Any] = {"item": read.item, "annotator": read.annotator, "label": read.label, "separator": separator}
+    how["abstain"] = (*ABSTAIN, *(read.missing or ()))
+    if read.classes:
+        how["labels"] = parse_list(read.classes, "--classes")
+    return read_answers(path, LabelSets, **how)

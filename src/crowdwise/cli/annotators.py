@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import one_line
-from crowdwise.cli.fitting import STEADY_METHOD, result_of
-from crowdwise.cli.inputs import read_times
-from crowdwise.cli.job import Job
+from crowdwise.cli.fitting import read_times, result_of
+from crowdwise.cli.job import Job, one_line
 from crowdwise.cli.options import FDR, VOTES_OR_SAVED, OutputOptions, ReadOptions, SteadyMethodOptions
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 # Rows that a terminal shows.
 _SCREEN = 40
@@ -56,7 +54,7 @@ def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> Non
     check_level(options.fdr)
     job = Job(options, (options.votes, method.gold, method.history), plot=options.plot)
     times = read_times(options.votes, read, options.time)
-    result = result_of(options.votes, read, method, options.quiet, STEADY_METHOD)
+    result = result_of(options.votes, read, method, options.quiet)
     found = examine(result, fdr=options.fdr, time=times)
     table = found.table
     if options.drop_spammers and found.spammers:

@@ -1,16 +1,150 @@
-"""The app: one verb per job, each in a module of its own."""
+"""The app: one verb per job, each in a module of its own, and failures turned into exit codes.
+
+A command is a plain function whose parameters are option groups (`crowdwise.cli.options`): their fields become options, and the
+function gets the groups filled in.
+"""
 
 from __future__ import annotations
 
+import inspect
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import MISSING, fields
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from crowdwise import __version__
-from crowdwise.cli.command import Group, paragraphs, register
+from crowdwise.cli.declare import OPTION
+from crowdwise.cli.job import TYPED, one_line, say
+from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
-__all__ = ["app", "main"]
+__all__ = ["Group", "app", "main", "paragraphs", "register"]
+
+
+Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
+
+
+class _PlainHelp:
+    """--help takes no value; typer would show the type <bool>."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        option.metavar = ""
+        return option
+
+
+class _Command(_PlainHelp, TyperCommand):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                # Its name says what it is; typer would add the type <str>.
+                vars(parameter)["display_type_rich"] = lambda ctx: None
+
+
+class Group(_PlainHelp, TyperGroup):
+    """All commands; remembers what was typed, for the pages that say how they were made."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take note of the arguments before they are taken apart."""
+        TYPED.set(tuple(args))
+        return super().parse_args(ctx, args)
+
+
+def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str, panel: str) -> None:
+    """Add `run` to the app as the command `name`, with examples at the end of its help; `panel` groups it with others."""
+    hints = get_type_hints(run)
+    groups: dict[str, Any] = {parameter: hints[parameter] for parameter in inspect.signature(run).parameters}
+    parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
+    parameters.append(inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug))
+
+    def command(*, debug: bool, **given: Any) -> None:
+        with _guarded(debug):
+            run(**{of: group(**{f.name: given[f.name] for f in fields(group)}) for of, group in groups.items()})
+            # Here rather than at exit, where a full disk or a closed pipe could no longer be reported.
+            sys.stdout.flush()
+
+    vars(command)["__signature__"] = inspect.Signature(parameters)
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app.command(name, cls=_Command, help=paragraphs(run), epilog=examples, rich_help_panel=panel)(command)
+
+
+def paragraphs(run: Callable[..., None]) -> str:
+    """The docstring, one line per paragraph: typer would keep the line breaks of the source."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(run) or "")
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    """The fields of a group as parameters that typer understands; a group's own stand before those of its bases."""
+    hints, origins = get_type_hints(group), [vars(base).get("__annotations__", {}) for base in group.__mro__]
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=Annotated[hints[field.name], field.metadata[OPTION]],
+        )
+        for field in sorted(fields(group), key=lambda f: next(k for k, own in enumerate(origins) if f.name in own))
+    ]
+
+
+@contextmanager
+def _guarded(debug: bool) -> Iterator[None]:
+    """Show warnings as one line each, and leave with the exit code of what went wrong."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CrowdwiseWarning)
+        original, shown = warnings.showwarning, set()
+
+        def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, CrowdwiseWarning):
+                original(message, category, *place, **more)
+            elif str(message) not in shown:
+                shown.add(str(message))
+                say(f"warning: {one_line(message)}")
+
+        warnings.showwarning = show
+        try:
+            yield
+        except BrokenPipeError:
+            # Silently, as the shell's own tools do when `head` has seen enough; 128 + SIGPIPE.
+            _leave("", 141, debug=False)
+        except KeyboardInterrupt:
+            # Files are replaced in one step, so an interrupted one is as it was.
+            _leave("interrupted; unfinished files were left as they were", 130, debug)
+        except SettingError as problem:
+            _leave(f"error: {one_line(problem)}", 2, debug)
+        except (CrowdwiseError, OSError) as problem:
+            _leave(f"error: {one_line(problem)}", 1, debug)
+        except MemoryError:
+            _leave("error: out of memory; close other programs, or aggregate fewer votes at a time", 1, debug)
+
+
+def _leave(line: str, code: int, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    if line:
+        say(line)
+    _settle_stdout()
+    raise typer.Exit(code)
+
+
+def _settle_stdout() -> None:
+    """Drop what stdout refuses to take: Python would try once more at exit, and complain in its own words."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # A stream without a descriptor (in tests) has no such last attempt.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
 
 app = typer.Typer(
     name="crowdwise",

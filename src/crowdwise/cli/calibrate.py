@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, option
-from crowdwise.cli.fitting import build, fit_to, result_of
-from crowdwise.cli.inputs import gold_of, is_saved, read_gold, read_votes
+from crowdwise.cli.fitting import build, fit_to, gold_of, is_saved, read_gold, read_votes, result_of
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
-from crowdwise.report.label_text import narrow
+from crowdwise.report.text import narrow
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"
     "With true labels of some items: crowdwise calibrate votes.csv --truth gold.csv --plot reliability.png -o labels.csv"
 )
-_HOW = "votes or groups, without truth; temperature, dirichlet or isotonic, with it; none only measures."
+_HOW = "experience or groups, without truth; temperature, dirichlet or isotonic, with it; none takes the model at its word."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +29,15 @@ class Options(OutputOptions):
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
     truth: Path | None = file("--truth", TRUTH)
-    how: str | None = option("--how", "WAY", _HOW, shown="temperature with truth, else votes")
+    how: str | None = option("--how", "WAY", _HOW, shown="temperature with truth, else experience")
     plot: Path | None = file("--plot", "Draw the reliability curves (.png .pdf .svg); needs truth and matplotlib.")
 
 
 def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """Infer labels and correct how sure they are.
 
-    Without true labels, by the temperature that predicts held-out votes best (votes), or by counting the votes of
-    annotators who share errors for less (groups). With true labels of some items, by these; every one of them gets a
+    Without true labels, by what real crowds have shown (experience), or the same with the votes of annotators who share
+    errors counted for less (groups). With true labels of some items, by these; every one of them gets a
     probability from a calibration that has not seen it, and so the calibration error after it is an honest one.
     """
     from crowdwise.report.trust_text import calibration_document, calibration_lines

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, option
-from crowdwise.cli.display import print_rows, print_table, steps
-from crowdwise.cli.inputs import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, at_least, print_csv, print_json, to_stdout
+from crowdwise.cli.fitting import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
+from crowdwise.cli.job import Job, at_least, print_csv, print_json, print_rows, print_table, steps, to_stdout
 from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.errors import InputError
 
@@ -51,7 +50,7 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     With true labels: accuracy, F1, log loss and calibration. Always: how well a method predicts
     votes that were held out of its fit, how far the methods agree, seconds and memory.
     """
-    from crowdwise.kernels.votes import n_threads
+    from crowdwise.kernels.numerics import n_threads
     from crowdwise.report.comparison import check_suffix, document, write_comparison
     from crowdwise.trust.compare import comparison
     from crowdwise.trust.compare.choose import chosen

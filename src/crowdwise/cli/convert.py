@@ -6,12 +6,11 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from crowdwise.cli.declare import argument, flag, option
-from crowdwise.cli.display import count
-from crowdwise.cli.inputs import read_votes
-from crowdwise.cli.job import Job, among, to_stdout
+from crowdwise.cli.fitting import read_votes
+from crowdwise.cli.job import Job, among, count, to_stdout
 from crowdwise.cli.options import VOTES, QuietOptions, ReadOptions
 from crowdwise.errors import SettingError
-from crowdwise.report.label_text import dropped_lines
+from crowdwise.report.text import dropped_lines
 
 EXAMPLES = (
     "Example: crowdwise convert export.json -o votes.csv\n\n"

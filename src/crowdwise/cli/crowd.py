@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.inputs import parse_list, read_gold, read_votes
+from crowdwise.cli.fitting import parse_list, read_gold, read_votes
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """How options are declared: a group of options is a frozen dataclass whose fields are made by these functions.
 
-`crowdwise.cli.command` turns the fields of the groups that a command takes into its options.
+`crowdwise.cli.app` turns the fields of the groups that a command takes into its options.
 """
 
 from __future__ import annotations

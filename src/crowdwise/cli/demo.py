@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdwise.cli.declare import option
-from crowdwise.cli.display import some
-from crowdwise.cli.job import rounded
-from crowdwise.report.label_text import by_accuracy
+from crowdwise.cli.job import rounded, some
+from crowdwise.report.text import by_accuracy
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdwise.cli.declare import argument, flag, option
-from crowdwise.cli.display import bar, number, one_line, print_rows
 from crowdwise.cli.fitting import result_of
-from crowdwise.cli.job import print_json
+from crowdwise.cli.job import bar, number, one_line, print_json, print_rows
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions
 from crowdwise.errors import SettingError
 
@@ -31,7 +30,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     Contributions add up: to the log-odds of the label against the runner-up or, for methods that
     count votes, to the difference of their shares.
     """
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
     if (options.votes is None) == (options.source is None):
         raise SettingError("give either VOTES or --from DIR")

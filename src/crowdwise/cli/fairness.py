@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import print_rows, print_table
-from crowdwise.cli.fitting import build, build_task
-from crowdwise.cli.inputs import check_own_column, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, among, between, print_csv, print_json, to_stdout
+from crowdwise.cli.fitting import build, build_task, check_own_column, read_features, read_gold, read_votes
+from crowdwise.cli.job import Job, among, between, print_csv, print_json, print_rows, print_table, to_stdout
 from crowdwise.cli.options import FDR, TRUTH, VOTES, FeatureOptions, OutputOptions, ReadOptions, TaskOptions
 from crowdwise.errors import InputError, SettingError
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdwise.cli.declare import argument, flag
-from crowdwise.cli.display import print_rows
-from crowdwise.cli.job import print_json
+from crowdwise.cli.job import print_json, print_rows
 
 EXAMPLES = "Example: crowdwise methods\n\nSettings of one: crowdwise methods dawid-skene"
 
@@ -56,8 +55,8 @@ def _shown_fact(value: Any) -> str:
 
 def _document(name: str) -> dict[str, Any]:
     from crowdwise.errors import MissingExtraError
+    from crowdwise.estimator.estimator import describe_settings
     from crowdwise.estimator.registry import METHODS
-    from crowdwise.estimator.settings import describe_settings
 
     # What the name stands for, where one class serves several.
     own = METHODS[name].settings

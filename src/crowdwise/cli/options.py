@@ -79,7 +79,7 @@ class TaskOptions:
 class MethodOptions(TaskOptions):
     """Which method to run on votes, and what is known beside them."""
 
-    method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown="auto")
+    method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown="consensus")
     class_prior: str | None = option(
         "--class-prior", "PRIOR", "Class shares: learn, uniform, or one share per class such as 0.2,0.8.", panel=METHOD
     )

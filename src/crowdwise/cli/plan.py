@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdwise.cli.declare import argument, option
-from crowdwise.cli.display import number
-from crowdwise.cli.fitting import STEADY_METHOD, result_of
-from crowdwise.cli.job import at_least, between, print_json
+from crowdwise.cli.fitting import result_of
+from crowdwise.cli.job import at_least, between, number, print_json
 from crowdwise.cli.options import VOTES_OR_SAVED, ReadOptions, ScreenOptions, SteadyMethodOptions
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
@@ -34,7 +33,7 @@ def run(options: Options, read: ReadOptions, method: SteadyMethodOptions) -> Non
 
     at_least("--repeats", options.repeats, 1)
     between("--target", options.target)
-    result = result_of(options.votes, read, method, options.quiet, STEADY_METHOD)
+    result = result_of(options.votes, read, method, options.quiet)
     found = plan(result, options.target, repeats=options.repeats, random_state=method.seed or 0)
     now = dict(zip(("mean", "low", "high"), expected_accuracy(result), strict=True))
     if options.as_json:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file
-from crowdwise.cli.display import count, number, some
-from crowdwise.cli.inputs import check_rows, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job
+from crowdwise.cli.fitting import check_rows, read_features, read_gold, read_votes
+from crowdwise.cli.job import Job, count, number, some
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, column, file, option
-from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import read_answers, read_features
+from crowdwise.cli.fitting import build_task, read_answers, read_features
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdwise.cli.declare import argument, column, file, option
-from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import parse_list, read_answers, read_features
+from crowdwise.cli.fitting import build_task, parse_list, read_answers, read_features
 from crowdwise.cli.job import Job, between
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError

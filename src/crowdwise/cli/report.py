@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.annotators import TIME
-from crowdwise.cli.command import command_line
 from crowdwise.cli.declare import argument, file, option
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
-from crowdwise.cli.fitting import fit, result_of
-from crowdwise.cli.inputs import is_saved, read_gold, read_times
-from crowdwise.cli.job import PAGES, Job, at_least
+from crowdwise.cli.fitting import fit, is_saved, read_gold, read_times, result_of
+from crowdwise.cli.job import PAGES, Job, at_least, command_line
 from crowdwise.cli.options import FDR, TRUTH, VOTES_OR_SAVED, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.errors import SettingError
-from crowdwise.report.label_text import summary_lines
+from crowdwise.report.text import summary_lines
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 EXAMPLES = (
     "Example: crowdwise report votes.csv -o report.html\n\n"

@@ -15,7 +15,7 @@ EXAMPLES = (
     "Example: crowdwise review votes.csv --error 0.05 -o decisions.csv\n\n"
     "With true labels of some items: crowdwise review votes.csv --error 0.05 --truth gold.csv --sets -o decisions.csv"
 )
-_WAYS = ("votes", "groups", "none")
+_WAYS = ("experience", "groups", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,10 @@ class Options(OutputOptions):
     votes: str = argument("VOTES", VOTES_OR_SAVED)
     error: float = option("--error", "SHARE", "Share of wrong labels to allow among the accepted.", 0.05)
     truth: Path | None = file("--truth", TRUTH)
-    how: str = option("--how", "WAY", "How confidence is calibrated: votes, groups or none.", "votes")
+    how: str = option("--how", "WAY", "How confidence is calibrated: experience, groups or none.", "experience")
+    assurance: float | None = option(
+        "--assurance", "SHARE", "Without truth: share of crowds in which the error stays within the rate, such as 0.9."
+    )
     risk: float = option("--risk", "SHARE", "With truth: chance that the error is larger all the same.", 0.05)
     sets: bool = flag("--sets", "Add label sets that hold the true label at a rate of 1 - error.")
     adaptive: bool = flag("--adaptive", "With truth: larger sets for harder items (APS, not LAC).")
@@ -35,7 +38,8 @@ class Options(OutputOptions):
 def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """Accept labels at a stated rate of errors, and send the rest for review.
 
-    Without true labels the calibrated posterior is believed. With true labels of some items, chosen at random, labels are
+    Without true labels, by experience with other crowds: the expected error is within the rate, and the range over crowds is
+    printed. With true labels of some items, chosen at random, labels are
     accepted only as far as these show that the error stays within the rate, and the error found is printed with its interval.
     """
     from crowdwise.report.trust_text import decision_lines
@@ -43,6 +47,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
 
     between("--error", options.error)
     between("--risk", options.risk)
+    if options.assurance is not None:
+        between("--assurance", options.assurance)
     among("--how", options.how, _WAYS, "; true labels are kept for the check")
     job = Job(options, (options.votes, options.truth, method.gold, method.history))
     result, known = fit_and_truth(options.votes, read, method, options.truth, options.quiet)
@@ -54,6 +60,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         truth=known,
         how=options.how,
         delta=options.risk,
+        assurance=options.assurance,
         sets=options.sets,
         score="aps" if options.adaptive else "lac",
         by_class=options.by_class,

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import option
-from crowdwise.cli.display import count, iterations, one_line, say, steps
-from crowdwise.cli.fitting import STEADY_METHOD, build
-from crowdwise.cli.inputs import STDIN, is_saved, parse_list, read_gold, read_history
-from crowdwise.cli.job import Job, among, at_least, print_json, to_stdout
+from crowdwise.cli.fitting import STDIN, build, is_saved, parse_list, read_gold, read_history
+from crowdwise.cli.job import Job, among, at_least, count, iterations, one_line, print_json, say, steps, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.errors import SettingError
-from crowdwise.report.label_text import by_accuracy, dropped_lines, facts
+from crowdwise.report.text import by_accuracy, dropped_lines, facts
 
 if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
@@ -102,7 +100,7 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
 
 
 def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, quiet: bool) -> Store:
-    from crowdwise.io.export import Request
+    from crowdwise.io.votes import Request
 
     refused = {"--format": read.format, "--predictions": read.predictions}
     _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply")
@@ -148,11 +146,9 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     if options.output is None or to_stdout(options.output):
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(options.output)
-    estimator: Any = build(method, STEADY_METHOD)
+    estimator: Any = build(method)
     check_method(estimator)
     history = read_history(method.history)
-    if method.method is None:
-        job.say([f"method: {STEADY_METHOD} (auto, the default in memory, needs all votes there)"])
     with _engine(name, scale) as engine:
         earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
         store = _encode(engine, options.votes, read, method.gold, options.quiet)

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import steps
-from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, learns
-from crowdwise.cli.inputs import check_rows, parse_list, read_features
-from crowdwise.cli.job import Job, at_least
+from crowdwise.cli.fitting import (
+    CAMPAIGN_CLASSIFIER,
+    CAMPAIGN_METHOD,
+    build,
+    build_classifier,
+    check_rows,
+    learns,
+    parse_list,
+    read_features,
+)
+from crowdwise.cli.job import Job, at_least, steps
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.cli.suggest import check_policy
 from crowdwise.errors import SettingError
@@ -89,7 +96,7 @@ def run(
     if options.folder is not None:
         check_folder(options.folder)
     trains, first = learns(method, features.features), method.seed or 0
-    estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, STEADY_METHOD)
+    estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, CAMPAIGN_METHOD)
     oracle = _oracle(options, read, crowd, features, first)
     more = _features(oracle, read, features, estimator if trains else None, options.quiet)
     budget = _budget(oracle) if how.budget is None else how.budget

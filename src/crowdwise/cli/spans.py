@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, column, file, option
-from crowdwise.cli.fitting import build_task
-from crowdwise.cli.inputs import read_answers
+from crowdwise.cli.fitting import build_task, read_answers
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions
 

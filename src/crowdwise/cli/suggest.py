@@ -7,8 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, STEADY_METHOD, build, build_classifier, fit_rows, fit_to, learns
-from crowdwise.cli.inputs import check_rows, parse_list, read_features, read_votes
+from crowdwise.cli.fitting import (
+    CAMPAIGN_CLASSIFIER,
+    CAMPAIGN_METHOD,
+    build,
+    build_classifier,
+    check_rows,
+    fit_rows,
+    fit_to,
+    learns,
+    parse_list,
+    read_features,
+    read_votes,
+)
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
@@ -115,7 +126,7 @@ def _state(
         table = sliceable(fit_rows(rows, known, model, method.gold, quiet))
         result = model.result_
     else:
-        estimator = build(MethodOptions(seed=method.seed) if trains else method, STEADY_METHOD)
+        estimator = build(MethodOptions(seed=method.seed) if trains else method, CAMPAIGN_METHOD)
         result = fit_to(known, estimator, method, quiet).result_
         if rows is not None and rows.items is not None:
             place = translate(result.votes.items, rows.items)

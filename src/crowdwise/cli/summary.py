@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crowdwise.cli.declare import argument, flag
-from crowdwise.cli.display import print_pairs
-from crowdwise.cli.inputs import read_votes
-from crowdwise.cli.job import print_json
+from crowdwise.cli.fitting import read_votes
+from crowdwise.cli.job import print_json, print_pairs
 from crowdwise.cli.options import VOTES, ReadOptions
 
 EXAMPLES = "Example: crowdwise summary votes.csv"

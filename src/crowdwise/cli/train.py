@@ -9,10 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.display import count, say
-from crowdwise.cli.fitting import CAMPAIGN_CLASSIFIER, DEFAULT_CLASSIFIER, build_classifier, check_explainable, fit_rows
-from crowdwise.cli.inputs import STDIN, check_rows, read_features, read_votes
-from crowdwise.cli.job import Job
+from crowdwise.cli.fitting import (
+    CAMPAIGN_CLASSIFIER,
+    DEFAULT_CLASSIFIER,
+    STDIN,
+    build_classifier,
+    check_explainable,
+    check_rows,
+    fit_rows,
+    read_features,
+    read_votes,
+)
+from crowdwise.cli.job import Job, count, say
 from crowdwise.cli.options import (
     ANNOTATOR_PRIOR,
     ANNOTATORS,
@@ -26,7 +34,7 @@ from crowdwise.cli.options import (
     TaskOptions,
 )
 from crowdwise.errors import SettingError
-from crowdwise.report.label_text import by_accuracy, choice_lines, facts, label_rows, narrow, summary_lines, training
+from crowdwise.report.text import by_accuracy, choice_lines, facts, label_rows, narrow, summary_lines, training
 
 if TYPE_CHECKING:
     from crowdwise.io.features import Features

@@ -15,15 +15,29 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.by_item import ByItem
-from crowdwise.data.coding import recoded_classes, sorted_votes, union
-from crowdwise.data.encode import Where, series_of, translate
-from crowdwise.data.frozen import frozen
+from crowdwise.data.answers import ByItem, frozen
+from crowdwise.data.columns import column_source, columns_by_role
+from crowdwise.data.encode import (
+    Where,
+    checked_weights,
+    id_codes,
+    integers,
+    label_codes,
+    missing_mask,
+    recoded_classes,
+    series_of,
+    sorted_votes,
+    tidy,
+    to_polars,
+    translate,
+    union,
+    warn_of_missing_words,
+)
 from crowdwise.data.gold import encode_gold, joined_gold
 from crowdwise.data.groups import Groups, groups_of, joined_groups
 from crowdwise.data.matrices import dense_matrix, matrix_votes
 from crowdwise.data.storable import storable, within
-from crowdwise.data.vote_columns import VoteCodes, array_columns, coded_votes, frame_columns
+from crowdwise.errors import InputError
 
 __all__ = ["Annotations"]
 
@@ -144,9 +158,9 @@ class Annotations(ByItem):
         Columns not named are found among the usual aliases (task, worker, answer, ...). `missing` lists answers that mean
         "don't know"; they are dropped and counted.
         """
-        where = where or Where("the frame")
-        columns = frame_columns(frame, item, annotator, label, weight, where)
-        return cls._from_votes(coded_votes(columns, where, classes, None, None, missing))
+        roles = {"item": item, "annotator": annotator, "label": label}
+        table, place = columns_by_role(column_source(frame, where.source if where else "the frame"), roles, {"weight": weight})
+        return cls.from_columns(table, where or place, classes=classes, missing=missing)
 
     @classmethod
     def from_arrays(
@@ -165,8 +179,9 @@ class Annotations(ByItem):
 
         `items`, `annotators` and `classes` fix the vocabularies and their order; they may contain entries without votes.
         """
-        columns = array_columns(item, annotator, label, weight)
-        return cls._from_votes(coded_votes(columns, Where(), classes, items, annotators, missing))
+        columns = {"item": item, "annotator": annotator, "label": label} | ({} if weight is None else {"weight": weight})
+        known = {"classes": classes, "items": items, "annotators": annotators}
+        return cls.from_columns(to_polars(columns), Where(), missing=missing, **known)
 
     @classmethod
     def from_matrix(
@@ -182,29 +197,39 @@ class Annotations(ByItem):
 
         A frame gives its columns as annotator ids and, in pandas, its index as item ids; otherwise ids are positions.
         """
-        return cls._from_votes(matrix_votes(matrix, missing, items, annotators, classes))
+        return cls.from_codes(*matrix_votes(matrix, missing, items, annotators, classes))
 
     @classmethod
     def from_columns(
         cls,
-        item: pl.Series,
-        annotator: pl.Series,
-        label: pl.Series,
-        weight: pl.Series | None,
-        *,
+        table: pl.DataFrame,
         where: Where,
+        *,
         classes: Sequence[Any] | None = None,
         items: Sequence[Any] | None = None,
         annotators: Sequence[Any] | None = None,
         missing: Iterable[Any] = (),
     ) -> Annotations:
-        """Build from polars columns; errors name the rows of `where`. See `from_arrays` for the vocabularies."""
-        votes = coded_votes((item, annotator, label, weight), where, classes, items, annotators, missing)
-        return cls._from_votes(votes)
+        """Build from columns called item, annotator, label and perhaps weight; errors name the rows of `where`.
 
-    @classmethod
-    def _from_votes(cls, votes: VoteCodes) -> Annotations:
-        return cls.from_codes(*votes[:7], n_missing=votes.n_missing)
+        Rows whose label is missing are dropped and counted; whoever and whatever they name stays known.
+        """
+        if table.height == 0 and items is None:
+            raise InputError(f"{where.source}: no rows; expected one row per vote with an item, an annotator and a label")
+        item, item_ids = id_codes(table["item"], items, "item", where)
+        annotator, annotator_ids = id_codes(table["annotator"], annotators, "annotator", where)
+        label = tidy(table["label"])
+        absent = missing_mask(label, missing)
+        present = (~absent).to_numpy()
+        given = label.filter(~absent)
+        # Integers that shared a column with text markers ("?") are still integers.
+        given = integers(given) if int(absent.sum()) > label.null_count() else given
+        codes, class_ids = label_codes(given, classes, where, np.flatnonzero(present))
+        if classes is None:
+            warn_of_missing_words(class_ids, where)
+        weight = checked_weights(table["weight"], where)[present] if "weight" in table.columns else None
+        votes = (item[present], annotator[present], codes, item_ids, annotator_ids, class_ids, weight)
+        return cls.from_codes(*votes, n_missing=int(absent.sum()))
 
     @classmethod
     def from_codes(

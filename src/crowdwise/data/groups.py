@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.data.coding import union
+from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import (
     Where,
     codes_of,
@@ -20,8 +20,8 @@ from crowdwise.data.encode import (
     tidy,
     to_polars,
     translate,
+    union,
 )
-from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
 from crowdwise.kernels.types import Array, Integers

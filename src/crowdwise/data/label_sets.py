@@ -13,11 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.answers import Answers
-from crowdwise.data.coding import id_codes, union
+from crowdwise.data.answers import Answers, frozen
 from crowdwise.data.columns import columns_by_role
-from crowdwise.data.encode import Where, series_of, to_polars, translate
-from crowdwise.data.frozen import frozen
+from crowdwise.data.encode import Where, id_codes, series_of, to_polars, translate, union
 from crowdwise.data.set_columns import ABSTAIN, NEGATIONS, NONE, Spelling, coded_sets, one_text_each
 from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crowdwise.data.coding import label_codes
-from crowdwise.data.encode import Where, missing_mask, series_of, tidy, to_polars, vocabulary_array, vocabulary_series
-from crowdwise.data.vote_columns import VoteCodes
+from crowdwise.data.encode import (
+    Where,
+    label_codes,
+    missing_mask,
+    series_of,
+    tidy,
+    to_polars,
+    vocabulary_array,
+    vocabulary_series,
+)
 from crowdwise.errors import InputError
 from crowdwise.kernels.types import Array
 
@@ -26,8 +33,8 @@ def matrix_votes(
     items: Sequence[Any] | None,
     annotators: Sequence[Any] | None,
     classes: Sequence[Any] | None,
-) -> VoteCodes:
-    """Codes of the votes in a matrix, items x annotators; see `Annotations.from_matrix`."""
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Codes of the votes in a matrix, and vocabularies, as `Annotations.from_codes` takes them."""
     if hasattr(matrix, "column_names"):
         matrix = to_polars(matrix)
     if items is None and hasattr(matrix, "index") and hasattr(matrix, "columns"):
@@ -56,7 +63,7 @@ def matrix_votes(
     labels = tidy(flat.filter(pl.Series(present)))
     item_ids, annotator_ids = vocabulary_series(items, "item ids"), vocabulary_series(annotators, "annotator ids")
     codes, class_ids = label_codes(labels, classes, Where("the matrix"))
-    return VoteCodes(n, a, codes, vocabulary_array(item_ids), vocabulary_array(annotator_ids), class_ids)
+    return n, a, codes, vocabulary_array(item_ids), vocabulary_array(annotator_ids), class_ids
 
 
 def dense_matrix(votes: Annotations, missing: Any) -> Array:

@@ -12,11 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.answers import Answers
-from crowdwise.data.coding import checked_weights, id_codes
+from crowdwise.data.answers import Answers, frozen
 from crowdwise.data.columns import columns_by_role
-from crowdwise.data.encode import Where, as_text, missing_mask, series_of, tidy, to_polars
-from crowdwise.data.frozen import frozen
+from crowdwise.data.encode import Where, as_text, checked_weights, id_codes, missing_mask, series_of, tidy, to_polars
 from crowdwise.data.storable import within
 from crowdwise.errors import InputError
 

@@ -13,10 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.by_item import ByItem
-from crowdwise.data.coding import checked_weights, id_codes
+from crowdwise.data.answers import ByItem
 from crowdwise.data.columns import columns_by_role
-from crowdwise.data.encode import Where, series_of, to_polars
+from crowdwise.data.encode import Where, checked_weights, id_codes, series_of, to_polars
 from crowdwise.data.known_values import known_values, numbers
 from crowdwise.data.storable import storable
 from crowdwise.errors import InputError

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.coding import label_codes
-from crowdwise.data.encode import Where, as_text, tidy, vocabulary_array
+from crowdwise.data.encode import Where, as_text, label_codes, tidy, vocabulary_array
 from crowdwise.errors import InputError
 
 __all__ = ["refuse_repeats", "tag_codes", "token_positions", "token_words"]

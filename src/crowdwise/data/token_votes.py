@@ -12,11 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.answers import Answers
-from crowdwise.data.coding import id_codes, union
+from crowdwise.data.answers import Answers, frozen
 from crowdwise.data.columns import column_source, columns_by_role, plays_role
-from crowdwise.data.encode import Where, as_text, missing_mask, series_of, tidy, to_polars
-from crowdwise.data.frozen import frozen
+from crowdwise.data.encode import Where, as_text, id_codes, missing_mask, series_of, tidy, to_polars, union
 from crowdwise.data.storable import pointers, storable
 from crowdwise.data.tag_columns import refuse_repeats, tag_codes, token_positions, token_words
 from crowdwise.errors import InputError

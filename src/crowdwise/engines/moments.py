@@ -31,7 +31,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.cooccurrence import distributions, pair_cells
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.annotators.model import weight_of
 
 __all__ = ["Cooccurrence", "Estimate", "class_shares", "others_table"]
 

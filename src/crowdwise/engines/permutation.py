@@ -22,7 +22,7 @@ import numpy as np
 
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
-from crowdwise.parts.annotators.protocol import infer_by_table
+from crowdwise.parts.annotators.model import infer_by_table
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations

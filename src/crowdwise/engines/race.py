@@ -13,11 +13,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit, LabelPrior, Parts, begin_at, round_over
-from crowdwise.engines.loop import Progress, Round, Run, settled, warn_unless_converged
+from crowdwise.engines.loop import (
+    Fit,
+    LabelPrior,
+    Parts,
+    Progress,
+    Round,
+    Run,
+    begin_at,
+    round_over,
+    settled,
+    warn_unless_converged,
+)
 from crowdwise.engines.shards import Whole
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["race"]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, series_of, tidy, translate
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
+from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.kernels.votes import vote_shares
-from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.annotators.model import weight_of
 
 __all__ = ["carried_history", "carried_posterior", "positions"]
 
@@ -39,7 +39,7 @@ def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
         return shares
     carried = np.zeros(shares.shape)
     seen = rows >= 0
-    carried[np.ix_(seen, columns)] = earlier.posterior[rows[seen]]
+    carried[np.ix_(seen, columns)] = earlier.model_posterior[rows[seen]]
     if votes.n_classes > old.n_classes:
         carried[~seen] = shares[~seen]
         return 0.5 * carried + 0.5 * shares

@@ -1,20 +1,29 @@
 """`Estimator`: what every method is, whatever answers it takes. Settings in, one frozen outcome out.
 
+Settings are declared once with `setting`: checked when `fit` starts, shown by `help()`, the command line and the docs. A method
+whose mathematics is expensive says up front what a fit will cost (`announce`).
+
 Follows scikit-learn's protocol (constructor stores settings, `get_params`, `set_params`, `clone`, fitted names end in `_`)
 without importing scikit-learn, which would cost more than most fits.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
+import inspect
+import math
+import os
+import re
+import secrets
+import warnings
+from dataclasses import Field, field, fields, is_dataclass
+from numbers import Integral, Real
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from crowdwise.errors import NotFittedError, SettingError, did_you_mean
-from crowdwise.estimator.documentation import document
+from crowdwise.errors import CostWarning, InputError, NotFittedError, SettingError, did_you_mean
 from crowdwise.estimator.registry import METHODS, Method
-from crowdwise.estimator.settings import check_settings
 from crowdwise.estimator.storage import save
 from crowdwise.kernels.types import Array, Floats
 
@@ -25,9 +34,132 @@ if TYPE_CHECKING:
     import polars as pl
     from typing_extensions import Self
 
+__all__ = ["Estimator", "announce", "check_settings", "check_tables", "describe_settings", "document"]
+__all__ += ["random_state_setting", "seed_of", "setting"]
 
-__all__ = ["Estimator"]
 
+# -- settings ----------------------------------------------------------------------------------
+
+
+def setting(
+    default: Any,
+    about: str,
+    *,
+    low: float | None = None,
+    above: float | None = None,
+    whole: bool = False,
+    choices: tuple[str, ...] | None = None,
+    optional: bool = False,
+    free: bool = False,
+) -> Any:
+    """Declare a setting: its default, one sentence about it, and what is allowed.
+
+    Parameters
+    ----------
+    low, above : float, optional
+        Numbers must be >= low, or > above.
+    whole : bool
+        Whole numbers only.
+    choices : tuple of str, optional
+        The allowed words.
+    optional : bool
+        None is allowed too; the method then chooses.
+    free : bool
+        Values that are no plain number or word (arrays, mappings, None) are checked by the method.
+    """
+    rule = {"about": about, "low": low, "above": above, "whole": whole, "choices": choices}
+    rule |= {"optional": optional, "free": free}
+    return field(default=default, metadata=rule)
+
+
+def random_state_setting(about: str) -> Any:
+    """Declare `random_state`, by one rule everywhere: a whole number, by default 0, or None for another run every time."""
+    return setting(0, about, free=True)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed itself, or a fresh one; anything else than None and whole numbers from 0 is refused."""
+    if random_state is None:
+        return secrets.randbits(31)
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
+        raise SettingError(f"random_state must be None or a whole number >= 0; got {random_state!r}")
+    return int(random_state)
+
+
+def describe_settings(cls: type) -> list[dict[str, Any]]:
+    """Name, default and description of every setting of a method."""
+    return [{"name": f.name, "default": f.default, "about": f.metadata["about"]} for f in fields(cls)]
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise a `SettingError` that names the setting, its value and the allowed range."""
+    for f in fields(estimator):
+        _check(type(estimator).__name__, f, getattr(estimator, f.name))
+        if f.name == "random_state":
+            seed_of(estimator.random_state)  # refuses what is no seed, also where this fit draws nothing
+
+
+def _check(owner: str, f: Field[Any], value: Any) -> None:
+    rule = f.metadata
+    here = f"{owner}: {f.name}"
+    if isinstance(value, str) and rule["choices"]:
+        if value not in rule["choices"]:
+            hint = did_you_mean(value, list(rule["choices"]))
+            raise SettingError(f"{here} must be one of {', '.join(rule['choices'])}; got {value!r}{hint}")
+        return
+    if rule["free"] or (rule["optional"] and value is None):
+        return
+    if rule["choices"]:
+        raise SettingError(f"{here} must be one of {', '.join(rule['choices'])}; got {value!r}")
+    if isinstance(f.default, bool):
+        if not isinstance(value, bool):
+            raise SettingError(f"{here} must be true or false; got {value!r}")
+        return
+    kind = Integral if rule["whole"] else Real
+    if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+        wanted = ("None or " if rule["optional"] else "") + ("a whole number" if rule["whole"] else "a finite number")
+        raise SettingError(f"{here} must be {wanted}; got {value!r}")
+    if rule["low"] is not None and value < rule["low"]:
+        raise SettingError(f"{here} must be at least {rule['low']}; got {value!r}")
+    if rule["above"] is not None and value <= rule["above"]:
+        raise SettingError(f"{here} must be above {rule['above']}; got {value!r}")
+
+
+_SECTION = re.compile(r"^(?:Parameters|Attributes|See Also|Symbols|Notes|References|Examples)\n-+$", re.MULTILINE)
+
+
+def document(cls: type[Any]) -> None:
+    """Give a class of settings a docstring with a section "Parameters"; call it as the class is made.
+
+    Its fields are known later, once `dataclass` has been at work, so the section is written whenever the docstring is read.
+    """
+    text = cls.__dict__.get("__doc__")
+    if isinstance(text, str):
+        cls.__doc__ = _Docstring(text)  # type: ignore[assignment]
+
+
+class _Docstring:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __get__(self, instance: object, owner: type[Any]) -> str:
+        return _with_parameters(owner, inspect.cleandoc(self._text))
+
+
+def _with_parameters(cls: type[Any], text: str) -> str:
+    described = [f for f in fields(cls) if "about" in f.metadata] if is_dataclass(cls) else []
+    if not described:
+        return text
+    lines = ["Parameters", "----------"]
+    for f in described:
+        kind = f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
+        lines += [f"{f.name} : {kind}, default {f.default!r}", indent(fill(f.metadata["about"], 84), "    ")]
+    later = _SECTION.search(text)
+    end = len(text) if later is None else later.start()
+    return "\n\n".join(part for part in (text[:end].rstrip(), "\n".join(lines), text[end:]) if part)
+
+
+# -- the base of all methods -------------------------------------------------------------------
 
 # Methods named in a refusal.
 _MOST_NAMED = 5
@@ -198,3 +330,51 @@ def _takes(method: Method, what: str) -> bool:
         # Engines train classifiers too, and say themselves which.
         return method.shards or bool(method.features and method.answers == "labels")
     return bool(getattr(method, what))
+
+
+# -- what a fit will cost ----------------------------------------------------------------------
+
+# Vectorised float operations per second that plain numpy reaches on one ordinary core.
+_PER_SECOND = 5e8
+_SLOW_SECONDS = 60.0
+
+
+def announce(method: str, *, operations: float, memory: float, advice: str) -> None:
+    """Warn before a fit that will take minutes; refuse one that cannot fit into memory.
+
+    Parameters
+    ----------
+    operations, memory : float
+        Foreseen floating-point operations of the whole fit, and bytes held at its peak.
+    advice : str
+        What to do instead, such as "use dawid-skene, or select fewer annotators".
+    """
+    available = _memory()
+    if memory > available:
+        raise InputError(
+            f"{method} would need about {memory / 1e9:.0f} GB of memory; this machine has {available / 1e9:.0f} GB; {advice}"
+        )
+    seconds = operations / _PER_SECOND
+    if seconds > _SLOW_SECONDS:
+        warnings.warn(
+            f"{method} will take about {seconds / 60:.0f} minutes on these votes; {advice}", CostWarning, stacklevel=4
+        )
+
+
+def check_tables(n_annotators: int, n_classes: int, n_votes: int) -> None:
+    """Refuse votes whose confusion matrices cannot fit into memory: free text taken for labels, as a rule."""
+    # A fit holds the matrices, their counts and their logs at once; reports need them for every method.
+    memory = 4.0 * 8 * n_annotators * n_classes**2
+    if memory > _memory():
+        raise InputError(
+            f"{n_classes:,} different labels on {n_votes:,} votes: confusion matrices of {n_annotators:,} annotators "
+            f"would need about {memory / 1e9:.0f} GB of memory; is this the label column? (name it: label=... or --label)"
+        )
+
+
+def _memory() -> float:
+    """Bytes of memory of this machine; infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

@@ -1,4 +1,10 @@
-"""Why an item got its label: the additive, exact contributions of the prior and of each vote."""
+"""Why an item got its label: the additive, exact contributions of the prior and of each vote.
+
+Log-odds of a model are the sum of what the class prior and every vote add. Where a posterior is the mean of several models,
+votes add the mean of what each model says of them, and one more row what remains, because the logarithm of a mean is not the
+mean of logarithms. Where confidence was calibrated, the last row takes back what experience does not grant: dividing
+log-odds by a temperature T takes 1 - 1 / T of them away.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,16 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
+from crowdwise.kernels.numerics import log_floored
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["Explanation", "explain"]
+
+# Below this, what remains is rounding.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +40,9 @@ class Explanation:
     unit : str
         "log-odds" (natural log of label : against) for models, "share" for votes that are counted.
     rows : frame
-        One row for the class prior (or the classifier) and one per vote: source, vote, contribution. Contributions
-        add up to `total`: the log-odds, or the difference of shares.
+        One row for the class prior (or the classifier), one per vote, and where they apply one each for the mean of
+        several models ("models") and for calibration ("caution"): source, vote, contribution. Contributions add up to
+        `total`: the log-odds, or the difference of shares.
     known : bool
         The label was given as gold; the contributions show what the votes alone would say.
     """
@@ -69,14 +80,17 @@ def explain(result: Result, item: Any) -> Explanation:
     others[label] = -np.inf
     against = int(others.argmax())
     contribution = np.concatenate([[prior[label] - prior[against]], evidence[:, label] - evidence[:, against]])
+    known = votes.gold is not None and votes.gold[n] >= 0
+    further = {} if known else _further(result, n, label, against, unit, float(contribution.sum()))
     rows = pl.DataFrame(
         {
             "source": [
                 "classifier" if isinstance(result.prior, RowPrior) else "class prior",
                 *(str(a) for a in votes.annotators[votes.annotator[index]]),
+                *further,
             ],
-            "vote": [None, *(str(c) for c in votes.classes[votes.label[index]])],
-            "contribution": contribution,
+            "vote": [None, *(str(c) for c in votes.classes[votes.label[index]]), *(None for _ in further)],
+            "contribution": [*contribution.tolist(), *further.values()],
         },
         schema_overrides={"vote": pl.String},
     )
@@ -87,6 +101,21 @@ def explain(result: Result, item: Any) -> Explanation:
         confidence=float(result.confidence[n]),
         unit=unit,
         rows=rows,
-        total=float(contribution.sum()),
-        known=votes.gold is not None and votes.gold[n] >= 0,
+        total=float(contribution.sum()) + sum(further.values()),
+        known=known,
     )
+
+
+def _further(result: Result, n: int, label: int, against: int, unit: str, total: float) -> dict[str, float]:
+    """What the mean of several models and calibration add to the votes' `total`, by their names."""
+    further = {}
+    before, after = result.model_posterior[n], result.posterior[n]
+    if unit == "share":
+        of_model, believed = before[label] - before[against], after[label] - after[against]
+    else:
+        of_model, believed = (np.subtract(*log_floored(row[[label, against]])) for row in (before, after))
+        if abs(of_model - total) > _ROUNDING * max(1.0, abs(total)) and hasattr(result.annotators, "members"):
+            further["models"] = float(of_model - total)
+    if result.inferred is not None:
+        further["caution"] = float(believed - of_model)
+    return further

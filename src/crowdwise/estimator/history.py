@@ -10,9 +10,9 @@ import numpy as np
 from crowdwise.data.crowd import Vocabularies
 from crowdwise.data.encode import Where, find_column, to_polars, translate
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 
 __all__ = ["encode_history", "right_and_wrong"]
 
@@ -73,7 +73,7 @@ def _matrix(name: Any, value: Floats, n_classes: int) -> Floats:
 
 def _from_result(crowd: Vocabularies, result: Result, counts: Floats) -> Floats:
     """Expected counts of an earlier fit, class by class and annotator by annotator."""
-    old = counts_of(result.votes, result.posterior)
+    old = counts_of(result.votes, result.model_posterior)
     if result.history is not None:
         old += result.history
     classes = translate(crowd.classes, result.votes.classes)

@@ -1,24 +1,40 @@
-"""`Outcome`: what every fit leaves behind, whichever method made it and whatever it estimates."""
+"""What a fit leaves behind, whichever method made it: an `Outcome`; of class labels a `Result`.
+
+Frozen. Reports, policies, detectors and comparisons take a `Result` and never ask for its method. `LabelOutcome` is what a fit
+says of annotators, whether labels lie in memory or in shards.
+"""
 
 from __future__ import annotations
 
+import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
-from crowdwise.data.frozen import ReadOnly
-from crowdwise.errors import InputError
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.answers import ReadOnly
+from crowdwise.data.encode import series_of
+from crowdwise.data.storable import storable
+from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, EXPONENTS, OTHER_EXPONENT
+from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.storage import FILE_NAME, load, save
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.numerics import best_class, segment_sum, tempered
+from crowdwise.kernels.types import Array, Flags, Floats, Integers
+from crowdwise.parts.annotators.model import counts_of
+from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    import polars as pl
     from typing_extensions import Self
 
-__all__ = ["Outcome"]
+__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "expected_counts", "exponent_of", "vote_mass"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -82,3 +98,323 @@ class Outcome(ReadOnly):
         if not isinstance(found, cls):
             raise InputError(f"{folder}/{FILE_NAME}: holds a {type(found).__name__}, not a {cls.__name__}")
         return found
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LabelOutcome(Outcome, ABC):
+    """A fitted crowd model: class shares, confusion matrices and frames of annotators. A subclass supplies two counts.
+
+    Attributes
+    ----------
+    votes : Crowd
+        Sizes and vocabularies are enough.
+    seed : int or None
+        Seed of the random numbers.
+    prior, annotators
+        The fitted parts (see `crowdwise.parts.priors` and `crowdwise.parts.annotators`).
+    history : [A, L, K] or None
+        Counts from before these votes, given by the user.
+    """
+
+    seed: int | None
+    prior: Any
+    annotators: Any
+    history: Floats | None
+
+    @abstractmethod
+    def expected_counts(self) -> Floats:
+        """Expected confusion counts under the posterior, [A, L, K]."""
+
+    @abstractmethod
+    def agreements(self) -> Floats:
+        """Votes of each annotator that equal the label, [A]."""
+
+    @property
+    def class_prior(self) -> Floats:
+        """Share of each class, [K]."""
+        return np.asarray(self.prior.probability)
+
+    @cached_property
+    def concentration(self) -> Floats:
+        """Dirichlet parameters of every confusion row, [A, K, L].
+
+        The model's own where it is Bayesian; elsewhere expected counts under the posterior plus
+        the user's history plus one pseudo-vote per row, divided evenly.
+        """
+        own = self.annotators.concentration()
+        if own is not None:
+            return np.asarray(own)
+        counts = self.expected_counts() + 1 / self.votes.n_classes
+        if self.history is not None:
+            counts = counts + self.history
+        return np.asarray(counts.transpose(0, 2, 1))
+
+    @cached_property
+    def confusion(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, L]: the model's, or the smoothed plug-in."""
+        own = self.annotators.confusion()
+        return np.asarray(own) if own is not None else self.concentration / self.concentration.sum(axis=2, keepdims=True)
+
+    @cached_property
+    def confusion_sd(self) -> Floats:
+        """Posterior standard deviation of every confusion entry, [A, K, L]."""
+        total = self.concentration.sum(axis=2, keepdims=True)
+        mean = self.concentration / total
+        return np.asarray(np.sqrt(mean * (1 - mean) / (total + 1)))
+
+    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L].
+
+        An entry of a Dirichlet row has a Beta distribution: ``concentration[k, l]`` against the rest of the row.
+        """
+        from scipy.special import betaincinv
+
+        if not 0 < level < 1:
+            raise SettingError(f"level must be between 0 and 1; got {level!r}")
+        own = self.concentration
+        rest = np.maximum(own.sum(axis=2, keepdims=True) - own, 1e-12)
+        low, high = (np.asarray(betaincinv(own, rest, (1 + sign * level) / 2)) for sign in (-1, 1))
+        return low, high
+
+    @property
+    def accuracy(self) -> Floats:
+        """Probability that an annotator is right on an item drawn from the class prior, [A]."""
+        return np.asarray(np.einsum("akk,k->a", self.confusion, self.class_prior))
+
+    def annotators_frame(self) -> pl.DataFrame:
+        """One row per annotator: votes, accuracy with its standard deviation, agreement, most common error.
+
+        `agreement` is the share of an annotator's votes that equal the consensus label.
+        """
+        votes, prior, agree = self.votes, self.class_prior, self.agreements()
+        n_votes = votes.votes_per_annotator
+        sd = np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, prior**2))
+        return pl.DataFrame(
+            {
+                "annotator": series_of(votes.annotators),
+                "n_votes": n_votes,
+                "accuracy": self.accuracy,
+                "accuracy_sd": sd,
+                "agreement": pl.Series(np.where(n_votes > 0, agree / np.maximum(n_votes, 1), np.nan)).fill_nan(None),
+                "common_error": self._common_errors(),
+            }
+        )
+
+    def confusion_frame(self) -> pl.DataFrame:
+        """Every confusion entry as a row: annotator, true, observed, probability, its sd and its 95 % interval."""
+        n_annotators, n_classes, _ = self.confusion.shape
+        a, k, observed = (index.ravel() for index in np.indices((n_annotators, n_classes, n_classes)))
+        classes = series_of(self.votes.classes)
+        low, high = self.confusion_interval()
+        return pl.DataFrame(
+            {
+                "annotator": series_of(self.votes.annotators)[a],
+                "true": classes[k],
+                "observed": classes[observed],
+                "probability": self.confusion.ravel(),
+                "sd": self.confusion_sd.ravel(),
+                "low": low.ravel(),
+                "high": high.ravel(),
+            }
+        )
+
+    def warn_if_switched(self) -> None:
+        """The likelihood does not change when classes are renamed; warn if another naming fits the votes better."""
+        votes = self.votes
+        if votes.n_classes < 2 or votes.n_votes == 0 or self.annotators.confusion() is None:
+            return
+        pooled = np.einsum("a,akl->kl", votes.votes_per_annotator.astype(float), self.confusion)
+        if (pooled.argmax(axis=1) == np.arange(votes.n_classes)).all():
+            return
+        from scipy.optimize import linear_sum_assignment
+
+        rows, best = linear_sum_assignment(-pooled)
+        if pooled[rows, best].sum() > np.trace(pooled) * (1 + 1e-6):
+            moved = ", ".join(f"{votes.classes[k]} -> {votes.classes[b]}" for k, b in zip(rows, best, strict=True) if k != b)
+            warnings.warn(
+                f"the fitted classes look renamed ({moved}): most annotators would be more often right under other names; "
+                "give some gold labels, or use a stronger prior",
+                DataWarning,
+                stacklevel=4,
+            )
+
+    def _common_errors(self) -> list[str | None]:
+        """The likeliest confusion of each annotator, such as "cat -> dog"; None without votes."""
+        n_classes = self.votes.n_classes
+        if n_classes < 2:
+            return [None] * self.votes.n_annotators
+        # From the counts: a model with one accuracy for all errors cannot say which one is common.
+        observed = self.concentration / self.concentration.sum(axis=2, keepdims=True)
+        joint = observed * self.class_prior[None, :, None]
+        off = joint * (1 - np.eye(n_classes))
+        worst = off.reshape(len(off), -1).argmax(axis=1)
+        names = self.votes.classes
+        return [
+            f"{names[w // n_classes]} -> {names[w % n_classes]}" if n else None
+            for w, n in zip(worst.tolist(), self.votes.votes_per_annotator.tolist(), strict=True)
+        ]
+
+
+@storable
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Result(LabelOutcome):
+    """A fitted crowd model over one set of votes; see also `LabelOutcome`.
+
+    Attributes
+    ----------
+    votes : Annotations
+        The votes it was fitted to, with their vocabularies (and gold labels, where given).
+    posterior : [N, K]
+        Probability of every class for every item, as far as it can be believed.
+    inferred : [N, K] or None
+        The posterior as the model inferred it, where `posterior` was calibrated since. Counts of annotators come from it.
+    confidence_source : str
+        What `posterior` rests on: "experience" with other crowds, "gold" or "audit" (known labels), "model" (nothing else).
+    """
+
+    votes: Annotations
+    posterior: Floats
+    inferred: Floats | None = None
+    confidence_source: str = "model"
+
+    @classmethod
+    def of_fit(cls, *, votes: Annotations, posterior: Floats, **fields: Any) -> Result:
+        """From a fitted posterior, which is calibrated by experience where the settings ask for it."""
+        if fields["settings"].get("confidence") != "experience":
+            return cls(votes=votes, posterior=posterior, **fields)
+        exponent = exponent_of(fields["method"])
+        believed = calibrated(posterior, votes, fields["annotators"], fields["prior"].probability, exponent)
+        return cls(votes=votes, posterior=believed, inferred=posterior, confidence_source="experience", **fields)
+
+    @property
+    def model_posterior(self) -> Floats:
+        """The posterior as the model inferred it, [N, K]."""
+        return self.posterior if self.inferred is None else self.inferred
+
+    def sound(self) -> bool:
+        """Whether arrays and parts of a saved result agree with each other."""
+        votes, prior = self.votes, self.prior
+        shape = votes.n_items, votes.n_classes
+        return (
+            self.posterior.shape == shape
+            and self.model_posterior.shape == shape
+            and (not isinstance(prior, RowPrior) or prior.log_nk.shape == shape)
+            and (self.history is None or self.history.shape == (votes.n_annotators, votes.n_classes, votes.n_classes))
+            and hasattr(prior, "log_prob")
+            and hasattr(self.annotators, "infer")
+        )
+
+    def _repr_html_(self) -> str:
+        from crowdwise.data.notebook import result_html
+
+        return result_html(self, settings=True)
+
+    @cached_property
+    def codes(self) -> Integers:
+        """Class code of every item, [N]: highest posterior, then highest class prior, then lowest index."""
+        # Tempering keeps the order of classes but may bring them closer than a tie.
+        decided = self.model_posterior if self.confidence_source == "experience" else self.posterior
+        return best_class(decided, self.class_prior)
+
+    @property
+    def labels(self) -> Array:
+        """Consensus label of every item, in the user's classes, [N]."""
+        return np.asarray(self.votes.classes[self.codes])
+
+    @property
+    def confidence(self) -> Floats:
+        """Posterior probability of the consensus label, [N]."""
+        return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
+
+    def confidence_in(self, share: float) -> Floats:
+        """Confidence of the labels in a crowd more dependent than this `share` of crowds, [N].
+
+        Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.experience`. Where confidence
+        does not rest on experience there is no such range, and it is `confidence`.
+        """
+        if not 0 < share < 1:
+            raise SettingError(f"a share of crowds must be between 0 and 1; got {share!r}")
+        if self.confidence_source != "experience":
+            return self.confidence
+        spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
+        exponent = max(exponent_of(self.method) + NormalDist(0, spread).inv_cdf(share), 0.0)
+        posterior = calibrated(self.model_posterior, self.votes, self.annotators, self.class_prior, exponent)
+        return np.asarray(posterior[np.arange(len(self.codes)), self.codes])
+
+    @cached_property
+    def unasked(self) -> Flags:
+        """Items of which nothing is known but the class shares: no votes, no known label, no features, [N]."""
+        votes = self.votes
+        if isinstance(self.prior, RowPrior):
+            return np.zeros(votes.n_items, bool)
+        without = votes.votes_per_item == 0
+        return np.asarray(without if votes.gold is None else without & (votes.gold < 0))
+
+    def items_frame(self, probabilities: bool = True, fill_unvoted: bool = False) -> pl.DataFrame:
+        """One row per item: label, confidence and what it rests on, votes, a note, and (optionally) p(class) columns.
+
+        The note is "no votes", "known" (gold) or empty. An item without votes has no label, unless `fill_unvoted` asks for
+        the most frequent class; its probabilities are the class shares.
+        """
+        votes = self.votes
+        gold = votes.gold if votes.gold is not None else np.full(votes.n_items, -1)
+        note = np.where(gold >= 0, "known", np.where(votes.votes_per_item == 0, "no votes", ""))
+        labels, confidence = series_of(votes.classes)[self.codes], pl.Series(self.confidence)
+        if not fill_unvoted and self.unasked.any():
+            asked = pl.Series(~self.unasked)
+            labels, confidence = (pl.select(pl.when(asked).then(of)).to_series() for of in (labels, confidence))
+        columns: dict[str, Any] = {
+            "item": series_of(votes.items),
+            "label": labels,
+            "confidence": confidence,
+            "confidence_source": np.where(gold >= 0, "gold", self.confidence_source),
+            "n_votes": votes.votes_per_item,
+            "note": note,
+        }
+        if probabilities:
+            columns |= {f"p({name})": self.posterior[:, k] for k, name in enumerate(votes.classes)}
+        return pl.DataFrame(columns)
+
+    def explain(self, item: Any) -> Explanation:
+        """Say how much the class prior and each vote moved the label of one item."""
+        return explain(self, item)
+
+    def all_posteriors(self) -> Floats:
+        """Probability of every class for every item, [N, K]."""
+        return self.posterior
+
+    def expected_counts(self) -> Floats:
+        """Expected confusion counts under the posterior, [A, L, K]."""
+        return expected_counts(self.votes, self.model_posterior, self.annotators, self.class_prior)
+
+    def agreements(self) -> Floats:
+        """Votes of each annotator that equal the label, [A]."""
+        votes = self.votes
+        return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
+
+
+def expected_counts(votes: Annotations, posterior: Floats, annotators: Any, class_shares: Floats) -> Floats:
+    """Expected confusion counts under a posterior, [A, L, K]; counted votes are no evidence for themselves."""
+    if getattr(annotators, "additive_in", "") == "share":
+        return np.asarray(annotators.counts(votes, posterior, class_shares))
+    return counts_of(votes, posterior)
+
+
+def exponent_of(method: str) -> float:
+    """How fast votes lose weight by experience with a method ("auto: mace" is mace's): see `crowdwise.estimator.experience`."""
+    return EXPONENTS.get(method.rpartition(": ")[2], OTHER_EXPONENT)
+
+
+def calibrated(posterior: Floats, votes: Annotations, annotators: Any, class_shares: Floats, exponent: float) -> Floats:
+    """The posterior of a fit as experience has it, [N, K]; known labels stay known."""
+    mass = vote_mass(votes)
+    if getattr(annotators, "additive_in", "") == "share":
+        counted = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
+        known = votes.gold is not None and (votes.gold >= 0)[:, None]
+        posterior = np.where(known, posterior, counted)
+    return tempered(posterior, np.maximum(mass, 1) ** exponent)
+
+
+def vote_mass(votes: Annotations) -> Floats:
+    """Number of votes on every item, or their weight, [N]."""
+    return segment_sum(votes.item, votes.weight, votes.n_items)

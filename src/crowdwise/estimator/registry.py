@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.estimator import AnyEstimator
 
 __all__ = [

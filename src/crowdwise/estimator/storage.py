@@ -26,7 +26,7 @@ from crowdwise.data.storable import storable_class
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.estimator.codec import Unsavable, pack, unpack
 from crowdwise.estimator.registry import METHODS
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 
 __all__ = [
     "FILE_NAME",

@@ -1,13 +1,13 @@
 # Public names, for type checkers and for `lazy_loader.attach_stub`, which loads each on first use.
 
-from .atomic import replacing as replacing
 from .converter import convert as convert
 from .features import read_features as read_features
 from .format_writers import DESTINATIONS as DESTINATIONS
-from .formats import FORMATS as FORMATS
 from .gold import read_gold as read_gold
 from .kinds import read_groups as read_groups
 from .kinds import read_known as read_known
+from .reader import FORMATS as FORMATS
 from .reader import detect as detect
 from .reader import read as read
+from .writer import replacing as replacing
 from .writer import write_table as write_table

@@ -10,7 +10,7 @@ import polars as pl
 from crowdwise.data.columns import plays_role
 from crowdwise.errors import InputError
 from crowdwise.io.source import AnyPath, Places, Table, open_source
-from crowdwise.io.tables import column_names
+from crowdwise.io.votes import column_names
 
 __all__ = ["is_conll", "read_conll"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from crowdwise.data.encode import ALIASES, tidy, vocabulary_array
+from crowdwise.data.encode import ALIASES, integers, tidy, vocabulary_array
 from crowdwise.errors import InputError, did_you_mean
-from crowdwise.io.delimited import integers
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.kernels.types import Array
 

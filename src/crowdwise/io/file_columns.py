@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from crowdwise.data.columns import ColumnSource
-from crowdwise.data.encode import Where
+from crowdwise.data.encode import Where, integers
 from crowdwise.errors import InputError
-from crowdwise.io.delimited import integers
 from crowdwise.io.source import AnyPath, open_source
-from crowdwise.io.tables import column_names, read_columns
+from crowdwise.io.votes import column_names, read_columns
 
 __all__ = ["FileColumns"]
 

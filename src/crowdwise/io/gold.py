@@ -6,14 +6,11 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, codes_of, missing_mask, series_of, tidy
+from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, series_of, tidy
 from crowdwise.errors import InputError, did_you_mean, listed
-from crowdwise.io.delimited import integers
-from crowdwise.io.export import Request
-from crowdwise.io.formats import TABLES, find_format
-from crowdwise.io.reader import read_export
+from crowdwise.io.reader import TABLES, find_format, read_export
 from crowdwise.io.source import AnyPath, Places, Source, open_source
-from crowdwise.io.tables import read_columns
+from crowdwise.io.votes import Request, read_columns
 
 __all__ = ["read_gold"]
 

@@ -1,20 +1,190 @@
-"""Read votes, and answers of other kinds, from any file that is recognised."""
+"""Read votes, and answers of other kinds, from any file that is recognised.
+
+Every format stands in one table: its name, what it is, and by which marks a file of it is recognised. A platform is a line here
+and a module of `crowdwise.io.platforms` with `read(source, request)`. Marks are data, so that a file is recognised without
+loading the readers of other platforms. Where names alone do not decide, the module also has `matches(source)`, which looks at
+the first record.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, overload
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.errors import InputError, did_you_mean
-from crowdwise.io.export import Export, Request, assemble
-from crowdwise.io.formats import TABLES, find_format, find_platform
-from crowdwise.io.matrix import read_answers, read_wide
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.tables import read_tidy
+from crowdwise.io.votes import Export, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
 
-__all__ = ["detect", "read", "read_export"]
+__all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read", "read_export"]
+
+
+TABLES: dict[str, str] = {
+    "tidy": "one row per vote with item, annotator and label, in any of the next five",
+    "csv": "comma-separated text, also .csv.gz; the separators ; tab and | are found",
+    "tsv": "tab-separated text, also .tsv.gz",
+    "jsonl": "one JSON object per line (.jsonl, .ndjson), also .gz; or a JSON list of objects (.json)",
+    "parquet": "Parquet; only the needed columns are read",
+    "arrow": "Arrow IPC or Feather (.arrow, .ipc, .feather)",
+    "wide": "a row per item, a column per annotator, empty cells (or -1) for absent votes",
+    "answers": "LabelMe / CrowdLayer answers.txt: numbers between spaces, items x annotators, -1 for absent votes",
+}
+_TEXT, _JSON, _BINARY = ("delimited",), ("json", "jsonl"), ("parquet", "arrow")
+
+
+class Reader(Protocol):
+    """A module that reads the exports of one platform."""
+
+    def read(self, source: Source, request: Request) -> Export:
+        """Return the votes of the export."""
+        ...
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A platform whose exports are read.
+
+    Attributes
+    ----------
+    module
+        Its module in `crowdwise.io.platforms`.
+    kinds
+        Kinds of files (`Source.kind`).
+    marks
+        Columns of a table, or keys of the first JSON record, also ``outer.inner``: of each group one must be there. ``*``
+        stands for any text.
+    inspects
+        Whether the module's `matches` has the last word.
+    folders
+        Whether an export may be a folder, or several files; the first of them is looked at.
+    weights
+        Whether a column of weights may be named.
+    """
+
+    name: str
+    module: str
+    description: str
+    kinds: tuple[str, ...]
+    marks: tuple[tuple[str, ...], ...] = ()
+    inspects: bool = False
+    folders: bool = False
+    weights: bool = False
+
+    def load(self) -> Reader:
+        """The platform's module."""
+        return cast("Reader", import_module(f"crowdwise.io.platforms.{self.module}"))
+
+    def matches(self, source: Source) -> bool:
+        """Say whether the fields are this platform's."""
+        first = source.parts[0] if self.folders and source.parts else source
+        if first.kind not in self.kinds:
+            return False
+        names = first.field_names
+        if not all(any(fnmatchcase(name, mark) for name in names for mark in group) for group in self.marks):
+            return False
+        return not self.inspects or bool(import_module(f"crowdwise.io.platforms.{self.module}").matches(source))
+
+
+# From the most to the least telling fields: the last three would also fit files of others.
+_PLATFORMS = (
+    Platform(
+        "mturk", "mturk", "Mechanical Turk batch CSV: HITId, WorkerId, Answer.*; rejected assignments are left out",
+        _TEXT, (("HITId",), ("WorkerId",), ("Answer.*",)), weights=True,
+    ),
+    Platform(
+        "mturk-api", "mturk_api",
+        "Mechanical Turk API assignments as JSON: HITId, WorkerId, Answer as QuestionFormAnswers XML",
+        _JSON, (("Assignments", "HITId"),), inspects=True,
+    ),
+    Platform(
+        "toloka", "toloka", "Toloka TSV: INPUT:*, OUTPUT:*, ASSIGNMENT:worker_id; GOLDEN:* becomes gold",
+        _TEXT, (("ASSIGNMENT:worker_id",), ("OUTPUT:*",)), weights=True,
+    ),
+    Platform(
+        "zooniverse", "zooniverse",
+        "Zooniverse classification CSV: subject_ids, user_name, annotations as JSON by task; gold_standard becomes gold",
+        _TEXT, (("subject_ids",), ("user_name",), ("annotations",)),
+    ),
+    Platform(
+        "appen", "appen",
+        "Appen full CSV: _unit_id, _worker_id, <question>, <question>_gold; weight='_trust' weighs by trust",
+        _TEXT, (("_unit_id",), ("_worker_id",)), weights=True,
+    ),
+    Platform(
+        "labelbox", "labelbox", "Labelbox export v2 NDJSON: data_row.id, projects.*.labels with classifications by name",
+        _JSON, (("data_row",), ("projects",)), inspects=True,
+    ),
+    Platform(
+        "label-studio", "label_studio",
+        "Label Studio JSON: tasks with annotations; ground_truth becomes gold, predictions vote as model:<version> if asked",
+        _JSON, (("annotations", "completions"),), inspects=True,
+    ),
+    Platform(
+        "label-studio-min", "label_studio_table",
+        "Label Studio CSV or JSON_MIN: id, annotator, annotation_id and a column per question",
+        _TEXT + _JSON, (("id",), ("annotator",), ("annotation_id",)),
+    ),
+    Platform(
+        "argilla", "argilla",
+        "Argilla 2.x records: responses by question and user; drafts and discarded ones are missing, suggestions vote if asked",
+        _JSON + _BINARY, (("responses", "*.responses"),), inspects=True,
+    ),
+    Platform(
+        "sagemaker", "sagemaker",
+        "SageMaker Ground Truth: annotationsFromAllWorkers manifest, consolidation request, or worker-response folder",
+        _JSON, (("*.annotationsFromAllWorkers", "datasetObjectId", "answers"),), inspects=True, folders=True,
+    ),
+    Platform(
+        "prodigy", "prodigy",
+        "Prodigy JSONL: _input_hash, _annotator_id or _session_id, answer, accept; ignored answers are missing",
+        _JSON, (("answer",), ("_input_hash", "_task_hash")),
+    ),
+    Platform(
+        "doccano", "doccano", "doccano: a folder with <user>.jsonl files, or several files; the annotator is the file name",
+        _JSON, (("id",), ("text",), ("label", "labels", "entities")), inspects=True, folders=True,
+    ),
+    Platform(
+        "judges", "judges",
+        'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item',
+        _JSON, (("item*", "*id", "key"), ("judg*", "model*", "verdicts", "votes", "ratings")), inspects=True,
+    ),
+    Platform("peerannot", "peerannot", "peerannot answers.json: {item: {annotator: label}}", ("json",), inspects=True),
+)  # fmt: skip
+
+FORMATS: dict[str, str] = TABLES | {platform.name: platform.description for platform in _PLATFORMS}
+"""Name and one-line description of every format that `read` knows."""
+
+
+def find_format(source: Source, given: str | None) -> str:
+    """Return the format to use: the given name, checked, or the one recognised."""
+    if given is not None:
+        if given not in FORMATS:
+            raise InputError(f"unknown format {given!r}{did_you_mean(given, list(FORMATS))}; known are {', '.join(FORMATS)}")
+        return given
+    if source.parts == ():
+        raise InputError(f"{source.name}: a folder without .json or .jsonl files; name a file")
+    for platform in _PLATFORMS:
+        if platform.matches(source):
+            return platform.name
+    if source.kind == "folder":
+        raise InputError(f"{source.name}: a folder, and not one of doccano or SageMaker files; name a file")
+    if source.kind == "matrix":
+        return "answers"
+    if looks_wide(source):
+        return "wide"
+    if source.kind == "delimited":
+        return "tsv" if source.separator == "\t" else "csv"
+    return "jsonl" if source.kind == "json" else source.kind
+
+
+def find_platform(name: str) -> Platform:
+    """The platform of this name."""
+    return next(platform for platform in _PLATFORMS if platform.name == name)
+
 
 Kind = TypeVar("Kind", bound=Answers)
 

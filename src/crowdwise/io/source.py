@@ -1,13 +1,19 @@
 """A file as it is found: its kind, its column names, its rows; read once and checked on the way.
 
-`Source` answers what the recognisers need (column names, first record) before the whole is
-parsed, and names the file, the row and the fix when something cannot be read.
+`Source` answers what the recognisers need (column names, first record) before the whole is parsed, and names the file, the row
+and the fix when something cannot be read. Delimited text is read as text first: a type guessed from the first rows is what
+makes a late "007" or "n/a" crash a reader.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
-from collections.abc import Iterator, Sequence
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
@@ -19,13 +25,192 @@ import polars as pl
 
 from crowdwise.data.encode import Where
 from crowdwise.errors import InputError, did_you_mean
-from crowdwise.io.content import read_text_bytes, refuse_known_binary, sniff_kind
-from crowdwise.io.delimited import parse_delimited, read_header, sniff_separator
 
 if TYPE_CHECKING:
     from crowdwise.kernels.types import Integers
 
-__all__ = ["Places", "Record", "Source", "Table", "open_source", "parse_json"]
+__all__ = ["KINDS", "Places", "Record", "Source", "Table", "open_source", "parse_delimited", "parse_json", "read_header"]
+__all__ += ["read_text_bytes", "refuse_known_binary", "sniff_kind", "sniff_separator"]
+
+
+KINDS: dict[str, str] = {
+    ".csv": "delimited", ".tsv": "delimited", ".tab": "delimited",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".manifest": "jsonl", ".json": "json",
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
+}  # fmt: skip
+_MATRIX = re.compile(rb"\A[ \t]*-?\d+([ \t]+-?\d+)+[ \t]*\r?(\n|\Z)")
+UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8)"
+
+
+# -- bytes -------------------------------------------------------------------------------------
+
+
+def refuse_known_binary(path: Path, name: str) -> None:
+    """Stop at files that are no table of text, with the way out."""
+    head = _head(path, name)
+    if path.suffix.lower() in (".xlsx", ".xls", ".xlsm", ".ods", ".numbers") or head.startswith(b"\xd0\xcf\x11\xe0"):
+        raise InputError(f"{name}: a spreadsheet file; open it and save as CSV UTF-8, then read that")
+    if path.suffix.lower() in (".pkl", ".pickle", ".joblib", ".npy", ".npz", ".pt"):
+        raise InputError(
+            f"{name}: opening a {path.suffix} file could run code, so it is never read; export the votes as CSV or Parquet"
+        )
+    if head.startswith(b"PK\x03\x04"):
+        raise InputError(f"{name}: a zip archive; unpack it and read the file or folder inside")
+
+
+def read_text_bytes(path: Path, name: str) -> bytes:
+    """Return the content, unzipped, as UTF-8 without byte-order mark and with line feeds."""
+    try:
+        data = path.read_bytes()
+        if data.startswith(b"\x1f\x8b"):
+            data = gzip.decompress(data)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{name}: the gzip data are damaged ({error}); download or compress it again") from None
+    except OSError as error:
+        raise _unreadable(name, error) from None
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data[:1024]:
+        raise InputError(f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: {UTF8_ADVICE}")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if not data.strip():
+        raise InputError(f"{name}: the file is empty; expected a header and rows below it")
+    if not data.isascii():
+        check_utf8(data, name)
+    # Old Macintosh files end lines with a carriage return alone.
+    return data if b"\n" in data or b"\r" not in data.rstrip() else data.replace(b"\r", b"\n")
+
+
+def sniff_kind(path: Path, content: Callable[[], bytes], name: str) -> str:
+    """Name the kind of a file: by its first bytes where they decide, else by its suffix."""
+    head = _head(path, name)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "arrow"
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    kind = KINDS.get(suffix)
+    if kind in ("parquet", "arrow"):
+        raise InputError(f"{name}: named {suffix} but the content is not {kind}; export it again or correct the suffix")
+    start = content().lstrip()[:1]
+    if kind in ("json", "jsonl") or (kind is None and start in (b"{", b"[")):
+        # Many tools name JSON lines .json and the other way round; the content decides.
+        return "jsonl" if start != b"[" and (kind == "jsonl" or _is_lines(content())) else "json"
+    if kind == "delimited":
+        return kind
+    if _MATRIX.match(content()):
+        return "matrix"
+    first_line = content().split(b"\n", 1)[0]
+    if any(separator in first_line for separator in (b",", b"\t", b";", b"|")):
+        return "delimited"
+    raise InputError(f"{name}: cannot tell what {suffix or 'this file'} holds; known are {', '.join(sorted(KINDS))}; rename it")
+
+
+def _is_lines(data: bytes) -> bool:
+    """True unless the first line opens an object that later lines continue."""
+    first, _, rest = data.strip().partition(b"\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        # A broken first line of many is still a line: the second decides.
+        return rest.lstrip(b"\r\n").startswith(b"{")
+    return bool(rest.strip())
+
+
+def _head(path: Path, name: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(8)
+    except OSError as error:
+        raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: OSError) -> InputError:
+    return InputError(f"{name}: cannot be read ({error.strerror or error}); check that it is a file and that you may read it")
+
+
+def check_utf8(data: bytes, name: str) -> None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        row = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name} row {row}: byte 0x{data[error.start]:02x} is not UTF-8; {UTF8_ADVICE}") from None
+
+
+# -- delimited text ----------------------------------------------------------------------------
+
+SEPARATORS = (",", "\t", ";", "|")
+# Long answers (a page of JSON in a Zooniverse cell) exceed the csv module's default of 128 kB.
+csv.field_size_limit(2**30)
+
+
+def sniff_separator(data: bytes, suffix: str) -> str:
+    """Return the separator that the header uses: the suffix's own, unless it yields one column."""
+    usual = "\t" if suffix in (".tsv", ".tab") else ","
+    header = data[: data.find(b"\n")] if b"\n" in data else data
+    line = header.decode("utf-8", "replace")
+    counts = {separator: len(next(csv.reader([line], delimiter=separator), [])) for separator in SEPARATORS}
+    return usual if counts[usual] > 1 else max(SEPARATORS, key=lambda separator: counts[separator])
+
+
+def read_header(data: bytes, separator: str, name: str) -> list[str]:
+    """Return the column names; refuse names that occur twice, for either could be meant."""
+    header: list[str] = next(_rows(data, separator, name), [])
+    repeated = sorted({column for column in header if column.strip() and header.count(column) > 1})
+    if repeated:
+        raise InputError(f"{name} row 1: column {repeated[0]!r} occurs more than once; rename or remove one of them")
+    # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
+    return header if "" not in header[1:] else [column or f"column {i + 1}" for i, column in enumerate(header)]
+
+
+def parse_delimited(data: bytes, separator: str, name: str) -> pl.DataFrame:
+    """Return every column as text; empty cells are null; blank lines are rows of nulls.
+
+    All columns are read even when few are needed: with a selection, polars accepts rows that have
+    too many fields, and an unquoted comma would silently move values to the neighbouring column.
+    """
+    header = read_header(data, separator, name)
+    try:
+        frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema=False, new_columns=header)
+    except pl.exceptions.PolarsError:
+        # Polars does not say where. The csv module does, and it also accepts a quote in mid-field.
+        return _parse_slowly(data, separator, name, header)
+    if data.count(b'"') % 2:
+        return _parse_slowly(data, separator, name, header)
+    return frame
+
+
+def _rows(data: bytes, separator: str, name: str) -> Iterator[list[str]]:
+    """Yield records; raise naming the spreadsheet row (the header is row 1) of the first broken one."""
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=separator, strict=True)
+    row = 0
+    while True:
+        row += 1
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(
+                f"{name} row {row}: cannot be read ({error}); a quote is not closed, or text follows a closing quote. "
+                'Write a quote inside a quoted field as ""'
+            ) from None
+        yield record
+
+
+def _parse_slowly(data: bytes, separator: str, name: str, header: list[str]) -> pl.DataFrame:
+    rows = _rows(data, separator, name)
+    next(rows, None)
+    cells: list[list[str | None]] = []
+    for row, record in enumerate(rows, start=2):
+        if len(record) > len(header):
+            raise InputError(
+                f"{name} row {row}: {len(record)} fields where the header has {len(header)}; "
+                f"put quotes around a field that contains {separator!r}"
+            )
+        cells.append([cell or None for cell in record] + [None] * (len(header) - len(record)))
+    return pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String), orient="row")
+
+
+# -- sources -----------------------------------------------------------------------------------
 
 AnyPath = str | PathLike[str]
 Record = dict[str, Any]

@@ -1,22 +1,76 @@
-"""Write tables; the suffix names the format, and the file appears whole or not at all."""
+"""Write tables; the suffix names the format, and a file appears whole or not at all, whatever stops the writer.
+
+Imports nothing heavy, so that a crash test can start it two hundred times.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import fspath
 from pathlib import Path
-from typing import IO, Any
-
-import polars as pl
+from typing import IO, TYPE_CHECKING, Any
 
 from crowdwise.errors import InputError
-from crowdwise.io.atomic import replacing
-from crowdwise.io.source import AnyPath
 
-__all__ = ["SUFFIXES", "escape_formulas", "open_replacing", "write_json", "write_table"]
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdwise.io.source import AnyPath
+
+__all__ = ["SUFFIXES", "escape_formulas", "open_replacing", "replacing", "write_json", "write_table"]
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path to write; on success it replaces `path` in one step.
+
+    On any exception, `KeyboardInterrupt` included, the temporary file is removed and `path` stays
+    as it was. A killed process leaves `path` entirely old or entirely new.
+
+    Parameters
+    ----------
+    path : path
+        The file to create or replace. A symbolic link is followed, not replaced.
+
+    Yields
+    ------
+    Path
+        A new empty file in the same folder, because a rename is atomic only within a file system.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"{os.fspath(path)} is a folder; name a file in it")
+    # The suffix stays last, so that writers that look at it still recognise the format.
+    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp{target.suffix}")
+    # os.open rather than tempfile: the user's umask decides who may read the result.
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield temporary
+        if target.exists():
+            os.chmod(temporary, target.stat().st_mode & 0o7777)
+        _sync(temporary, os.O_RDWR)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    # Without this the rename itself may be lost when the power fails.
+    with contextlib.suppress(OSError):
+        _sync(target.parent, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 SUFFIXES: dict[str, Callable[[pl.DataFrame, Any], None]] = {
     ".csv": lambda frame, file: frame.write_csv(file),
@@ -99,6 +153,8 @@ def open_replacing(path: AnyPath) -> Iterator[IO[bytes]]:
 
 def escape_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     """Put a single quote before text that a spreadsheet would run as a formula."""
+    import polars as pl
+
     safe = frame.with_columns(
         pl.when(pl.col(pl.String).str.contains(_FORMULA) & ~pl.col(pl.String).str.contains(_NUMBER))
         .then(pl.lit("'") + pl.col(pl.String))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdwise.kernels.numerics import log_sigmoid, segment_sum
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, log_sigmoid, segment_sum
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.kernels.votes import COMPILED_FROM, in_ranges, item_of_votes
 
 __all__ = ["ability_terms", "easiness_terms", "logistic_terms"]
 

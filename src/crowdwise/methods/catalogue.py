@@ -24,6 +24,11 @@ def _of(answers: str, name: str, path: str, summary: str, family: str, reference
 # A line or two per method, whatever the formatter thinks: this is a table.
 # fmt: off
 CATALOGUE = (
+    _labels("consensus", "labels.consensus:Consensus", "mean of four small models, confidence by experience", "variational",
+            "members after Hovy et al. (2013), Kim and Ghahramani (2012), Venanzi et al. (2014)", shards=True),
+    _labels("hierarchical-dawid-skene", "labels.hierarchical_dawid_skene:HierarchicalDawidSkene",
+            "confusion matrix per annotator around attention, a shared matrix and a habit", "variational",
+            "after Kim and Ghahramani (2012); Hovy et al. (2013)", shards=True),
     _labels("majority", "labels.majority:MajorityVote", "share of votes for each class", "vote", "folklore", level=0,
             shards=True),
     _labels("wawa", "labels.wawa:Wawa", "vote weighted by agreement with the majority", "vote", "Appen; crowd-kit", level=1,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from crowdwise.data import datasets
 from crowdwise.estimator.registry import make
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 from crowdwise.report.page import write_page
 from crowdwise.report.picture import annotators_picture
 

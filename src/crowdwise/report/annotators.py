@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array
 from crowdwise.report.markup import caption, clean, counted, percent, plain, rect, short, svg
 from crowdwise.report.review import unit_of

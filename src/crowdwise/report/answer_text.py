@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.report.lines import count, number, one_line, some
+from crowdwise.report.text import count, number, one_line, some
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
-from crowdwise.estimator.result import Result
 from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_picture, scatter_picture, shares_picture
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crowdwise.campaign.planning import Plan, plan
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.markup import caption, fill, percent, stroke, svg, table, whole
 from crowdwise.report.review import unit_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crowdwise.errors import SettingError
-from crowdwise.report.lines import count, number, one_line
+from crowdwise.report.text import count, number, one_line
 
 if TYPE_CHECKING:
     import polars as pl

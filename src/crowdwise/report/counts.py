@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.report.charts import MOST_CLASSES, WIDTH
 from crowdwise.report.markup import caption, percent, plain, rect, short, stroke, svg, table, text, whole

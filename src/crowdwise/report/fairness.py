@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Integers
 from crowdwise.report.markup import caption, counted, fill, percent, short, stroke, svg, table, text, whole
 from crowdwise.trust.fairness import Audit, audit

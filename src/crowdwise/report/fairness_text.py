@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.lines import count
+from crowdwise.report.text import count
 
 if TYPE_CHECKING:
     from crowdwise.trust.fairness import Audit, ParityLabels

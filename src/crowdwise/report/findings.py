@@ -14,7 +14,7 @@ from crowdwise.trust.crowd.grades import UNJUDGED, Crowd
 from crowdwise.trust.metrics import score
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
     from crowdwise.report.uncertainty import Uncertainty
 
 __all__ = ["findings", "truth_table"]

@@ -14,7 +14,7 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.io.writer import open_replacing
 from crowdwise.report import sections as parts
 from crowdwise.report.annotators import annotators_data

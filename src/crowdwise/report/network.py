@@ -14,7 +14,7 @@ from crowdwise.report.plot.annotators import annotator_positions
 from crowdwise.trust.crowd.grades import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
     from crowdwise.report.annotators import Detections
 
 __all__ = ["network"]

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import Any
 
 from crowdwise.data.agreement import summary
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import annotators_figures, annotators_table, document, item_figures, lead, settings_table, tiles
 from crowdwise.report.findings import findings, truth_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.report.markup import caption, fill, rect, short, stroke, svg, whole
 from crowdwise.trust.crowd.grades import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd, crowd_of
 

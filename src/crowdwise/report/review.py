@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg

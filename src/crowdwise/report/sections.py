@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crowdwise import __version__
 from crowdwise.data.agreement import summary
 from crowdwise.data.gold import encode_gold
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.report.annotators import MOST_ANNOTATORS, Detections, detect, matrices
 from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles

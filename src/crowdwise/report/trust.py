@@ -21,7 +21,7 @@ from crowdwise.trust.heldout import deal
 from crowdwise.trust.metrics import accuracy, bootstrap_interval
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
     from crowdwise.report.annotators import Detections
 
 __all__ = ["reliability_picture", "trust"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.lines import count, number, one_line, some
+from crowdwise.report.text import count, number, one_line, some
 
 if TYPE_CHECKING:
     from crowdwise.campaign.assign import Assignments
@@ -45,6 +45,10 @@ def calibration_lines(done: Calibrated) -> Iterator[str]:
             break
 
 
+def _range(error: float | None) -> str:
+    return "" if error is None else f"; in nine of ten crowds below {number(error)}"
+
+
 def decision_lines(decisions: Decisions, error: float, risk: float) -> Iterator[str]:
     """How many are accepted and what is known of their error."""
     from crowdwise.trust.calibration.selection import least_known
@@ -57,11 +61,9 @@ def decision_lines(decisions: Decisions, error: float, risk: float) -> Iterator[
     yield f"accept {accepted:,} of {count(total, 'item')}{limit}, review {total - accepted:,}{rest}"
     if decisions.n_known == 0:
         if accepted:
-            yield (
-                f"expected error of the accepted: {number(found.expected)}, believed and not measured: the posterior does "
-                "not know of errors that all annotators share, and is often too hopeful; some true labels "
-                "(--truth FILE) would show"
-            )
+            expected = float((1 - decisions.result.confidence[decisions.accept]).mean())
+            yield f"expected error of the accepted: {number(expected)}{_range(decisions.range_error)}"
+            yield "only checked labels tell of this crowd: crowdwise audit, or true labels with --truth FILE"
     elif total == 0:
         yield "every item has a true label, so that there is nothing to decide"
     elif found.interval is None:

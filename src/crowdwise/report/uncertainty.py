@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.report.markup import counted, percent, table, text, whole
 

@@ -15,7 +15,7 @@ from crowdwise.engines.shards import Kept
 from crowdwise.errors import InputError
 from crowdwise.estimator.codec import pack, unpack
 from crowdwise.estimator.storage import npy_bytes, npy_of
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 from crowdwise.scale.store import full_disk_named
 
 __all__ = ["Checkpoints", "Resumable"]

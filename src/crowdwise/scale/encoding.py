@@ -22,10 +22,10 @@ import polars as pl
 from crowdwise.data.encode import missing_mask, series_of, tidy
 from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.io.export import Request
 from crowdwise.io.gold import read_gold
 from crowdwise.io.source import AnyPath
-from crowdwise.kernels.votes import n_threads
+from crowdwise.io.votes import Request
+from crowdwise.kernels.numerics import n_threads
 from crowdwise.scale.batches import rows_of
 from crowdwise.scale.inputs import Input, check_inputs, find_inputs
 from crowdwise.scale.merging import Vocabularies, merge

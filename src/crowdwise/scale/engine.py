@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.shards import Shards
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import select
-from crowdwise.estimator.result import Result
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.starts import SHARDED_STARTS
+from crowdwise.methods.labels.iterative import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.lock import Lock
 from crowdwise.scale.outcome import ShardedResult, account
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.engines.loop import Progress
-    from crowdwise.estimator.base import Aggregator
+    from crowdwise.estimator.aggregator import Aggregator
 
 __all__ = ["Engine", "OpenShards"]
 
@@ -132,10 +132,10 @@ class Engine(ABC):
         fields = estimator.summary_fields(done, counts)
         outcome: Result | ShardedResult
         if isinstance(votes, Store):
-            counts_alk, agree = shards.total(account, done.prior.probability).sums
+            counts_alk, agree = shards.total(account, done.annotators, done.prior.probability).sums
             outcome = ShardedResult(votes=crowd, shards=shards, counts=counts_alk, agree=agree, **fields)
         else:
-            outcome = Result(votes=votes, posterior=shards.posterior, **fields)
+            outcome = Result.of_fit(votes=votes, posterior=shards.posterior, **fields)
         estimator.keep_outcome(outcome)
         outcome.warn_if_switched()
 

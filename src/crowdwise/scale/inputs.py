@@ -18,12 +18,10 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from crowdwise.data.encode import find_column, vocabulary_series
+from crowdwise.data.encode import find_column, integers, vocabulary_series
 from crowdwise.errors import InputError, did_you_mean, listed
-from crowdwise.io.content import KINDS, refuse_known_binary, sniff_kind
-from crowdwise.io.delimited import integers
-from crowdwise.io.export import Request
-from crowdwise.io.source import AnyPath, Places
+from crowdwise.io.source import KINDS, AnyPath, Places, refuse_known_binary, sniff_kind
+from crowdwise.io.votes import Request
 from crowdwise.scale.text import columns_of_text, start_of
 
 __all__ = ["Column", "Input", "Plan", "check_inputs", "files_at", "find_inputs"]

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from crowdwise.errors import SettingError
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 from crowdwise.scale.lock import LOCK, Lock
 from crowdwise.scale.store import full_disk_named
 

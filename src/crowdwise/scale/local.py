@@ -12,8 +12,8 @@ import numpy as np
 
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import n_threads, one_thread
 from crowdwise.kernels.types import Floats
-from crowdwise.kernels.votes import n_threads, one_thread
 from crowdwise.scale.checkpoint import Checkpoints, Resumable
 from crowdwise.scale.engine import Engine
 from crowdwise.scale.sources import Source

@@ -14,11 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.encode import codes_of, missing_mask, series_of
+from crowdwise.data.encode import codes_of, integers, missing_mask, series_of
 from crowdwise.errors import InputError
-from crowdwise.io.delimited import integers
-from crowdwise.io.export import Export, assemble
 from crowdwise.io.source import Places
+from crowdwise.io.votes import Export, assemble
 from crowdwise.scale.inputs import Plan
 from crowdwise.scale.spilling import Spilled, settled
 

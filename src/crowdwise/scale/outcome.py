@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -11,13 +12,10 @@ import numpy as np
 import polars as pl
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.label_outcome import LabelOutcome
-from crowdwise.estimator.result import Result
-from crowdwise.io.atomic import replacing
-from crowdwise.io.writer import escape_formulas
+from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
+from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.protocol import counts_of
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
 
@@ -31,7 +29,7 @@ class ShardedResult(LabelOutcome):
     Attributes
     ----------
     method, settings, seed, prior, annotators, history, trace, n_iter, converged
-        As in `crowdwise.estimator.result.Result`.
+        As in `crowdwise.estimator.outcome.Result`.
     votes : ShardedCrowd
         Sizes and vocabularies.
     shards : Shards
@@ -66,7 +64,8 @@ class ShardedResult(LabelOutcome):
 
         def write_parts(folder: Path) -> None:
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
-            self.shards.total(write_part, str(folder), self.votes.classes, self.prior, self.annotators, safe)
+            fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
+            self.shards.total(write_part, str(folder), self.votes.classes, fields, safe)
 
         return gather_labels(Path(path), write_parts)
 
@@ -79,21 +78,20 @@ class ShardedResult(LabelOutcome):
         return self.agree
 
 
-def account(shard: Shard, class_shares: Floats) -> Tally:
+def account(shard: Shard, annotators: Any, class_shares: Floats) -> Tally:
     """Expected confusion counts, [A, L, K], and votes that equal the label, [A]."""
     votes = shard.votes
     codes = best_class(shard.posterior, class_shares)
     agree = segment_sum(votes.annotator, (votes.label == codes[votes.item]).astype(float), votes.n_annotators)
-    return Tally((counts_of(votes, shard.posterior), agree))
+    return Tally((expected_counts(votes, shard.posterior, annotators, class_shares), agree))
 
 
-def write_part(shard: Shard, folder: str, classes: Array, prior: Any, annotators: Any, safe: bool) -> Tally:
+def write_part(shard: Shard, folder: str, classes: Array, fields: Mapping[str, Any], safe: bool) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
     # A view: a result makes its arrays read-only, and shards go on to change theirs.
-    fields_of_result: dict[str, Any] = {"method": "", "settings": {}, "seed": None, "history": None, "trace": {}}
-    fields_of_result |= {"n_iter": 0, "converged": True, "prior": prior, "annotators": annotators}
-    frame = Result(votes=votes, posterior=shard.posterior.view(), **fields_of_result).items_frame()
+    rest: dict[str, Any] = {"seed": None, "history": None, "trace": {}, "n_iter": 0, "converged": True}
+    frame = Result.of_fit(votes=votes, posterior=shard.posterior.view(), **fields, **rest).items_frame()
     if shard.folder is not None:
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])

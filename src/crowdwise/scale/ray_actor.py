@@ -10,8 +10,8 @@ import numpy as np
 
 from crowdwise.engines.shards import Shard, Tally
 from crowdwise.errors import CrowdwiseError
+from crowdwise.kernels.numerics import one_thread
 from crowdwise.kernels.types import Floats
-from crowdwise.kernels.votes import one_thread
 from crowdwise.scale.cluster import import_ray
 from crowdwise.scale.sources import Source
 

@@ -13,8 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.coding import sorted_votes
-from crowdwise.data.encode import codes_of, vocabulary_array
+from crowdwise.data.encode import codes_of, sorted_votes, vocabulary_array
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
 from crowdwise.scale.spilling import partition_folder

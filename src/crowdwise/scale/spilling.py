@@ -15,10 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.coding import checked_weights, label_codes
-from crowdwise.data.encode import codes_of, missing_mask, tidy
+from crowdwise.data.encode import checked_weights, codes_of, integers, label_codes, missing_mask, tidy
 from crowdwise.errors import InputError
-from crowdwise.io.delimited import integers
 from crowdwise.io.source import Places, Table
 from crowdwise.scale import batches
 from crowdwise.scale.batches import raw_type, read_batches

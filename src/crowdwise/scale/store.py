@@ -21,7 +21,7 @@ import polars as pl
 
 from crowdwise.data.encode import vocabulary_array
 from crowdwise.errors import InputError, SettingError
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 from crowdwise.kernels.types import Array, Integers
 from crowdwise.scale.lock import LOCK
 

@@ -1,6 +1,6 @@
 """Delimited text in blocks that end at the end of a record, so that a file larger than memory can be parsed.
 
-A block is parsed together with the header by `crowdwise.io.delimited`, which also names the row of
+A block is parsed together with the header by `crowdwise.io.source`, which also names the row of
 a broken record; rows of later blocks are counted on from those before.
 """
 
@@ -17,9 +17,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
-from crowdwise.io.content import UTF8_ADVICE, check_utf8
-from crowdwise.io.delimited import parse_delimited, read_header, sniff_separator
-from crowdwise.io.source import Places, Table
+from crowdwise.io.source import UTF8_ADVICE, Places, Table, check_utf8, parse_delimited, read_header, sniff_separator
 
 __all__ = ["columns_of_text", "start_of", "tables_of_text", "typical_rows"]
 

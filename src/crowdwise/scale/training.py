@@ -156,8 +156,7 @@ def prepared(estimator: CrowdClassifier, X: Any, y: Any, items: Any, gold: Any) 
     """Features and votes, checked here as `fit` checks them: mistakes are found before a worker is started."""
     import torch.distributed as dist
 
-    from crowdwise.estimator.cost import check_tables
-    from crowdwise.estimator.settings import check_settings
+    from crowdwise.estimator.estimator import check_settings, check_tables
     from crowdwise.methods.classify.align import aligned_votes
     from crowdwise.methods.classify.features import checked_features
 
@@ -173,7 +172,7 @@ def prepared(estimator: CrowdClassifier, X: Any, y: Any, items: Any, gold: Any) 
 
 def worker_environment(workers: int) -> dict[str, str]:
     """Threads of each of `workers` processes on this machine, which speak to each other over the loopback interface."""
-    from crowdwise.kernels.votes import n_threads
+    from crowdwise.kernels.numerics import n_threads
 
     given = os.environ.get("OMP_NUM_THREADS", "")
     most = int(given) if given.isdigit() and int(given) else n_threads()

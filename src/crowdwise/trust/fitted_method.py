@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import label_methods, make
-from crowdwise.estimator.result import Result
 
 __all__ = ["method_of", "settings_of"]
 

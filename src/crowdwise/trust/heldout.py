@@ -14,7 +14,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["deal", "held_out", "log_prob_by", "log_prob_under"]
@@ -54,7 +54,7 @@ def log_prob_by(result: Result, votes: Annotations, index: Integers) -> Floats:
     if not seen.all():
         crowd = np.average(confusion, axis=0, weights=seen) if seen.sum() else confusion.mean(axis=0)
         confusion = np.where(seen[:, None, None] > 0, confusion, crowd)
-    return log_prob_under(result.posterior, confusion, votes, index)
+    return log_prob_under(result.model_posterior, confusion, votes, index)
 
 
 def log_prob_under(posterior: Floats, confusion: Floats, votes: Annotations, index: Integers) -> Floats:

@@ -11,7 +11,7 @@ from tests.engines.gradient.helpers import batch_of, random_logits, some_votes
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.alternating import AlternatingHead
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.heads.targets import soft_cross_entropy
 
 # Pseudo-votes per entry of every matrix.

@@ -25,7 +25,7 @@ from crowdwise.methods.classify.bayes_dgc import BayesDGC  # noqa: E402
 from crowdwise.methods.classify.deep_bp import DeepBP  # noqa: E402
 from crowdwise.methods.classify.deep_mf import DeepMF  # noqa: E402
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation  # noqa: E402
-from crowdwise.parts.annotators.confusion import DirichletConfusion  # noqa: E402
+from crowdwise.parts.annotators.model import DirichletConfusion  # noqa: E402
 from crowdwise.parts.heads.confusion import ConfusionHead  # noqa: E402
 from crowdwise.parts.heads.penalties import Trace  # noqa: E402
 

@@ -18,9 +18,9 @@ from tests.methods.classify.crowds import vote
 from tests.methods.labels.helpers import quiet, random_votes
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate
+from crowdwise.engines.loop import alternate
 from crowdwise.errors import CostWarning, InputError, SettingError
-from crowdwise.estimator import cost
+from crowdwise.estimator import estimator as cost
 from crowdwise.estimator.codec import pack, unpack
 from crowdwise.estimator.loading import load
 from crowdwise.estimator.registry import make
@@ -28,7 +28,7 @@ from crowdwise.methods.classify.fourier_gp import FourierGP, FourierModel
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
 from crowdwise.methods.classify.rodr14 import ProbitGP, Rodr14, tilted_moments
 from crowdwise.methods.classify.vgpcr import VGPCR
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.logistic_gp import LogisticGP, SquaredExponential, squared_distances
 
 METHODS = ("vgpcr", "rff", "vff", "rodr14")

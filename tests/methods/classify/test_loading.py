@@ -22,12 +22,12 @@ import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.errors import InputError, MissingExtraError, SettingError
+from crowdwise.estimator.estimator import setting
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS, Method, classifiers
-from crowdwise.estimator.result import Result
-from crowdwise.estimator.settings import setting
 from crowdwise.estimator.storage import FILE_NAME
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.model import Confusion, row_smoothing
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402

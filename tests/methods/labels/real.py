@@ -22,4 +22,4 @@ def accuracy_on(folder: Path, dataset: str, method: str, **settings: Any) -> flo
     gold[np.searchsorted(votes.items.astype(int), truth["item"].to_numpy())] = truth["label"].to_numpy()
     with quiet():
         model = make(method, **settings).fit(votes)
-    return accuracy(model.posterior_, gold)
+    return accuracy(model.result_.model_posterior, gold)

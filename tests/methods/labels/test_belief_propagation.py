@@ -87,7 +87,7 @@ def test_exact_on_trees(family: str, n_classes: int, seed: int) -> None:
     prior = np.random.default_rng(seed).dirichlet(np.full(n_classes, 5.0))
     model = tightly(family=family, class_prior=prior.tolist()).fit(votes)
     marginals, evidence = enumerated(votes, prior, lambda counts: log_factor(family, counts))
-    np.testing.assert_allclose(model.posterior_, marginals, atol=1e-12)
+    np.testing.assert_allclose(model.result_.model_posterior, marginals, atol=1e-12)
     assert model.trace_[-1] == pytest.approx(evidence, abs=1e-11)
 
 
@@ -98,7 +98,7 @@ def test_exact_on_trees_with_weights_gold_and_history(family: str) -> None:
     history = {0: np.array([[3, 1], [0, 2]]), 2: np.array([[0, 2], [1, 0]])}
     model = tightly(family=family).fit(votes, history=history)
     marginals, evidence = enumerated(votes, np.full(2, 0.5), lambda counts: log_factor(family, counts), history)
-    np.testing.assert_allclose(model.posterior_, marginals, atol=1e-12)
+    np.testing.assert_allclose(model.result_.model_posterior, marginals, atol=1e-12)
     assert model.trace_[-1] == pytest.approx(evidence, abs=1e-11)
 
 
@@ -117,7 +117,7 @@ def test_exact_on_trees_under_given_draws(shape: str) -> None:
     with quiet():
         model = tightly(annotator_prior=given.tolist(), annotator_weights=weight.tolist()).fit(votes)
     marginals, evidence = enumerated(votes, np.full(3, 1 / 3), lambda counts: atoms_factor(atoms, weight / 6, counts))
-    np.testing.assert_allclose(model.posterior_, marginals, atol=1e-12)
+    np.testing.assert_allclose(model.result_.model_posterior, marginals, atol=1e-12)
     assert model.trace_[-1] == pytest.approx(evidence, abs=1e-11)
 
 
@@ -125,7 +125,7 @@ def test_spammer_hammer_is_two_atoms() -> None:
     votes = votes_on(TREE_ITEM, TREE_ANNOTATOR, 3, 6)
     named = tightly(annotator_prior="spammer-hammer:0.25,0.8").fit(votes)
     given = tightly(annotator_prior=[0.8, 1 / 3], annotator_weights=[1, 3]).fit(votes)
-    np.testing.assert_allclose(named.posterior_, given.posterior_, atol=1e-13)
+    np.testing.assert_allclose(named.result_.model_posterior, given.result_.model_posterior, atol=1e-13)
 
 
 def test_certain_atoms_and_contradicting_gold_stay_finite() -> None:
@@ -135,7 +135,7 @@ def test_certain_atoms_and_contradicting_gold_stay_finite() -> None:
     for atoms in ([1.0], [1.0, 0.0], [1.0, 0.6]):
         with quiet():
             model = tightly(annotator_prior=atoms, max_iter=50).fit(votes, gold=wrong)
-        assert np.isfinite(model.posterior_).all()
+        assert np.isfinite(model.result_.model_posterior).all()
         assert np.isfinite(model.confusion_).all()
     # With another atom to explain it, that atom is taken.
     assert model.result_.accuracy[0] == pytest.approx(0.6)
@@ -146,16 +146,16 @@ def test_close_to_enumeration_on_small_loops(seed: int) -> None:
     votes = votes_on(LOOP_ITEM, LOOP_ANNOTATOR, 2, seed)
     model = tightly().fit(votes)
     marginals, evidence = enumerated(votes, np.full(2, 0.5), lambda counts: log_factor("one-coin", counts))
-    np.testing.assert_allclose(model.posterior_, marginals, atol=0.1)
+    np.testing.assert_allclose(model.result_.model_posterior, marginals, atol=0.1)
     assert model.trace_[-1] == pytest.approx(evidence, abs=0.15)
     field = make("mean-field", annotator_prior=f"beta:{RIGHT},{WRONG}", tol=1e-12, max_iter=5000).fit(votes)
-    assert np.abs(model.posterior_ - marginals).max() < np.abs(field.posterior_ - marginals).max()
+    assert np.abs(model.result_.model_posterior - marginals).max() < np.abs(field.result_.model_posterior - marginals).max()
 
 
 def direct_round(votes: Annotations, nodes: np.ndarray, weight: np.ndarray, prior: np.ndarray, rounds: int) -> np.ndarray:
     """Messages of single votes by their definition, with explicit products and no division."""
     n_votes, n_classes = votes.n_votes, votes.n_classes
-    to_annotator = make("majority").fit(votes).posterior_[votes.item]
+    to_annotator = make("majority").fit(votes).result_.model_posterior[votes.item]
     for _ in range(rounds):
         to_item = np.zeros((n_votes, n_classes))
         for e in range(n_votes):
@@ -180,7 +180,7 @@ def test_rounds_follow_the_definition_of_the_messages(rounds: int) -> None:
         model = tightly(
             annotator_prior=nodes, annotator_weights=weight, max_iter=rounds, class_prior=prior
         ).fit(votes)  # fmt: skip
-    np.testing.assert_allclose(model.posterior_, direct_round(votes, nodes, weight, prior, rounds), atol=1e-12)
+    np.testing.assert_allclose(model.result_.model_posterior, direct_round(votes, nodes, weight, prior, rounds), atol=1e-12)
 
 
 # -- the integral ---------------------------------------------------------------------------------
@@ -238,14 +238,14 @@ def test_draws_come_close_to_quadrature(integral: str, tolerance: float) -> None
     votes, _ = crowd(3, 30, diagonal_crowd(10, 2, 0.7), votes_per_item=3)
     exact = tightly().fit(votes)
     drawn = tightly(integral=integral, tol=1e-11).fit(votes)
-    np.testing.assert_allclose(drawn.posterior_, exact.posterior_, atol=tolerance)
+    np.testing.assert_allclose(drawn.result_.model_posterior, exact.result_.model_posterior, atol=tolerance)
 
 
 def test_quadrature_is_the_limit_of_a_fine_grid_of_quantiles() -> None:
     votes, _ = crowd(3, 20, diagonal_crowd(10, 2, 0.7), votes_per_item=3)
     grid = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, RIGHT, WRONG)
     exact, fine = tightly(tol=1e-10).fit(votes), tightly(annotator_prior=grid, tol=1e-10).fit(votes)
-    np.testing.assert_allclose(fine.posterior_, exact.posterior_, atol=1e-4)
+    np.testing.assert_allclose(fine.result_.model_posterior, exact.result_.model_posterior, atol=1e-4)
 
 
 @pytest.mark.parametrize("family", ["two-coin", "confusion"])
@@ -307,7 +307,7 @@ def test_repeated_votes_share_their_message_exactly() -> None:
     model = tightly().fit(votes)
     rows = model.result_.annotators.log_lik(votes, np.arange(4))
     total = np.exp(rows.sum(axis=0))
-    np.testing.assert_allclose(total / total.sum(), model.posterior_[0], atol=1e-12)
+    np.testing.assert_allclose(total / total.sum(), model.result_.model_posterior[0], atol=1e-12)
     # Equal votes say equal things, and a vote speaks for its label more than the others do.
     np.testing.assert_allclose(rows[0], rows[1])
     assert rows[2, 1] - rows[2, 0] > rows[0, 1] - rows[0, 0]
@@ -316,7 +316,7 @@ def test_repeated_votes_share_their_message_exactly() -> None:
 def test_damping_ends_at_the_same_point() -> None:
     votes, _ = crowd(5, 40, diagonal_crowd(8, 3, 0.7), votes_per_item=4)
     plain, damped = tightly().fit(votes), tightly(damping=0.4).fit(votes)
-    np.testing.assert_allclose(damped.posterior_, plain.posterior_, atol=1e-9)
+    np.testing.assert_allclose(damped.result_.model_posterior, plain.result_.model_posterior, atol=1e-9)
     assert damped.n_iter_ > plain.n_iter_
 
 
@@ -331,7 +331,7 @@ def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> Non
                 for module in ("parts.annotators.messages", "kernels.nodes", "kernels.pairs"):
                     patch.setattr(f"crowdwise.{module}._BLOCK", 100)
                 cut.fit(votes)
-        np.testing.assert_allclose(cut.posterior_, whole.posterior_, atol=1e-12)
+        np.testing.assert_allclose(cut.result_.model_posterior, whole.result_.model_posterior, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["belief-propagation", "mean-field"])
@@ -353,15 +353,15 @@ def test_every_family_predicts_explains_weighs_and_saves(name: str, settings: di
     repeated = Annotations.from_arrays(*(np.repeat(column, weight) for column in (item, annotator, label)), **names)
     with quiet():
         model, same = (make(name, **settings, max_iter=5).fit(votes, gold={0: 1}) for votes in (weighted, repeated))
-    np.testing.assert_allclose(model.posterior_, same.posterior_, atol=1e-9)
+    np.testing.assert_allclose(model.result_.model_posterior, same.result_.model_posterior, atol=1e-9)
     np.testing.assert_allclose(model.confusion_, same.confusion_, atol=1e-9)
     np.testing.assert_allclose(model.trace_, same.trace_, rtol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(weighted)[1:], model.posterior_[1:], atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(weighted)[1:], model.result_.model_posterior[1:], atol=1e-12)
     alone = np.concatenate([model.predict_proba(weighted[[n]]) for n in range(9)])
     np.testing.assert_allclose(alone, model.predict_proba(weighted), atol=1e-12)
     for n in range(1, 8):
         why = model.explain(n)
-        p = model.posterior_[n, [why.label, why.against]]
+        p = model.result_.model_posterior[n, [why.label, why.against]]
         assert why.total == pytest.approx(np.log(p[0] / p[1]), abs=1e-9)
     model.result_.save(tmp_path)
     loaded = crowdwise.load(tmp_path)
@@ -427,4 +427,4 @@ def _accuracies(seed: int, model_prior: tuple[float, float], n_spammers: int) ->
     prior = {"annotator_prior": f"beta:{model_prior[0]},{model_prior[1]}"}
     with quiet():
         models = [make("majority"), make("mean-field", **prior), make("belief-propagation", **prior)]
-        return [accuracy_with_ties(model.fit(votes).posterior_, truth) for model in models]
+        return [accuracy_with_ties(model.fit(votes).result_.model_posterior, truth) for model in models]

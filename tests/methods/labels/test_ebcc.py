@@ -43,7 +43,7 @@ def test_posterior_and_bound_with_every_state_enumerated(situation: str, n_class
         for (k, _), p in zip(states, q, strict=True):
             expected[n, k] += p
         bound += float((q * scores).sum() - (q[q > 0] * np.log(q[q > 0])).sum())
-    np.testing.assert_allclose(model.posterior_, expected, atol=1e-10)
+    np.testing.assert_allclose(model.result_.model_posterior, expected, atol=1e-10)
     beta0 = np.where(np.eye(n_classes, dtype=bool), 3.0, 0.8) + history_counts(model)  # [a, k, l]
     for a, k, m in itertools.product(range(3), range(n_classes), range(n_subtypes)):
         bound += dirichlet_terms(beta[a, :, k, m], beta0[a, k])

@@ -48,7 +48,7 @@ def test_likelihood_of_1979_is_that_of_its_own_parameters(patients: Any) -> None
         likelihood[votes.item[e]] *= patients.confusion_[votes.annotator[e], :, votes.label[e]]
     assert np.log(likelihood.sum(axis=1)).sum() == pytest.approx(patients.trace_[-1], abs=1e-9)
     # The M-step's fixed point: class shares are mean posteriors.
-    np.testing.assert_allclose(patients.posterior_.mean(axis=0), patients.prior_, atol=1e-6)
+    np.testing.assert_allclose(patients.result_.model_posterior.mean(axis=0), patients.prior_, atol=1e-6)
 
 
 # -- public sets ----------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def public_set(folder: Path) -> tuple[Annotations, np.ndarray]:
 def test_accuracy_on_public_sets(shared_data: Path, dataset: str, name: str) -> None:
     votes, truth = public_set(shared_data / dataset)
     assert (votes.n_items, votes.n_annotators, votes.n_classes, votes.n_votes) == SIZES[dataset]
-    found = accuracy(fit(name, votes, **SETTINGS[name]).posterior_, truth)
+    found = accuracy(fit(name, votes, **SETTINGS[name]).result_.model_posterior, truth)
     assert found == pytest.approx(ACCURACY[dataset][name], abs=0.001 if name == "majority" else 0.005)
 
 
@@ -131,7 +131,7 @@ def crowd_kit_problems() -> dict[str, Annotations]:
 @pytest.mark.parametrize("problem", crowd_kit_problems())
 def test_posteriors_equal_crowd_kits_loop_at_every_iteration(problem: str, n_iter: int) -> None:
     votes = crowd_kit_problems()[problem]
-    ours = fit("dawid-skene", votes, smoothing=0, max_iter=n_iter, tol=1e-300).posterior_
+    ours = fit("dawid-skene", votes, smoothing=0, max_iter=n_iter, tol=1e-300).result_.model_posterior
     np.testing.assert_allclose(ours, crowd_kit_reference(votes, n_iter), atol=1e-6)
 
 
@@ -144,5 +144,5 @@ def test_posteriors_equal_crowd_kit_itself(problem: str, n_iter: int) -> None:
     # A negative tolerance never stops early, so the iteration counts agree.
     theirs = crowdkit.DawidSkene(n_iter=n_iter, tol=-1e9).fit_predict_proba(table)
     theirs = theirs.loc[votes.items.tolist(), votes.classes.tolist()].to_numpy()
-    ours = fit("dawid-skene", votes, smoothing=0, max_iter=n_iter, tol=1e-300).posterior_
+    ours = fit("dawid-skene", votes, smoothing=0, max_iter=n_iter, tol=1e-300).result_.model_posterior
     np.testing.assert_allclose(ours, theirs, atol=1e-6)

@@ -43,7 +43,7 @@ def test_posterior_and_bound_by_enumeration(weighted: bool) -> None:
     votes = random_votes(rng, 6, 6, 3, 40, **({"weight": rng.random(40) + 0.5} if weighted else {}))
     model = fit(votes, groups=TEAMS, max_iter=7, tol=1e-15, smoothing=0.1)
     expected = [enumerated(model, n) for n in range(6)]
-    np.testing.assert_allclose(model.posterior_, [q for q, _ in expected], atol=1e-10)
+    np.testing.assert_allclose(model.result_.model_posterior, [q for q, _ in expected], atol=1e-10)
     assert model.result_.trace["votes"][-1] == pytest.approx(sum(evidence for _, evidence in expected))
 
 
@@ -91,7 +91,7 @@ def test_explanations_of_groups_add_up() -> None:
         why = model.explain(n)
         label, against = int(why.label), int(why.against)
         assert why.rows["contribution"].sum() == pytest.approx(
-            np.log(model.posterior_[n, label] / model.posterior_[n, against]), abs=1e-8
+            np.log(model.result_.model_posterior[n, label] / model.result_.model_posterior[n, against]), abs=1e-8
         )
 
 
@@ -99,7 +99,7 @@ def test_without_groups_it_is_dawid_skene() -> None:
     votes, _ = crowd(0, 60, diagonal_crowd(6, 3, 0.75))
     plain = make("dawid-skene", tol=1e-5, max_iter=200).fit(votes)
     for groups in ("auto", {}, {0: "alone", 1: "too"}):
-        np.testing.assert_allclose(fit(votes, groups=groups).posterior_, plain.posterior_, atol=1e-8)
+        np.testing.assert_allclose(fit(votes, groups=groups).result_.model_posterior, plain.result_.model_posterior, atol=1e-8)
 
 
 def test_identical_annotators_count_once() -> None:

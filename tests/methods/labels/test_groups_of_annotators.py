@@ -48,7 +48,7 @@ def membership_terms(rho: np.ndarray, shares: np.ndarray) -> float:
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_cluster_bound(situation: str, n_classes: int) -> None:
     model = fitted("worker-cluster", situation, n_classes, clusters=2, smoothing=0.3)
-    votes, part, q = model.result_.votes, model.result_.annotators, model.posterior_
+    votes, part, q = model.result_.votes, model.result_.annotators, model.result_.model_posterior
     log_pi, log_d = np.log(part.pi_jlk.transpose(0, 2, 1)), np.log(np.maximum(model.prior_, 1e-300))
     marginals, _ = enumerate_labelings(
         votes, log_d, lambda e, k: float(part.rho_aj[votes.annotator[e]] @ log_pi[:, k, votes.label[e]])
@@ -81,7 +81,7 @@ def log_dm(counts_kl: np.ndarray, eta_kl: np.ndarray) -> float:
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_community_bound(situation: str, n_classes: int) -> None:
     model = fitted("cbcc", situation, n_classes, communities=2, trust=0.7)
-    votes, part, q = model.result_.votes, model.result_.annotators, model.posterior_
+    votes, part, q = model.result_.votes, model.result_.annotators, model.result_.model_posterior
     eta, counts = part.eta_mlk.transpose(0, 2, 1), part.counts_alk.transpose(0, 2, 1)
     log_d = np.log(np.maximum(model.prior_, 1e-300))
     log_r = np.zeros((3, n_classes, n_classes))

@@ -62,7 +62,7 @@ def test_one_group_is_bayes_gc_around_its_own_matrices() -> None:
     crowd = biased_crowd(0)
     alone = ItemGroupDS(kappa=0).fit(crowd.votes.with_groups(np.zeros(600)))
     plain = BayesGC().fit(crowd.votes)
-    assert alone.posterior_ == pytest.approx(plain.posterior_, abs=1e-3)
+    assert alone.posterior_ == pytest.approx(plain.result_.model_posterior, abs=1e-3)
     assert alone.confusion_ == pytest.approx(plain.confusion_, abs=1e-3)
 
 

@@ -33,7 +33,7 @@ def direct_scores(votes: Annotations, rounds: int, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("rounds", [1, 2, 10])
 def test_two_classes_follow_the_paper(rounds: int) -> None:
     votes, _ = crowd(1, 12, diagonal_crowd(6, 2, 0.75), votes_per_item=3)
-    q = KOS(rounds=rounds, random_state=3).fit(votes).posterior_
+    q = KOS(rounds=rounds, random_state=3).fit(votes).result_.model_posterior
     found, expected = np.log(q[:, 1] / q[:, 0]), direct_scores(votes, rounds, 3)
     np.testing.assert_allclose(found / np.abs(found).max(), expected / np.abs(expected).max(), atol=1e-12)
 
@@ -42,7 +42,7 @@ def test_on_a_full_table_it_tends_to_the_top_singular_vector() -> None:
     votes, _ = crowd(2, 300, diagonal_crowd(40, 2, 0.65))
     table = 2.0 * np.asarray(votes.to_matrix(), float) - 1
     left, _, _ = np.linalg.svd(table, full_matrices=False)
-    q = KOS(rounds=30).fit(votes).posterior_
+    q = KOS(rounds=30).fit(votes).result_.model_posterior
     score = np.log(q[:, 1] / q[:, 0])
     assert abs(np.corrcoef(score, left[:, 0])[0, 1]) > 0.99
 
@@ -50,8 +50,8 @@ def test_on_a_full_table_it_tends_to_the_top_singular_vector() -> None:
 def test_recovers_hammers_and_adversaries_that_mislead_a_majority() -> None:
     # Aggregation notes: BP reaches 98.5 % here and majority 74 %.
     votes, truth = regular_crowd(0, 1000, 3, 4, (0.2, 0.1))
-    assert accuracy_with_ties(KOS().fit(votes).posterior_, truth) > 0.96
-    assert accuracy_with_ties(MajorityVote().fit(votes).posterior_, truth) < 0.8
+    assert accuracy_with_ties(KOS().fit(votes).result_.model_posterior, truth) > 0.96
+    assert accuracy_with_ties(MajorityVote().fit(votes).result_.model_posterior, truth) < 0.8
 
 
 @pytest.mark.parametrize("n_classes", [3, 10])
@@ -68,7 +68,7 @@ def test_more_classes_beat_majority_where_annotators_differ(n_classes: int) -> N
 def test_relabelling_classes_permutes_the_result() -> None:
     votes, _ = crowd(5, 50, diagonal_crowd(8, 3, 0.7), votes_per_item=4)
     first, second = KOS().fit(votes), KOS().fit(votes.with_classes([2, 0, 1]))
-    np.testing.assert_allclose(first.posterior_[:, [2, 0, 1]], second.posterior_, atol=1e-10)
+    np.testing.assert_allclose(first.result_.model_posterior[:, [2, 0, 1]], second.result_.model_posterior, atol=1e-10)
 
 
 def test_known_labels_teach_about_annotators() -> None:
@@ -87,6 +87,6 @@ def test_known_labels_teach_about_annotators() -> None:
 def test_the_seed_moves_scores_and_few_labels() -> None:
     votes, truth = crowd(6, 200, diagonal_crowd(20, 2, 0.8), votes_per_item=5)
     first, second = (KOS(random_state=seed).fit(votes) for seed in (0, 1))
-    assert not np.allclose(first.posterior_, second.posterior_, atol=1e-9)
+    assert not np.allclose(first.result_.model_posterior, second.result_.model_posterior, atol=1e-9)
     assert (first.labels_ == second.labels_).mean() > 0.95
     assert (first.labels_ == truth).mean() > 0.9

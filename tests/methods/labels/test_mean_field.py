@@ -32,7 +32,7 @@ def fitted(n_classes: int, seed: int, **settings: Any) -> MeanField:
 
 def label_terms(model: MeanField) -> float:
     """E_q log p(z) - E_q log q(z)."""
-    q = model.posterior_
+    q = model.result_.model_posterior
     return float((q * np.log(model.prior_)).sum() - xlogy(q, q).sum())
 
 
@@ -40,7 +40,7 @@ def counts(model: MeanField) -> np.ndarray:
     votes = model.result_.votes
     found = np.zeros((votes.n_annotators, votes.n_classes, votes.n_classes))
     for e in range(votes.n_votes):
-        found[votes.annotator[e], :, votes.label[e]] += model.posterior_[votes.item[e]]
+        found[votes.annotator[e], :, votes.label[e]] += model.result_.model_posterior[votes.item[e]]
     return found
 
 
@@ -96,7 +96,7 @@ def test_posterior_satisfies_its_equation() -> None:
         a = votes.annotator[e]
         log_q[votes.item[e], votes.label[e]] += digamma(right[a]) - digamma(wrong[a])
     q = np.exp(log_q) / np.exp(log_q).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.posterior_, q, atol=1e-5)
+    np.testing.assert_allclose(model.result_.model_posterior, q, atol=1e-5)
     np.testing.assert_allclose(model.result_.accuracy, right / (right + wrong), atol=1e-5)
     sd = np.sqrt(stats.beta.var(right, wrong))
     np.testing.assert_allclose(model.result_.confusion_sd[:, 0, 0], sd, atol=1e-5)
@@ -106,14 +106,14 @@ def test_confusion_rows_are_bayes_gc_with_a_fixed_class_prior() -> None:
     votes, _ = crowd(1, 60, diagonal_crowd(6, 3, 0.7), votes_per_item=4)
     ours = MeanField(family="confusion", annotator_prior="dirichlet:3,1.5").fit(votes)
     theirs = make("bayes-gc", class_prior="uniform", diagonal=3.0, off_diagonal=0.75).fit(votes)
-    np.testing.assert_allclose(ours.posterior_, theirs.posterior_, atol=1e-12)
+    np.testing.assert_allclose(ours.result_.model_posterior, theirs.result_.model_posterior, atol=1e-12)
     np.testing.assert_allclose(ours.trace_, theirs.trace_)
 
 
 def test_two_coins_are_dirichlet_rows_where_there_are_two_classes() -> None:
     votes, _ = crowd(2, 60, diagonal_crowd(6, 2, 0.7), votes_per_item=4)
     two, rows = (MeanField(family=family).fit(votes) for family in ("two-coin", "confusion"))
-    np.testing.assert_allclose(two.posterior_, rows.posterior_, atol=1e-10)
+    np.testing.assert_allclose(two.result_.model_posterior, rows.result_.model_posterior, atol=1e-10)
     np.testing.assert_allclose(two.confusion_, rows.confusion_, atol=1e-10)
 
 
@@ -121,5 +121,5 @@ def test_many_draws_from_a_beta_come_close_to_the_beta() -> None:
     votes, _ = crowd(3, 60, diagonal_crowd(6, 2, 0.7), votes_per_item=4)
     grid = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, 2, 1)
     exact, drawn = MeanField().fit(votes), MeanField(annotator_prior=grid).fit(votes)
-    np.testing.assert_allclose(drawn.posterior_, exact.posterior_, atol=1e-3)
+    np.testing.assert_allclose(drawn.result_.model_posterior, exact.result_.model_posterior, atol=1e-3)
     np.testing.assert_allclose(drawn.result_.confusion_sd, exact.result_.confusion_sd, atol=1e-3)

@@ -72,7 +72,7 @@ def test_a_strong_penalty_is_a_majority_vote_and_no_labelling_in_the_published_m
     with quiet():
         centred, published = (MinimaxEntropy(strength=1e4, honesty=h).fit(votes) for h in (1.0, 0.0))
     assert (centred.labels_ == truth).mean() > 0.9
-    np.testing.assert_allclose(published.posterior_, 0.25, atol=1e-3)
+    np.testing.assert_allclose(published.result_.model_posterior, 0.25, atol=1e-3)
 
 
 def test_an_item_that_everyone_confuses_gets_a_confusion_of_its_own() -> None:
@@ -88,7 +88,7 @@ def test_strength_by_held_out_votes_is_repeatable() -> None:
     votes, truth = crowd(2, 60, diagonal_crowd(5, 3, 0.75))
     with quiet():
         first, second = (MinimaxEntropy(strength="held-out", random_state=3).fit(votes) for _ in range(2))
-    assert first.posterior_.tobytes() == second.posterior_.tobytes()
+    assert first.result_.model_posterior.tobytes() == second.result_.model_posterior.tobytes()
     chosen = first.result_.annotators.annotator_penalty / 9
     assert any(math.isclose(chosen, s) for s in (0.25, 0.5, 1.0, 2.0, 4.0))
     assert (first.labels_ == truth).mean() > 0.85

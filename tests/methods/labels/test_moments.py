@@ -19,7 +19,7 @@ from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import label_methods, make
-from crowdwise.methods.labels.starts import MOMENT_STARTS
+from crowdwise.methods.labels.iterative import MOMENT_STARTS
 from crowdwise.trust.metrics import accuracy, confusion_error
 
 METHODS = label_methods()
@@ -127,7 +127,7 @@ def test_samples_recover_asymmetric_annotators_spammers_and_adversaries(name: st
     raw, polished = (make(name, polish=steps).fit(votes) for steps in (0, 10))
     assert confusion_error(raw.confusion_, confusion, align=False) < 0.25
     assert confusion_error(polished.confusion_, confusion, align=False) < 0.08
-    assert accuracy(polished.posterior_, truth) > 0.94
+    assert accuracy(polished.result_.model_posterior, truth) > 0.94
     assert len(polished.trace_) == polished.n_iter_ <= 10
     assert (np.diff(polished.trace_) >= -1e-9 * np.abs(polished.trace_[1:])).all()
 
@@ -141,9 +141,9 @@ def test_most_pairs_never_met(name: str) -> None:
     assert len(moments.met_p) < 0.5 * 200 * 199 / 2
     with quiet():
         model = make(name).fit(votes)
-        floor = min(accuracy(make(other).fit(votes).posterior_, truth) for other in ("majority", "dawid-skene"))
+        floor = min(accuracy(make(other).fit(votes).result_.model_posterior, truth) for other in ("majority", "dawid-skene"))
     # Forty-five votes each: confusion matrices themselves cost accuracy here, so Dawid-Skene is the measure.
-    assert accuracy(model.posterior_, truth) > floor - 0.04
+    assert accuracy(model.result_.model_posterior, truth) > floor - 0.04
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -157,7 +157,7 @@ def test_annotators_without_meetings_are_filled_in(name: str) -> None:
     model = make(name).fit(Annotations.from_arrays(item, who, label, classes=range(n_classes)))
     assert model.confusion_.shape == (8, n_classes, n_classes)
     assert np.isfinite(model.confusion_).all()
-    assert accuracy(model.posterior_[:1000], truth) > 0.9
+    assert accuracy(model.result_.model_posterior[:1000], truth) > 0.9
     assert model.predict(Annotations.from_arrays([0], [6], [1]))[0] == 1
 
 
@@ -175,7 +175,7 @@ def test_gold_teaches_the_names_of_classes(name: str) -> None:
     votes, truth = crowd(5, 600, np.roll(diagonal_crowd(6, 3, 0.85), 1, axis=2))
     with quiet():
         model = make(name).fit(votes, gold=dict(enumerate(truth[:100].tolist())))
-    assert accuracy(model.posterior_[100:], truth[100:]) > 0.9
+    assert accuracy(model.result_.model_posterior[100:], truth[100:]) > 0.9
 
 
 def test_eigen_needs_two_classes() -> None:
@@ -187,12 +187,16 @@ def test_eigen_needs_two_classes() -> None:
 def test_eigen_keeps_the_contract_on_two_classes() -> None:
     votes, truth = crowd(8, 400, MIXED.repeat(2, axis=0)[:7], prior=[0.6, 0.4])
     model = make("eigen").fit(votes, gold={0: int(truth[0])}, history={1: (8, 2)})
-    np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.result_.model_posterior.sum(axis=1), 1)
     assert model.labels_[0] == truth[0]
-    np.testing.assert_allclose(make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).posterior_, atol=1e-9)
+    np.testing.assert_allclose(
+        make("eigen").fit(votes).predict_proba(votes), make("eigen").fit(votes).result_.model_posterior, atol=1e-9
+    )
     first, second = votes[:250], votes[250:]
     np.testing.assert_allclose(
-        make("eigen").fit(first).update(second).posterior_, make("eigen").fit(votes).posterior_, atol=1e-9
+        make("eigen").fit(first).update(second).result_.model_posterior,
+        make("eigen").fit(votes).result_.model_posterior,
+        atol=1e-9,
     )
     assert crowdwise.Eigen is type(make("eigen"))
 
@@ -210,7 +214,9 @@ def test_a_colluding_minority_does_not_mislead_m_msr() -> None:
         mix = {"one-coin": 1 - share, "colluder": share}
         drawn = simulate(2000, 60, 3, 15, mix, options=options, random_state=0)
         with quiet():
-            robust, plain = (accuracy(make(name).fit(drawn.votes).posterior_, drawn.truth) for name in ("m-msr", "one-coin"))
+            robust, plain = (
+                accuracy(make(name).fit(drawn.votes).result_.model_posterior, drawn.truth) for name in ("m-msr", "one-coin")
+            )
         # Three tenths of colluders turn likelihood methods round; the trimmed fit hardly notices.
         assert robust > 0.88
         assert robust > plain + gain
@@ -224,7 +230,9 @@ def test_moments_start_where_the_vote_fails(name: str) -> None:
     confusion = np.concatenate([honest, np.roll(diagonal_crowd(12, 3, 0.9), 1, axis=2)])
     votes, truth = crowd(7, 1500, confusion, votes_per_item=10)
     with quiet():
-        by_vote, by_moments = (accuracy(make(name, init=init).fit(votes).posterior_, truth) for init in ("votes", "moments"))
+        by_vote, by_moments = (
+            accuracy(make(name, init=init).fit(votes).result_.model_posterior, truth) for init in ("votes", "moments")
+        )
     assert by_vote < 0.2
     if name == "dawid-skene":
         assert by_moments > 0.85
@@ -237,12 +245,15 @@ def test_moments_start_as_well_as_votes_on_ordinary_crowds() -> None:
     for seed in range(5):
         votes, truth = crowd(seed, 300, diagonal_crowd(10, 3, 0.7), votes_per_item=5)
         with quiet():
-            scores = [accuracy(make("dawid-skene", init=init).fit(votes).posterior_, truth) for init in ("votes", "moments")]
+            scores = [
+                accuracy(make("dawid-skene", init=init).fit(votes).result_.model_posterior, truth)
+                for init in ("votes", "moments")
+            ]
         assert scores[1] >= scores[0] - 0.01
 
 
 def test_dear_fits_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import crowdwise.estimator.cost as cost
+    import crowdwise.estimator.estimator as cost
 
     monkeypatch.setattr(cost, "_SLOW_SECONDS", 0.0)
     with pytest.warns(CostWarning, match="cnmf will take"):
@@ -258,11 +269,11 @@ def test_real_sets(dataset: str, shared_data: Path) -> None:
     votes = crowdwise.read(next(folder.glob("annotations.csv*"))).deduplicate()
     truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv"))
     with quiet():
-        floor = {name: accuracy(make(name).fit(votes).posterior_, truth) for name in ("majority", "one-coin")}
+        floor = {name: accuracy(make(name).fit(votes).result_.model_posterior, truth) for name in ("majority", "one-coin")}
         for name in EVERY:
             if name == "eigen" and votes.n_classes > 2:
                 continue
-            got = accuracy(make(name).fit(votes).posterior_, truth)
+            got = accuracy(make(name).fit(votes).result_.model_posterior, truth)
             assert got >= floor["one-coin" if name in ONE_COIN else "majority"] - 0.02, name
 
 
@@ -274,7 +285,7 @@ def test_every_moment_method_can_start_another(name: str) -> None:
         # Where nothing is in doubt, all starts lead to the same place.
         plain = make(method).fit(votes)
         assert started.converged_
-        np.testing.assert_allclose(started.posterior_, plain.posterior_, atol=1e-2)
+        np.testing.assert_allclose(started.result_.model_posterior, plain.result_.model_posterior, atol=1e-2)
         assert np.mean(started.result_.codes == truth) > 0.9
 
 

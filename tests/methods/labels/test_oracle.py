@@ -21,7 +21,7 @@ from tests.methods.labels.helpers import quiet
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
+from crowdwise.parts.annotators.model import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.spammer import Spammer
 from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 
@@ -91,7 +91,7 @@ def enumerate_labelings(votes: Annotations, log_prior_k: np.ndarray, log_vote: L
 
 def agrees(model: Any, log_prior_k: np.ndarray, log_vote: LogVote, log_prior_of_parameters: float) -> None:
     marginals, log_evidence = enumerate_labelings(model.result_.votes, log_prior_k, log_vote)
-    np.testing.assert_allclose(model.posterior_, marginals, atol=1e-10)
+    np.testing.assert_allclose(model.result_.model_posterior, marginals, atol=1e-10)
     assert model.trace_[-1] == pytest.approx(log_evidence + log_prior_of_parameters, rel=1e-10)
 
 
@@ -241,7 +241,7 @@ def share_term(q_nk: np.ndarray, alpha: np.ndarray, alpha0: np.ndarray) -> float
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_bayes_gc(situation: str, n_classes: int) -> None:
     model = fitted("bayes-gc", situation, n_classes, diagonal=3.0, off_diagonal=0.8, alpha0=1.3)
-    votes, beta, q = model.result_.votes, model.result_.concentration, model.posterior_
+    votes, beta, q = model.result_.votes, model.result_.concentration, model.result_.model_posterior
     beta0 = np.where(np.eye(n_classes, dtype=bool), 3.0, 0.8) + history_counts(model)
     if model.class_prior == "learn":
         alpha, alpha0 = model.result_.prior.alpha, np.full(n_classes, 1.3)
@@ -280,7 +280,7 @@ def collapsed_elbo(votes: Annotations, q_nk: np.ndarray, beta0_akl: np.ndarray, 
 def test_bayes_gc_ends_at_its_collapsed_bound(situation: str, n_classes: int) -> None:
     model = fitted("bayes-gc", situation, n_classes, diagonal=3.0, off_diagonal=0.8, alpha0=1.3, tol=1e-12, max_iter=2000)
     beta0 = np.where(np.eye(n_classes, dtype=bool), 3.0, 0.8) + history_counts(model)
-    expected = collapsed_elbo(model.result_.votes, model.posterior_, beta0, np.full(n_classes, 1.3))
+    expected = collapsed_elbo(model.result_.votes, model.result_.model_posterior, beta0, np.full(n_classes, 1.3))
     assert model.trace_[-1] == pytest.approx(expected, rel=1e-8)
 
 
@@ -346,7 +346,7 @@ def test_mace_with_the_honesty_of_every_vote_enumerated(situation: str, n_classe
         np.add.at(expected_q[n], states, q)
         possible = q > 0
         elbo += float((q[possible] * scores[possible]).sum() - (q[possible] * np.log(q[possible])).sum())
-    np.testing.assert_allclose(model.posterior_, expected_q, atol=1e-10)
+    np.testing.assert_allclose(model.result_.model_posterior, expected_q, atol=1e-10)
 
     history = history_counts(model)
     right = np.einsum("akk->ak", history)
@@ -528,4 +528,6 @@ def test_a_fixed_class_prior_costs_nothing_and_stays() -> None:
     model = fitted("dawid-skene", "fixed prior", 3)
     np.testing.assert_allclose(model.prior_, model.class_prior)
     assert model.result_.bound["class prior"] == 0.0
-    assert replace(model.result_.prior, learn=True).update(model.posterior_).probability != pytest.approx(model.prior_)
+    assert replace(model.result_.prior, learn=True).update(model.result_.model_posterior).probability != pytest.approx(
+        model.prior_
+    )

@@ -12,10 +12,10 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet, random_vo
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CostWarning
-from crowdwise.estimator import cost
+from crowdwise.estimator import estimator as cost
 from crowdwise.estimator.registry import make
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
-from crowdwise.kernels.posterior import expected_rank, median_class
+from crowdwise.kernels.numerics import expected_rank, median_class
 from crowdwise.parts.annotators.targets import falling, of_classes
 from crowdwise.trust.choice.candidates import CANDIDATES
 from crowdwise.trust.compare.choose import chosen
@@ -117,7 +117,7 @@ def test_the_posterior_is_the_sum_over_all_nodes() -> None:
         if n == 0:
             joint *= [0, 0, 1]
         total += np.log(joint.sum())
-        np.testing.assert_allclose(model.posterior_[n], joint / joint.sum(), atol=1e-9)
+        np.testing.assert_allclose(model.result_.model_posterior[n], joint / joint.sum(), atol=1e-9)
     assert model.result_.trace["votes"][-1] == pytest.approx(total)
 
 
@@ -139,7 +139,10 @@ def test_bias_and_noise_are_recovered() -> None:
     assert np.corrcoef(found, shift)[0, 1] > 0.9
     assert np.corrcoef(np.log(part.slope_a), -np.log(noise))[0, 1] > 0.7
     assert part.lapse_a.mean() == pytest.approx(0.1, abs=0.08)
-    assert accuracy(model.posterior_, truth) > accuracy(make("majority").fit(votes).posterior_, truth) + 0.03
+    assert (
+        accuracy(model.result_.model_posterior, truth)
+        > accuracy(make("majority").fit(votes).result_.model_posterior, truth) + 0.03
+    )
 
 
 @pytest.mark.slow
@@ -147,7 +150,9 @@ def test_the_scale_beats_methods_that_know_no_order_on_votes_from_a_scale() -> N
     gains = []
     for seed in range(4):
         votes, truth, *_ = scale_crowd(seed)
-        own, other, counted = (make(name).fit(votes).posterior_ for name in ("cumulative-link", "dawid-skene", "majority"))
+        own, other, counted = (
+            make(name).fit(votes).result_.model_posterior for name in ("cumulative-link", "dawid-skene", "majority")
+        )
         own_error = mean_absolute_error(own, truth)
         gains.append([mean_absolute_error(other, truth) - own_error, mean_absolute_error(counted, truth) - own_error])
     assert (np.mean(gains, axis=0) > 0.03).all()
@@ -174,7 +179,7 @@ def test_a_long_fit_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_classes_are_dawid_skene() -> None:
     votes, _ = crowd(5, 80, diagonal_crowd(5, 2, 0.7))
     one, other = make("ordinal-binary", tol=1e-10).fit(votes), make("dawid-skene", tol=1e-10).fit(votes)
-    np.testing.assert_allclose(one.posterior_, other.posterior_, atol=1e-9)
+    np.testing.assert_allclose(one.result_.model_posterior, other.result_.model_posterior, atol=1e-9)
     np.testing.assert_allclose(one.confusion_, other.confusion_, atol=1e-9)
 
 
@@ -185,7 +190,7 @@ def test_every_border_is_a_dawid_skene_of_two_classes() -> None:
         [
             make("dawid-skene", tol=1e-8, smoothing=0.5)
             .fit(Annotations.from_arrays(votes.item, votes.annotator, votes.label > j, items=range(120)))
-            .posterior_[:, 1]
+            .result_.model_posterior[:, 1]
             for j in range(3)
         ]
     )
@@ -194,7 +199,7 @@ def test_every_border_is_a_dawid_skene_of_two_classes() -> None:
     assert agree.mean() > 0.2
     expected = -np.diff(np.column_stack([np.ones(120), above, np.zeros(120)]), axis=1)
     # Class shares are made to fall as well, which moves the evidence of the borders a little where they did not.
-    np.testing.assert_allclose(model.posterior_[agree], expected[agree], atol=1e-6)
+    np.testing.assert_allclose(model.result_.model_posterior[agree], expected[agree], atol=1e-6)
 
 
 def test_a_curve_that_falls_stays_and_any_other_is_made_to_fall_alike_from_both_ends() -> None:

@@ -14,8 +14,8 @@ from tests.strategies import small_votes
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
 from crowdwise.parts.annotators.accuracy import ClassAccuracy, OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.difficulty import AbilityDifficulty
+from crowdwise.parts.annotators.model import Confusion, DirichletConfusion
 from crowdwise.parts.annotators.spammer import Spammer
 
 method = pytest.mark.parametrize("name", slow_unless_classic(ALL))
@@ -69,7 +69,7 @@ def test_other_names_permute_the_result(name: str, votes: Annotations, data: st.
     if name in ("wawa", "zbs", "m3v", "kos") and has_ties(votes):
         return
     second = fit(name, other, **options)
-    np.testing.assert_allclose(second.posterior_[np.ix_(i, c)], first.posterior_, atol=1e-8)
+    np.testing.assert_allclose(second.result_.model_posterior[np.ix_(i, c)], first.result_.model_posterior, atol=1e-8)
     np.testing.assert_allclose(second.prior_[c], first.prior_, atol=1e-8)
     np.testing.assert_allclose(second.confusion_[np.ix_(a, c, c)], first.confusion_, atol=1e-8)
     np.testing.assert_allclose(second.trace_, first.trace_, rtol=1e-9, atol=1e-9)
@@ -90,7 +90,7 @@ def test_relabelling_classes_permutes_the_labels(name: str) -> None:
     assert second.classes_.tolist() == ["x", "y", "z"]
     # Class 0 is now called z and comes last.
     tolerance = 1e-4 if name in SEEDED else 1e-6
-    np.testing.assert_allclose(second.posterior_[:, [2, 0, 1]], first.posterior_, atol=tolerance)
+    np.testing.assert_allclose(second.result_.model_posterior[:, [2, 0, 1]], first.result_.model_posterior, atol=tolerance)
     assert [{0: "z", 1: "x", 2: "y"}[label] for label in first.labels_] == second.labels_.tolist()
 
 
@@ -161,7 +161,7 @@ def test_a_coin_flip_annotator_changes_next_to_nothing(name: str) -> None:
     noisy = honest.concat(Annotations.from_arrays(np.arange(300), ["spam"] * 300, flips))
     before, after = fit(name, honest), fit(name, noisy)
     assert (before.labels_ == after.labels_).mean() > 0.98
-    assert np.abs(before.posterior_ - after.posterior_).mean() < 0.02
+    assert np.abs(before.result_.model_posterior - after.result_.model_posterior).mean() < 0.02
     assert (after.labels_ == truth).mean() > 0.93
     # And it is seen for what it is: right in a third of the cases.
     assert after.result_.accuracy[list(after.result_.votes.annotators).index("spam")] == pytest.approx(1 / 3, abs=0.1)
@@ -276,14 +276,16 @@ def test_an_annotator_who_always_answers_the_same_is_no_evidence(smoothing: floa
     parrot = np.flatnonzero(votes.annotator == list(votes.annotators).index("parrot"))
     evidence = model.result_.annotators.log_lik(votes, parrot)
     assert np.ptp(evidence, axis=1).max() < 0.02
-    np.testing.assert_allclose(model.posterior_, fit("dawid-skene", honest, smoothing=smoothing).posterior_, atol=0.02)
+    np.testing.assert_allclose(
+        model.result_.model_posterior, fit("dawid-skene", honest, smoothing=smoothing).result_.model_posterior, atol=0.02
+    )
 
 
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_random_starts_of_a_method_differ_and_end_alike_on_clear_votes(name: str) -> None:
     # A first step that forgets its start would make `init`, `restarts`, `warm_start` and `update` empty words.
     votes, truth = crowd(7, 60, diagonal_crowd(7, 2, 0.8))
-    early = [fit(name, votes, init="random", random_state=seed, max_iter=1).posterior_ for seed in range(3)]
+    early = [fit(name, votes, init="random", random_state=seed, max_iter=1).result_.model_posterior for seed in range(3)]
     assert np.abs(early[0] - early[1]).max() > 1e-3
     assert np.abs(early[1] - early[2]).max() > 1e-3
     for seed in range(3):

@@ -95,7 +95,7 @@ def test_a_result_says_what_the_state_thinks(case: str) -> None:
         oracle.update(votes)
         items = model.result_.votes.items
         by_hand = [oracle.infer(n, len(oracle.arrival) < oracle.hold) for n in items.tolist()]
-        np.testing.assert_allclose(model.posterior_, by_hand, atol=1e-9)
+        np.testing.assert_allclose(model.result_.model_posterior, by_hand, atol=1e-9)
         np.testing.assert_allclose(model.opinion(items), by_hand, atol=1e-9)
 
 

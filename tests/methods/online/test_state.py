@@ -16,7 +16,7 @@ from tests.methods.online.helpers import nothing, reopened
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.methods.online.online_em import OnlineEM
 from crowdwise.methods.online.state import State
 from crowdwise.methods.online.streaming import StreamingDawidSkene
@@ -102,7 +102,7 @@ def test_tiny_votes_at_once_and_one_by_one(cls: Any, votes: Any) -> None:
     model = cls().fit(nothing([0, 1]))
     for n, a, l in zip(*votes, strict=True):
         model.update(Annotations.from_arrays([n], [a], [l], classes=[0, 1]))
-    assert model.posterior_.shape == whole.posterior_.shape
+    assert model.posterior_.shape == whole.result_.model_posterior.shape
     assert model.result_.votes.n_votes == len(votes[0])
     np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
     assert model.labels_.tolist() == whole.labels_.tolist()
@@ -170,7 +170,7 @@ def test_classes_named_before_or_met_later_end_with_the_same_counts() -> None:
         # A vote that weighs next to nothing: all items are visited again.
         model.update(Annotations.from_arrays([0], ["nobody"], [0], [1e-12], classes=range(3)))
     whole = StreamingDawidSkene(**settled).fit(votes)
-    np.testing.assert_allclose(model.posterior_, whole.posterior_, atol=1e-6)
+    np.testing.assert_allclose(model.posterior_, whole.result_.model_posterior, atol=1e-6)
 
 
 @both
@@ -287,7 +287,7 @@ def test_a_saved_model_goes_on_to_the_bit(cls: Any, tmp_path: Path) -> None:
         more = random_votes(rng, 40, 6, 3, 25)
         model.update(more)
         loaded.update(more)
-    assert loaded.posterior_.tobytes() == model.posterior_.tobytes()
+    assert loaded.posterior_.tobytes() == model.result_.model_posterior.tobytes()
     assert loaded.confusion_.tobytes() == model.confusion_.tobytes()
     assert loaded._state.used("counts").tobytes() == model._state.used("counts").tobytes()
     assert loaded.items_.tolist() == model.items_.tolist()
@@ -302,7 +302,7 @@ def test_a_saved_result_alone_can_be_updated_too(cls: Any, tmp_path: Path) -> No
     assert loaded.result_.votes.n_votes == 225
     model.update(easy(5))
     # The turns of the votes are not in a result, so online EM may weigh them in another order.
-    assert np.abs(loaded.posterior_ - model.posterior_).mean() < 0.01
+    assert np.abs(loaded.posterior_ - model.result_.model_posterior).mean() < 0.01
     assert (loaded.labels_ == model.labels_).mean() > 0.95
 
 

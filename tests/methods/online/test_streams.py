@@ -38,7 +38,7 @@ def real(folder: Path, name: str) -> tuple[Annotations, np.ndarray]:
 
 def distance(first: Any, second: Any) -> float:
     """Mean total-variation distance between posteriors."""
-    return float(np.abs(first.posterior_ - second.posterior_).sum(axis=1).mean() / 2)
+    return float(np.abs(first.result_.model_posterior - second.result_.model_posterior).sum(axis=1).mean() / 2)
 
 
 def batch_fit(votes: Annotations, **options: Any) -> BayesGC:
@@ -61,7 +61,7 @@ def test_a_settled_stream_stands_at_a_fixed_point_of_the_batch_fit(default: bool
     prior = {} if default else {"diagonal": 5, "own_labels": 0}
     model = StreamingDawidSkene(sweeps=5000, tol=1e-12, **prior).fit(votes)
     assert model.converged_
-    np.testing.assert_allclose(model.posterior_, batch.posterior_, atol=1e-6)
+    np.testing.assert_allclose(model.result_.model_posterior, batch.result_.model_posterior, atol=1e-6)
     np.testing.assert_allclose(model.concentration_, batch.concentration_, atol=1e-4)
     # At the fixed point both bounds are one and the same number.
     assert sum(model.result_.bound.values()) == pytest.approx(sum(batch.result_.bound.values()), rel=1e-9)
@@ -102,7 +102,9 @@ def test_real_votes_in_any_order_end_near_the_batch_fit(shared_data: Path, datas
         stream = replay(StreamingDawidSkene(), votes, order, chunk)
         # A point, or two items where a point is hardly one (bluebird has 108).
         near = max(0.01, 2 / votes.n_items) + 1e-9
-        assert accuracy(stream.posterior_, truth) == pytest.approx(accuracy(batch.posterior_, truth), abs=near)
+        assert accuracy(stream.result_.model_posterior, truth) == pytest.approx(
+            accuracy(batch.result_.model_posterior, truth), abs=near
+        )
         assert distance(stream, batch) < 0.02
 
 
@@ -129,7 +131,7 @@ def test_streams_of_real_votes_do_not_end_below_majority_vote(shared_data: Path,
     # Up to a standard error of a share.
     known = accuracy(shares / shares.sum(axis=1, keepdims=True), truth)
     error = float(np.sqrt(known * (1 - known) / (truth >= 0).sum()))
-    assert accuracy(stream.posterior_, truth) >= known - error
+    assert accuracy(stream.result_.model_posterior, truth) >= known - error
 
 
 @pytest.mark.slow
@@ -193,10 +195,10 @@ def test_a_batch_fit_can_be_streamed_on(cls: Any) -> None:
     if cls is StreamingDawidSkene:
         first = batch.result_.votes
         for n, a, l in zip(first.item, first.annotator, first.label, strict=True):
-            counts[a, l] += batch.posterior_[n]
+            counts[a, l] += batch.result_.model_posterior[n]
         np.testing.assert_allclose(model._state.used("counts"), counts, atol=1e-9)
     model.update(votes[250:])
-    assert model.posterior_.shape == (300, 3)
+    assert model.result_.model_posterior.shape == (300, 3)
     assert model.score(votes, truth) == pytest.approx(DawidSkene().fit(votes).score(votes, truth), abs=0.03)
 
 
@@ -206,5 +208,5 @@ def test_any_method_warm_starts_by_update(cls: Any) -> None:
     votes, _ = mixed_crowd(8, 100)
     model = cls().fit(votes)
     with quiet():
-        polished = DawidSkene(init=model.posterior_).fit(votes)
+        polished = DawidSkene(init=model.result_.model_posterior).fit(votes)
     assert distance(polished, DawidSkene().fit(votes)) < 0.01

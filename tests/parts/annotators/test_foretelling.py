@@ -9,7 +9,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.methods.labels.mean_field import MeanField
-from crowdwise.parts.annotators.confusion import predictive
+from crowdwise.parts.annotators.model import predictive
 
 VOTES = Annotations.from_arrays(
     np.repeat(np.arange(8), 3), np.tile([0, 1, 2], 8), [0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1]

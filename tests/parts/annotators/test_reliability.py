@@ -6,8 +6,8 @@ from scipy.optimize import minimize
 from tests.methods.labels.helpers import random_votes
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate
-from crowdwise.kernels.posterior import harden
+from crowdwise.engines.loop import alternate
+from crowdwise.kernels.numerics import harden
 from crowdwise.parts.annotators.reliability import ItemReliability
 from crowdwise.parts.priors.marginals import Marginals
 

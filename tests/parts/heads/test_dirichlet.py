@@ -223,7 +223,7 @@ def test_with_a_network_that_knows_nothing_it_ends_at_bayes_gc(n_classes: int) -
     for _ in range(300):
         for batch in listed.batches(torch.randperm(60, generator=generator), 16):
             head.loss(torch.zeros(len(batch.rows), n_classes, dtype=torch.float64), batch)
-    np.testing.assert_allclose(head.q_nk, reference.posterior_, atol=1e-6)
+    np.testing.assert_allclose(head.q_nk, reference.result_.model_posterior, atol=1e-6)
     np.testing.assert_allclose(head.confusion(), reference.confusion_, atol=1e-6)
     np.testing.assert_allclose(head.annotators().concentration(), reference.result_.concentration, atol=1e-5)
 

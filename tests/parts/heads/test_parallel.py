@@ -87,7 +87,7 @@ def fitted(case: str, gold: bool = True, **more: Any) -> Any:
 def summary(model: Any) -> dict[str, np.ndarray]:
     state = {f"network.{name}": value.numpy() for name, value in model.network_.state_dict().items()}
     numbers = {"loss": model.history_["loss"], "held_out": model.history_["held_out"], "best": model.history_["best_epoch"]}
-    arrays = {"posterior": model.posterior_, "confusion": model.confusion_}
+    arrays = {"posterior": model.result_.model_posterior, "confusion": model.confusion_}
     return state | {name: np.asarray(value) for name, value in (numbers | arrays).items()}
 
 

@@ -12,8 +12,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make
-from crowdwise.estimator.result import Result
 from crowdwise.io import read_gold
 from crowdwise.trust.calibration import EffectiveVotes, Temperature, calibrate, temperature_by_votes
 from crowdwise.trust.calibration.effective_votes import groups_in

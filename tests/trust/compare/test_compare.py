@@ -13,7 +13,7 @@ from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import classifiers, label_methods
-from crowdwise.kernels.votes import COMPILED_FROM
+from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.trust.compare import DEFAULT_CLASSIFIERS, DEFAULT_METHODS, compare, comparison
 from crowdwise.trust.compare.choose import chosen
 from crowdwise.trust.heldout import deal, held_out
@@ -55,8 +55,8 @@ def test_measures_are_those_of_a_fit() -> None:
     campaign = demo()
     model = DawidSkene().fit(campaign.votes)
     row = compare(campaign.votes, campaign.gold, ["dawid-skene"]).row(0, named=True)
-    assert row["accuracy"] == accuracy(model.posterior_, campaign.truth)
-    assert row["log_loss"] == log_loss(model.posterior_, campaign.truth)
+    assert row["accuracy"] == accuracy(model.result_.model_posterior, campaign.truth)
+    assert row["log_loss"] == log_loss(model.result_.model_posterior, campaign.truth)
     assert row["n_iter"] == model.n_iter_
     expected = held_out(lambda votes: DawidSkene().fit(votes).result_, campaign.votes, deal(campaign.votes, 3, 7))
     row = compare(campaign.votes, campaign.gold, ["dawid-skene"], folds=3, random_state=7).row(0, named=True)
@@ -200,7 +200,7 @@ def test_classifiers_are_measured_by_the_labels_they_recover() -> None:
     rows, ids = np.vstack([X[order], X[:2]]), [*campaign.votes.items[order].tolist(), "new-1", "new-2"]
     model = Raykar().fit(rows, campaign.votes, items=ids)
     posterior = np.empty((60, 3))
-    posterior[order] = model.posterior_[:60]
+    posterior[order] = model.result_.model_posterior[:60]
     table = compare(campaign.votes, campaign.gold, ["majority", "raykar"], features=rows, items=ids, folds=3)
     assert table["error"].to_list() == [None, None]
     assert table["accuracy"][1] == accuracy(posterior, campaign.truth)

@@ -9,8 +9,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make
-from crowdwise.estimator.result import Result
 
 
 def fit(votes: Annotations, method: str = "dawid-skene", **settings: Any) -> Result:

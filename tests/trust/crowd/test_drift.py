@@ -10,7 +10,7 @@ from tests.trust.crowd.crowds import fit
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd import drift
 from crowdwise.trust.crowd.times import time_of_votes
 

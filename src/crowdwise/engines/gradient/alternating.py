@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate
+from crowdwise.engines.loop import alternate
 from crowdwise.kernels.mixture import log_mixture
-from crowdwise.kernels.posterior import below_ceiling
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.kernels.numerics import below_ceiling
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.targets import soft_cross_entropy

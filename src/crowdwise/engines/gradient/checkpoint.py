@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.errors import InputError, SettingError
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 
 __all__ = ["Checkpoint", "read", "write"]
 

@@ -1,1 +1,1 @@
-"""Readers of platform exports, a module each; `crowdwise.io.formats` says how their files are recognised."""
+"""Readers of platform exports, a module each; `crowdwise.io.reader` says how their files are recognised."""

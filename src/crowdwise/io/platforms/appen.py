@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from crowdwise.io.export import Export, Request, choose_question, tabular
 from crowdwise.io.source import Source
+from crowdwise.io.votes import Export, Request, choose_question, tabular
 
 
 def read(source: Source, request: Request) -> Export:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
+from crowdwise.io.votes import Ballot, Export, Request
 
 # In order of preference: a file may hold a verdict and the score that led to it.
 _ITEM = ("item", "item_id", "id", "example_id", "sample_id", "prompt_id", "question_id", "task_id", "uid", "key")

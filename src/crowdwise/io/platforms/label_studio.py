@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
+from crowdwise.io.votes import Ballot, Export, Request
 
 # Result types with one answer per vote, by the key of their value.
 _VALUES = ("choices", "rating", "number", "selected", "text", "datetime", "taxonomy", "labels")

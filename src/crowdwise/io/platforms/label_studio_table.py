@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdwise.io.export import Ballot, Export, Request, choose_question
 from crowdwise.io.source import Source, parse_json
+from crowdwise.io.votes import Ballot, Export, Request, choose_question
 
 _OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 

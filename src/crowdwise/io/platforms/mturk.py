@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from crowdwise.io.export import Export, Request, choose_question, column, single, tabular
 from crowdwise.io.platforms.forms import form_answers
 from crowdwise.io.source import Source, Table
+from crowdwise.io.votes import Export, Request, choose_question, column, single, tabular
 
 _ANSWER = "Answer."
 

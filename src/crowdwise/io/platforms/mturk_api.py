@@ -6,8 +6,8 @@ import warnings
 from xml.etree import ElementTree
 
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Record, Source
+from crowdwise.io.votes import Ballot, Export, Request
 
 
 def matches(source: Source) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crowdwise.errors import InputError
-from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Source
+from crowdwise.io.votes import Ballot, Export, Request
 
 
 def matches(source: Source) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.platforms.forms import form_answers
 from crowdwise.io.source import Record, Source
+from crowdwise.io.votes import Ballot, Export, Request
 
 
 def matches(source: Source) -> bool:

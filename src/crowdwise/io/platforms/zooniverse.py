@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from crowdwise.errors import InputError
-from crowdwise.io.export import Ballot, Export, Request
 from crowdwise.io.source import Source, parse_json
+from crowdwise.io.votes import Ballot, Export, Request
 
 
 def read(source: Source, request: Request) -> Export:

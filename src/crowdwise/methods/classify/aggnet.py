@@ -14,11 +14,11 @@ from typing import ClassVar
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.alternating import AlternatingHead
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.start import crowd_confusion
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 
 __all__ = ["AggNet"]
 

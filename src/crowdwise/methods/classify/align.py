@@ -13,7 +13,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.kernels.types import Array
 

@@ -16,18 +16,17 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.weights import check_safetensors
 from crowdwise.errors import InputError, NotFittedError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import ResultViews, as_annotations
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.cost import check_tables
-from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.result import Result, ResultViews
+from crowdwise.estimator.estimator import Estimator, check_tables
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.stored import members_of, restored
-from crowdwise.parts.annotators.confusion import predictive
+from crowdwise.parts.annotators.model import predictive
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crowdwise.engines.loop import Progress
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.annotators.model import AnnotatorModel
 
     # scikit-learn has no types, and below a base that is `Any`, type checkers let every misspelt setting pass.
     class BaseEstimator:

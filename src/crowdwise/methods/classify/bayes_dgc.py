@@ -31,12 +31,12 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.variational import settled
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.abilities import dirichlet_rows

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.confusion import ConfusionHead, Penalty

@@ -19,7 +19,7 @@ import torch
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import DataWarning
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.neural import NeuralClassifier

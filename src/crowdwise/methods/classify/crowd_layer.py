@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.crowd_layer import CrowdLayerHead

@@ -38,7 +38,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.features import checked_features

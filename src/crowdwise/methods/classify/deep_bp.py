@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.variational import VariationalClassifier
 from crowdwise.methods.labels.belief_propagation import BeliefPropagation
 from crowdwise.parts.annotators.messages import BeliefMessages
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.abilities import INTEGRALS
 

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.storable import storable
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.estimator import announce, random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.vgpcr import FASTER, ROUNDS, BinaryClassifier

@@ -33,7 +33,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.inference_network import InferenceNetworkHead

@@ -23,7 +23,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned, Model
 from crowdwise.methods.classify.features import checked_features

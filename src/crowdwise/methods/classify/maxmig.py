@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.start import start_confusion

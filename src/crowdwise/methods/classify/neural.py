@@ -11,7 +11,7 @@ from torch import nn
 from crowdwise.engines.gradient.networks import NETWORKS, build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import DROPOUT, NetworkModel, Uncertainty, materialised
 from crowdwise.methods.classify.runs import Start

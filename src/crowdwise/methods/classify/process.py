@@ -12,14 +12,14 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.trained import TrainedClassifier
 from crowdwise.methods.classify.variational import settled
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax

@@ -27,16 +27,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL, Progress
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.start import crowd_confusion, start_posterior
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, Confusion, row_smoothing
 from crowdwise.parts.priors.gaussian import GaussianPrior
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 

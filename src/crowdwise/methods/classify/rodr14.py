@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import Model

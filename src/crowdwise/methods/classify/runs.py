@@ -15,7 +15,7 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.loop import Progress
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.start import start_confusion
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.confusion import identity_confusion
 from crowdwise.parts.heads.head import Head

@@ -10,10 +10,9 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_you_mean
 from crowdwise.estimator.registry import label_methods, make_aggregator
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, vote_shares
 from crowdwise.kernels.types import Floats
-from crowdwise.kernels.votes import vote_shares
-from crowdwise.parts.annotators.protocol import counts_of, weight_of
+from crowdwise.parts.annotators.model import counts_of, weight_of
 
 __all__ = ["crowd_confusion", "start_confusion", "start_posterior"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from crowdwise.engines.gradient.weights import weights_bytes
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.codec import pack, unpack
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import npy_bytes, npy_of
 
 __all__ = ["members_of", "restored"]

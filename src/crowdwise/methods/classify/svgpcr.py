@@ -32,7 +32,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.optimisers import make_optimiser
 from crowdwise.engines.gradient.rows import Rows
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.process import ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start

@@ -28,7 +28,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.svgpcr import SVGPCR, build_process
 from crowdwise.parts.heads.flow_process import FlowProcessHead

@@ -22,7 +22,7 @@ from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of
@@ -30,7 +30,7 @@ from crowdwise.methods.classify.item_weights import item_weights
 from crowdwise.methods.classify.network_model import NetworkModel, check_mixed, suited_rows
 from crowdwise.methods.classify.runs import Member, Start, Task, point_confusion, split_items, without_votes
 from crowdwise.methods.classify.start import start_posterior
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.batch import VoteList
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group

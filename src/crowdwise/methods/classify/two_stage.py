@@ -21,17 +21,16 @@ from sklearn.utils.validation import has_fit_parameter
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.aggregator import Aggregator
+from crowdwise.estimator.estimator import check_settings, random_state_setting, setting
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import find, label_methods, make
-from crowdwise.estimator.result import Result
-from crowdwise.estimator.settings import check_settings, random_state_setting, setting
-from crowdwise.kernels.posterior import harden
+from crowdwise.kernels.numerics import harden
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
-from crowdwise.parts.annotators.confusion import Confusion
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, Confusion
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
 __all__ = ["SklearnModel", "TwoStage"]

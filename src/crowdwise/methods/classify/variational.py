@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import alternate
 from crowdwise.engines.gradient.alternating import AlternatingHead
+from crowdwise.engines.loop import alternate
 from crowdwise.errors import CostWarning, SettingError
-from crowdwise.estimator.settings import setting
-from crowdwise.kernels.posterior import below_ceiling
+from crowdwise.estimator.estimator import setting
+from crowdwise.kernels.numerics import below_ceiling
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
@@ -22,7 +22,7 @@ from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from crowdwise.methods.labels.iterative import IterativeAggregator
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.annotators.model import AnnotatorModel
     from crowdwise.parts.heads.head import Head
 
 __all__ = ["VariationalClassifier", "settled"]

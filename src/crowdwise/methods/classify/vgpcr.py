@@ -26,18 +26,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit, LabelPrior, alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL, Progress
+from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, Progress, alternate, best_of
 from crowdwise.errors import InputError
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.process_model import ProcessModel, kept_rows
 from crowdwise.methods.classify.raykar import teaching_items
 from crowdwise.methods.classify.start import start_posterior
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.logistic_gp import LogisticGP
 from crowdwise.parts.priors.scaling import Scaling

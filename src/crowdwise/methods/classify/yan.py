@@ -28,9 +28,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL, Progress
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.features import checked_features

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from crowdwise.data.similarities import Similarities
 from crowdwise.engines.loop import warn_unless_converged
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.estimator.estimator import Estimator, random_state_setting, seed_of, setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.clusters.block import BlockFit, log_likelihood
 from crowdwise.methods.clusters.pairs import Pairs

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from crowdwise.data.storable import storable
 from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weights_of
 from crowdwise.errors import InputError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.storage import members_of, value_of
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.clusters.base import Clustering, as_similarities

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.clusters.base import Clustering, as_similarities
 from crowdwise.methods.clusters.block import BlockFit, fit_blocks, one_cluster_each
 from crowdwise.methods.clusters.pairs import Pairs, Rates

@@ -26,12 +26,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, LabelPrior
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.engines.loop import Fit, LabelPrior
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.marginals import DirichletMarginals
 
 __all__ = ["BayesGC"]
@@ -55,7 +55,7 @@ class BayesGC(IterativeAggregator):
         if problem.history is not None:
             prior_alk = prior_alk + problem.history
         marginals: LabelPrior = problem.marginals()
-        if problem.class_prior is None:
+        if problem.class_prior is None and problem.anchor is None:
             alpha0 = np.full(crowd.n_classes, self.alpha0)
             marginals = DirichletMarginals(alpha0, alpha0)
         return self.alternate(problem, marginals, DirichletConfusion.start(prior_alk, crowd.n_annotators))

@@ -43,15 +43,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.errors import DataWarning, SettingError
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.messages import BeliefMessages
-from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules
 
 __all__ = ["BeliefPropagation"]

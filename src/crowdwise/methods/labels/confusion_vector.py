@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.accuracy import ClassAccuracy
 

@@ -28,10 +28,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.cumulative import Ridge
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.cumulative import CumulativeLink as Part

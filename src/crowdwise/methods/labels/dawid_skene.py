@@ -26,11 +26,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.model import Confusion, row_smoothing
 
 __all__ = ["DawidSkene"]
 

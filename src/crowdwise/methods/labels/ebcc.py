@@ -39,16 +39,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.engines.race import race
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
-from crowdwise.kernels.posterior import clamp
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import announce, setting
+from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.methods.labels.starts import start_posteriors
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.methods.labels.iterative import IterativeAggregator, start_posteriors
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.annotators.states import weight_per_item
 from crowdwise.parts.annotators.subtypes import SubtypeConfusion
 from crowdwise.parts.priors.subtypes import Subtypes

@@ -28,11 +28,11 @@ from typing import ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import least_squares, orient
 from crowdwise.errors import InputError
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.cooccurrence import distributions
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats

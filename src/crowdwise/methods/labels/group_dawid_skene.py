@@ -32,14 +32,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import ABOUT_TOL
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.engines.loop import ABOUT_TOL, Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
 from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.parts.annotators.confusion import row_smoothing
 from crowdwise.parts.annotators.groups import GroupConfusion
+from crowdwise.parts.annotators.model import row_smoothing
 
 __all__ = ["GroupDawidSkene"]
 

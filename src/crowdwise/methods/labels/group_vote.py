@@ -22,12 +22,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import Aggregator
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
 from crowdwise.parts.annotators.group_votes import GroupVotes
 

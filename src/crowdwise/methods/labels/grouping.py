@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.engines.alternate import alternate
 from crowdwise.engines.dependence import group_codes, residual_agreement
+from crowdwise.engines.loop import alternate
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.types import Integers
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.model import Confusion, row_smoothing
 
 __all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "groups_of"]
 

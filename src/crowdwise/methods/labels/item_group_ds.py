@@ -33,17 +33,16 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of, translate
-from crowdwise.engines.alternate import Fit, LabelPrior, alternate
-from crowdwise.engines.loop import ABOUT_TOL, warn_unless_converged
+from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, alternate, warn_unless_converged
 from crowdwise.errors import SettingError
-from crowdwise.estimator.base import Aggregator, as_annotations
+from crowdwise.estimator.aggregator import Aggregator, as_annotations
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 from crowdwise.parts.priors.group_marginals import GroupMarginals
 from crowdwise.parts.priors.marginals import DirichletMarginals
 
@@ -53,8 +52,8 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.groups import Groups
     from crowdwise.engines.loop import Progress
-    from crowdwise.estimator.problem import Problem
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.aggregator import Problem
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["ItemGroupDS"]
 
@@ -111,7 +110,7 @@ class ItemGroupDS(Aggregator):
 
     def _class_shares(self, problem: Problem, groups: Groups) -> LabelPrior:
         """Class shares of every group, of all, or the given ones."""
-        if problem.class_prior is not None:
+        if problem.class_prior is not None or problem.anchor is not None:
             return problem.marginals()
         alpha0 = np.full(problem.crowd.n_classes, self.alpha0)
         if self.class_shares == "by-group":

@@ -1,19 +1,118 @@
-"""The shell of the label-only methods that iterate from a start."""
+"""The shell of the label-only methods that iterate, and the posteriors that they start from: the setting `init`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from crowdwise.engines.alternate import Fit, LabelPrior, alternate, alternate_over, best_of
-from crowdwise.engines.loop import ABOUT_TOL, warn_unless_converged
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import random_state_setting, setting
-from crowdwise.methods.labels.starts import STARTS, start_of_shards, start_posteriors
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+import numpy as np
 
-__all__ = ["IterativeAggregator"]
+from crowdwise.engines.loop import ABOUT_TOL, Fit, LabelPrior, alternate, alternate_over, best_of, count, warn_unless_converged
+from crowdwise.engines.shards import Shard, Tally
+from crowdwise.errors import SettingError
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import random_state_setting, setting
+from crowdwise.estimator.history import right_and_wrong
+from crowdwise.estimator.registry import make_aggregator
+from crowdwise.kernels.numerics import clamp, harden, overall_shares, vote_shares
+from crowdwise.kernels.types import Floats
+from crowdwise.methods.catalogue import CATALOGUE
+from crowdwise.parts.annotators.accuracy import OneAccuracy
+from crowdwise.parts.annotators.model import AnnotatorModel, weight_of
+
+__all__ = ["MOMENT_STARTS", "SHARDED_STARTS", "STARTS", "IterativeAggregator", "one_coin_parts", "start_from_votes"]
+__all__ += ["start_of_shards", "start_posteriors"]
+
+
+# Moment methods whose estimate, without its EM steps, may start another method.
+MOMENT_STARTS = tuple(method.name for method in CATALOGUE if method.family == "moments")
+# Starts that can be found shard by shard and do not depend on how votes are cut.
+SHARDED_STARTS = ("votes", "hard-votes", "one-coin")
+STARTS = (*SHARDED_STARTS, "random", "moments", *MOMENT_STARTS)
+# When the fit that is only a start stops.
+_ROUNDS, _TOL = 1000, 1e-6
+
+
+def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]:
+    """Posteriors to start from: `init` first, then random ones; a warm start is the only one."""
+    if problem.warm is not None:
+        return [problem.warm]
+    votes = problem.votes
+    shares = problem.shares
+    if isinstance(init, str) and init == "moments":
+        from crowdwise.methods.labels.moment_start import moment_starts
+
+        starts = moment_starts(problem)
+        return [*starts, *(_random_start(problem, shares) for _ in range(restarts - len(starts)))]
+    if isinstance(init, str):
+        first = _named_start(problem, init, shares)
+    else:
+        try:
+            first = np.asarray(init, float)
+        except (TypeError, ValueError):
+            first = np.empty(0)
+        if first.shape != shares.shape or not np.allclose(first.sum(axis=1), 1) or (first < 0).any():
+            raise SettingError(f"init must be a posterior of shape {(votes.n_items, votes.n_classes)} whose rows sum to one")
+    return [first, *(_random_start(problem, shares) for _ in range(restarts - 1))]
+
+
+def start_of_shards(problem: Problem, prior: Any, annotators: Any, init: str, hard: bool) -> Tally:
+    """Posteriors to start from in every shard, one of `SHARDED_STARTS`; return their counts."""
+    if init == "one-coin":
+        _one_coin(problem)
+        return problem.shards.total(count, prior, annotators, hard)
+    overall = overall_shares(problem.crowd.answers.sum(axis=0))
+    return problem.shards.renew(start_from_votes, prior, annotators, overall, init == "hard-votes", hard)
+
+
+def start_from_votes(shard: Shard, prior: Any, annotators: Any, overall: Floats, hard_start: bool, hard: bool) -> Tally:
+    """Vote shares as posteriors (`hard_start`: all on the largest), and their counts."""
+    votes = shard.votes
+    shares = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes, overall)
+    shard.posterior[:] = harden(shares) if hard_start else shares
+    clamp(shard.posterior, shard.known)
+    return count(shard, prior, annotators, hard)
+
+
+def one_coin_parts(problem: Problem, right: float = 2.0, wrong: float = 1.0) -> OneAccuracy:
+    """One accuracy per annotator with these pseudo-answers, before any vote."""
+    n_annotators, n_classes = problem.crowd.n_annotators, problem.crowd.n_classes
+    was_right, was_wrong = (part.sum(axis=1) for part in right_and_wrong(problem.history, n_annotators, n_classes))
+    return OneAccuracy.start(was_right + right, was_wrong + wrong, n_classes)
+
+
+def _one_coin(problem: Problem) -> Fit:
+    """A one-coin fit with given or even class shares; its posteriors stay in the shards where there are several.
+
+    With learned class shares, symmetric annotators and shares feed each other; see `one_coin`.
+    """
+    n_classes = problem.crowd.n_classes
+    given = np.full(n_classes, 1 / n_classes) if problem.class_prior is None else problem.class_prior
+    own = replace(problem, class_prior=given)
+    prior, annotators = own.marginals(), one_coin_parts(own)
+    if problem.in_memory:
+        return alternate(own.votes, prior, annotators, start=own.shares, known=own.known, max_iter=_ROUNDS, tol=_TOL)
+    kept = own.shards.kept(type(annotators).__name__)
+    start = None if kept is not None else start_of_shards(own, prior, annotators, "votes", False)
+    return alternate_over(own.shards, prior, annotators, start=start, max_iter=_ROUNDS, tol=_TOL)
+
+
+def _named_start(problem: Problem, init: str, shares: Floats) -> Floats:
+    if init == "random":
+        return _random_start(problem, shares)
+    if init == "hard-votes":
+        return harden(shares)
+    if init == "one-coin":
+        return _one_coin(problem).posterior
+    if init in MOMENT_STARTS:
+        return make_aggregator(init, polish=0).solve(replace(problem, progress=None)).posterior
+    return shares
+
+
+def _random_start(problem: Problem, shares: Floats) -> Floats:
+    """Half noise, half vote shares: the votes keep the classes' names attached to them."""
+    noise = problem.rng.dirichlet(np.ones(shares.shape[1]), size=len(shares))
+    return 0.5 * shares + 0.5 * noise
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -40,10 +40,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.pairs import Pairs, pairs_of
 from crowdwise.kernels.types import Array, Floats

@@ -26,12 +26,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import orient, robust
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.moment import AccuracyMoments
 
 __all__ = ["MMSR"]

@@ -23,9 +23,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.spammer import Spammer
 

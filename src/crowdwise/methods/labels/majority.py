@@ -16,11 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.engines.shards import Shard, Tally
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.problem import Problem
-from crowdwise.kernels.posterior import clamp
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.weights import VoteWeights
 

@@ -36,14 +36,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.errors import ConvergenceWarning
-from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
-from crowdwise.kernels.numerics import best_class, segment_sum
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import best_class, clamp, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.margin import MarginWeights
 

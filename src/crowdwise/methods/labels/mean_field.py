@@ -28,16 +28,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.atoms import AtomMixture
 from crowdwise.parts.annotators.beta import BetaAccuracy
-from crowdwise.parts.annotators.confusion import DirichletConfusion
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, DirichletConfusion
 from crowdwise.parts.priors.abilities import FAMILIES, ability_prior, expand_accuracy, node_rules
 
 __all__ = ["MeanField"]

@@ -35,12 +35,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import ABOUT_TOL
+from crowdwise.engines.loop import ABOUT_TOL, Fit
 from crowdwise.errors import SettingError
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Array
 from crowdwise.methods.labels.iterative import IterativeAggregator

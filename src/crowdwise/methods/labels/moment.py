@@ -22,21 +22,19 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, alternate
+from crowdwise.engines.loop import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.cost import announce
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
 from crowdwise.kernels.cooccurrence import distributions
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.accuracy import OneAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.model import Confusion, row_smoothing, sum_by_annotator
+from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["AccuracyMoments", "ConfusionMoments", "MomentAggregator"]
@@ -50,7 +48,7 @@ _MEETINGS_PER_ENTRY = 5.0
 class _VotedMarginals:
     """Class shares learned from the items that have votes or gold; the others would only slow EM down."""
 
-    shares: Marginals
+    shares: Marginals | Anchored
     voted: Integers
 
     @property
@@ -94,7 +92,7 @@ class MomentAggregator(Aggregator):
                 stacklevel=4,
             )
         prior = _VotedMarginals(problem.marginals(), _voted_items(problem))
-        if found is not None and problem.class_prior is None:
+        if found is not None and isinstance(prior.shares, Marginals) and prior.shares.learn:
             prior = replace(prior, shares=replace(prior.shares, probability=found.shares))
         posterior = problem.shares
         clamp(posterior, problem.known)

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit, alternate
+from crowdwise.engines.loop import Fit, alternate
 from crowdwise.engines.moments import Cooccurrence
 from crowdwise.engines.permutation import name_classes
 from crowdwise.errors import DataWarning
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import infer_by_table
+from crowdwise.parts.annotators.model import Confusion, infer_by_table, row_smoothing
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.problem import Problem
+    from crowdwise.estimator.aggregator import Problem
 
 __all__ = ["moment_starts"]
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
-from crowdwise.methods.labels.iterative import IterativeAggregator
-from crowdwise.methods.labels.starts import one_coin_parts
+from crowdwise.engines.loop import Fit
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
+from crowdwise.methods.labels.iterative import IterativeAggregator, one_coin_parts
 
 __all__ = ["OneCoin"]
 

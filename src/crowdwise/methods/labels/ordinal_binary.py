@@ -21,11 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import ABOUT_TOL
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.engines.loop import ABOUT_TOL, Fit
+from crowdwise.estimator.aggregator import Aggregator, Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.parts.annotators.targets import BinaryTargets, above_each, of_classes, question
 from crowdwise.parts.priors.marginals import Marginals

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.rank_one import least_squares, orient
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.methods.labels.moment import AccuracyMoments
 
 __all__ = ["PGD"]

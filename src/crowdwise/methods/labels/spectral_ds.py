@@ -27,8 +27,8 @@ from typing import ClassVar
 
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.spectral import spectral_estimate
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import random_state_setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import random_state_setting
 from crowdwise.methods.labels.moment import ConfusionMoments
 
 __all__ = ["SpectralDS"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.engines.alternate import Fit, alternate, best_of
-from crowdwise.estimator.problem import Problem
+from crowdwise.engines.loop import Fit, alternate, best_of
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.starts import start_posteriors
+from crowdwise.methods.labels.iterative import start_posteriors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from crowdwise.engines.loop import Progress
     from crowdwise.methods.labels.iterative import IterativeAggregator
-    from crowdwise.parts.annotators.protocol import AnnotatorModel
+    from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["fit_in_stages", "most_groups"]
 

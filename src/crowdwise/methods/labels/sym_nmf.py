@@ -27,8 +27,8 @@ from typing import ClassVar
 from crowdwise.engines.composite import best_start
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.symmetric import symmetric_estimate
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.moment import ConfusionMoments
 
 __all__ = ["SymNMF"]

@@ -31,8 +31,8 @@ from crowdwise.engines.coupled import coupled_estimate
 from crowdwise.engines.moments import Cooccurrence, Estimate
 from crowdwise.engines.spectral import spectral_estimate
 from crowdwise.engines.triples import Triples, sample_triples
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import random_state_setting, setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.methods.labels.moment import ConfusionMoments
 
 __all__ = ["TensorADMM"]

@@ -19,15 +19,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.engines.shards import Shard, Tally
-from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.estimator.problem import Problem
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.majority import weighted_vote
-from crowdwise.parts.annotators.protocol import sum_by_annotator
+from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.annotators.weights import VoteWeights
 
 __all__ = ["Wawa", "agreements"]

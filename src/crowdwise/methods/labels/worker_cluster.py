@@ -28,10 +28,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.errors import SettingError
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Problem
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.methods.labels.staged import fit_in_stages, most_groups
 from crowdwise.parts.annotators.clusters import ClusterConfusion

@@ -11,7 +11,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import Where, find_column, series_of, tidy, to_polars, vocabulary_array
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.kernels.types import Array, Integers
 

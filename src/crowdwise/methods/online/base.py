@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.coding import union
-from crowdwise.data.encode import series_of, tidy, vocabulary_array
+from crowdwise.data.encode import series_of, tidy, union, vocabulary_array
 from crowdwise.errors import DataWarning, InputError, NotFittedError, SettingError
-from crowdwise.estimator.base import Aggregator, as_annotations
-from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.aggregator import Aggregator, as_annotations
+from crowdwise.estimator.estimator import check_settings, check_tables, setting
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.result import Result
-from crowdwise.estimator.settings import check_settings, setting
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.online.arriving import arriving_votes, known_classes, without_votes
 from crowdwise.parts.priors.marginals import given_class_prior
@@ -31,10 +29,9 @@ from crowdwise.parts.priors.marginals import given_class_prior
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.alternate import Fit, LabelPrior
-    from crowdwise.engines.loop import Progress
-    from crowdwise.estimator.label_outcome import LabelOutcome
-    from crowdwise.estimator.problem import Problem
+    from crowdwise.engines.loop import Fit, LabelPrior, Progress
+    from crowdwise.estimator.aggregator import Problem
+    from crowdwise.estimator.outcome import LabelOutcome
     from crowdwise.methods.online.records import Memory, Rules
     from crowdwise.methods.online.scheme import Scheme
     from crowdwise.methods.online.state import State
@@ -210,7 +207,7 @@ class OnlineAggregator(Aggregator):
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         evidence, _ = annotators.infer(votes, prior.log_prob(), known, posterior)
         terms = {"votes": evidence, "class prior": -prior.penalty(), "annotators": -annotators.penalty()}
-        result = Result(
+        result = Result.of_fit(
             method=self.name,
             settings=self.get_params(),
             seed=None,

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crowdwise.engines.alternate import LabelPrior
-from crowdwise.engines.loop import Progress, Round, Run, loop
+from crowdwise.engines.loop import LabelPrior, Progress, Round, Run, loop
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.online.arriving import without_votes

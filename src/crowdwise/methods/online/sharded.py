@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.engines.alternate import Fit, infer_and_count
-from crowdwise.engines.loop import Round, Run, loop
+from crowdwise.engines.loop import Fit, Round, Run, infer_and_count, loop
 from crowdwise.engines.shards import Shard, ShardLost
-from crowdwise.estimator.problem import Problem
+from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.online.loops import averaged_weights
 from crowdwise.methods.online.scheme import Scheme

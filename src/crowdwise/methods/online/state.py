@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.coding import union
-from crowdwise.data.encode import translate
-from crowdwise.estimator.result import Result
+from crowdwise.data.encode import translate, union
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import npy_bytes, npy_of
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.online.loops import append, recount

@@ -38,15 +38,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.online.base import OnlineAggregator
 from crowdwise.methods.online.records import Memory, Rules
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
 
 if TYPE_CHECKING:
-    from crowdwise.engines.alternate import LabelPrior
+    from crowdwise.engines.loop import LabelPrior
     from crowdwise.methods.online.scheme import Scheme
     from crowdwise.methods.online.state import State
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from crowdwise.engines.loop import warn_unless_converged
 from crowdwise.errors import SettingError
-from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.estimator.estimator import Estimator, random_state_setting, seed_of, setting
 from crowdwise.methods.rank.games import Floats, Games, as_comparisons, check_connected
 from crowdwise.methods.rank.laplacian import rank_interval, spread_of
 from crowdwise.methods.rank.result import Ranking

@@ -10,7 +10,7 @@ import numpy as np
 from crowdwise.data.comparisons import Comparisons
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.ties import TIES
 from crowdwise.methods.rank.base import ScoreRanker, centred
 from crowdwise.methods.rank.games import Games

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdwise.data.comparisons import Comparisons
 from crowdwise.engines.loop import Progress
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.methods.rank.annotators import Ballots, Looking, People, Reliability
 from crowdwise.methods.rank.base import ScoreRanker, centred
 from crowdwise.methods.rank.engine import ballots_of, fit_crowd, information

@@ -16,7 +16,7 @@ from crowdwise.engines.gradient.networks import build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
 from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weights_of
 from crowdwise.errors import DivergedError, InputError
-from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.estimator.estimator import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
 from crowdwise.methods.rank.annotators import Ballots, Reliability
 from crowdwise.methods.rank.base import Ranker

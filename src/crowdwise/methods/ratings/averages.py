@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Round, Run, loop
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.problem import Problem

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from crowdwise.data.encode import series_of
 from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Run
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers

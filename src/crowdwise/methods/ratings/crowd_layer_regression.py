@@ -15,7 +15,7 @@ from crowdwise.engines.gradient.rows import Rows, rows_of
 from crowdwise.engines.gradient.weights import load_weights, weights_bytes, weights_of
 from crowdwise.engines.loop import Progress, Round, Run
 from crowdwise.errors import DivergedError
-from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.estimator.estimator import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.ratings.base import FeatureRatingMethod, Found

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Run
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, RatingMethod, iterate
 from crowdwise.methods.ratings.finish import point_estimates, warn_of_single_answers

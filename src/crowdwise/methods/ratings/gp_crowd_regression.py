@@ -11,7 +11,7 @@ import numpy as np
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.storable import storable
 from crowdwise.engines.loop import Progress, Run
-from crowdwise.estimator.settings import random_state_setting, seed_of, setting
+from crowdwise.estimator.estimator import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import FeatureRatingMethod, Found, iterate

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Run
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import Found, RatingMethod
 from crowdwise.methods.ratings.finish import warn_of_single_answers

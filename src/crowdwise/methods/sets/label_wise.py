@@ -29,9 +29,7 @@ import numpy as np
 from crowdwise.data.label_sets import LabelSets
 from crowdwise.engines.loop import ABOUT_TOL, Round, loop, warn_unless_converged
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.cost import announce
-from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import Estimator, announce, setting
 from crowdwise.kernels.types import Array
 from crowdwise.methods.sets.evidence import Evidence
 from crowdwise.methods.sets.patterns import Patterns

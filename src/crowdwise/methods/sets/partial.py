@@ -26,20 +26,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import encode, series_of
-from crowdwise.data.frozen import ReadOnly
 from crowdwise.data.label_sets import ABSTAIN, NEGATIONS
 from crowdwise.data.storable import storable
-from crowdwise.engines.alternate import alternate, best_of
-from crowdwise.engines.loop import ABOUT_TOL, Progress
+from crowdwise.engines.loop import ABOUT_TOL, Progress, alternate, best_of
 from crowdwise.errors import InputError
-from crowdwise.estimator.base import as_annotations
-from crowdwise.estimator.estimator import Estimator
+from crowdwise.estimator.aggregator import as_annotations
+from crowdwise.estimator.estimator import Estimator, setting
 from crowdwise.estimator.outcome import Outcome
-from crowdwise.estimator.settings import setting
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats
-from crowdwise.parts.annotators.confusion import Confusion
+from crowdwise.parts.annotators.model import Confusion
 from crowdwise.parts.priors.marginals import Marginals
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.answers import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Flags, Floats

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.token_votes import TokenVotes
-from crowdwise.estimator.estimator import Estimator
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import Estimator, setting
 from crowdwise.kernels.chains import Steps, best_path
+from crowdwise.kernels.numerics import vote_shares
 from crowdwise.kernels.types import Array, Flags, Floats
-from crowdwise.kernels.votes import vote_shares
 from crowdwise.methods.tags.confidence import span_probability
 from crowdwise.methods.tags.engine import ChainFit
 from crowdwise.methods.tags.result import SequenceResult

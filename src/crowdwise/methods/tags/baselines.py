@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.engines.loop import ABOUT_TOL, Progress
-from crowdwise.estimator.base import Aggregator
-from crowdwise.estimator.result import Result
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.aggregator import Aggregator
+from crowdwise.estimator.estimator import setting
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.chains import Steps, forward_backward
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.dawid_skene import DawidSkene

@@ -26,7 +26,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.engines.loop import ABOUT_TOL, Progress
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.chains import Steps
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
@@ -34,7 +34,7 @@ from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
 from crowdwise.methods.tags.transitions import DirichletTransitions
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.parts.annotators.model import DirichletConfusion
 
 __all__ = ["BSC", "by_previous_tag", "previous_tags"]
 

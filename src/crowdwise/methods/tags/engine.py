@@ -6,7 +6,7 @@
     posterior   = forward-backward(transitions, evidence)
     bound       = log-evidence of all sequences - transitions.penalty() - annotators.penalty()
 
-As in `crowdwise.engines.alternate`, point parts give EM and Dirichlet parts variational Bayes; the bound never falls.
+As in `crowdwise.engines.loop`, point parts give EM and Dirichlet parts variational Bayes; the bound never falls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crowdwise.engines.loop import Progress, Round, loop, warn_unless_converged
 from crowdwise.kernels.chains import Messages, Steps, forward_backward
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.transitions import TransitionModel, counted
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["ChainFit", "evidence_of", "fit_chain"]
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.engines.loop import ABOUT_TOL, Progress
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.chains import Steps
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
@@ -33,8 +33,7 @@ from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.transitions import Transitions
 from crowdwise.parts.annotators.accuracy import ClassAccuracy
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
-from crowdwise.parts.annotators.protocol import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, Confusion, row_smoothing
 
 __all__ = ["HMMCrowd"]
 

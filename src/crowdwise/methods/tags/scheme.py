@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdwise.data.frozen import ReadOnly
+from crowdwise.data.answers import ReadOnly
 from crowdwise.data.storable import storable
 from crowdwise.errors import InputError
 from crowdwise.kernels.types import Array, Flags, Integers

@@ -20,7 +20,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import (
+from crowdwise.parts.annotators.model import (
     WithoutPosterior,
     counts_of,
     infer_by_table,

@@ -22,7 +22,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.pairs import row_softmax
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
 
 __all__ = ["AtomMixture", "matched_concentration"]
 

@@ -21,7 +21,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, table_log_lik
 
 __all__ = ["ClusterConfusion"]
 

@@ -24,9 +24,9 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.numerics import expected_log, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
 
-__all__ = ["CommunityConfusion"]
+__all__ = ["CommunityConfusion", "log_evidence"]
 
 
 # Inside this interval digammas keep their digits; Minka's surrogate is unimodal, so clipping never lowers it.
@@ -67,7 +67,7 @@ class CommunityConfusion:
         if first:
             rho = soft_clusters(counts, len(self.h_m))
         else:
-            rho = np.exp(log_softmax_rows(_log_evidence(counts, self.eta_mlk) + log_floored(self.h_m)))
+            rho = np.exp(log_softmax_rows(log_evidence(counts, self.eta_mlk) + log_floored(self.h_m)))
         eta = np.stack(
             [
                 self._fit_community(counts, rho[:, m], self.eta_mlk[m], _FIRST_STEPS if first else _STEPS)
@@ -88,7 +88,7 @@ class CommunityConfusion:
         """KL of memberships and confusion rows, minus the log-likelihood of earlier answers and the log prior of eta."""
         memberships = (self.rho_am * (log_floored(self.rho_am) - log_floored(self.h_m))).sum()
         # KL(Dir(eta + C) || Dir(eta)) = sum C E[log R] - log DM(C | eta)
-        rows = -(self.rho_am * _log_evidence(self.counts_alk, self.eta_mlk)).sum()
+        rows = -(self.rho_am * log_evidence(self.counts_alk, self.eta_mlk)).sum()
         rows += ((self.counts_alk - self.earlier_alk) * self._expected_log()).sum()
         prior = self.trust * (self.eta0_lk * np.log(self.eta_mlk) - self.eta_mlk).sum()
         return float(memberships + rows - prior)
@@ -135,7 +135,7 @@ class CommunityConfusion:
         return np.asarray(eta)
 
 
-def _log_evidence(counts_alk: Floats, eta_mlk: Floats) -> Floats:
+def log_evidence(counts_alk: Floats, eta_mlk: Floats) -> Floats:
     """log DM(C_a | eta_m), summed over true classes, [A, M]."""
     from scipy.special import gammaln
 

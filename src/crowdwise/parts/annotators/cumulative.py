@@ -23,10 +23,9 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.cumulative import Ridge, climb, log_table
-from crowdwise.kernels.numerics import log_floored, moved, segment_sum
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, log_floored, moved, segment_sum
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, sum_by_annotator
+from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, sum_by_annotator
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
 

@@ -19,7 +19,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik, weight_of
+from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik, weight_of
 
 __all__ = ["AbilityDifficulty"]
 

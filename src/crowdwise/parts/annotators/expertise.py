@@ -28,7 +28,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.factors import SoftVotes, fit_embedding, fit_projection, item_traits, vote_logits
-from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["Expertise", "Factors", "infer_labels"]
 

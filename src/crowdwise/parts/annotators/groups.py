@@ -23,11 +23,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels import votes as kernels
-from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
+from crowdwise.kernels.numerics import NO_WEIGHT, confusion_counts, log_floored, segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.confusion import _normalised
-from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, table_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, _normalised, counts_of, table_log_lik
 
 __all__ = ["GroupConfusion"]
 
@@ -85,8 +83,8 @@ class GroupConfusion(WithoutPosterior):
             share_rk = q_pk[rows] / np.where(mu > 0, mu, 1.0)
             seen_pc[rows] = lambda_rc * (share_rk @ xi_kc)
             counts_jkc[j] = xi_kc * (share_rk.T @ lambda_rc)
-        weight = kernels.NO_WEIGHT if votes.weight is None else votes.weight[layout.order]
-        counts = kernels.confusion_counts(layout.ptr, votes.row[layout.order], weight, seen_pc, votes.n_annotators * n_classes)
+        weight = NO_WEIGHT if votes.weight is None else votes.weight[layout.order]
+        counts = confusion_counts(layout.ptr, votes.row[layout.order], weight, seen_pc, votes.n_annotators * n_classes)
         counts_alc = counts.reshape(votes.n_annotators, n_classes, n_classes)
         pooled = _normalised(counts_of(votes, posterior).sum(axis=0) + 1 / n_classes)
         xi = _normalised((counts_jkc[:-1] + self.prior_kc).transpose(0, 2, 1)).transpose(0, 2, 1)

@@ -22,7 +22,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
 
 __all__ = ["ItemGroupConfusion"]
 

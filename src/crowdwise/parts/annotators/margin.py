@@ -13,7 +13,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["MarginWeights"]
 

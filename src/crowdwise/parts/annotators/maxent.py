@@ -29,7 +29,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior
+from crowdwise.parts.annotators.model import WithoutPosterior
 
 __all__ = ["MaxEntConfusion"]
 

@@ -37,7 +37,7 @@ from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.pairs import Pairs, find_pairs, pairs_of, row_softmax, scores_of, state_mass, state_rows
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.atoms import matched_concentration
-from crowdwise.parts.annotators.protocol import weight_of
+from crowdwise.parts.annotators.model import weight_of
 from crowdwise.parts.priors.abilities import NodeRule, expand_accuracy
 
 __all__ = ["BeliefMessages"]

@@ -25,7 +25,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.logistic import logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik
 
 __all__ = ["ItemReliability"]
 

@@ -26,7 +26,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.pairs import find_pairs
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior
+from crowdwise.parts.annotators.model import WithoutPosterior
 
 __all__ = ["SignedVotes"]
 

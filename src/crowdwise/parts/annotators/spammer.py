@@ -20,7 +20,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior, infer_by_votes, voted_log_lik, voted_mass
+from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik, voted_mass
 
 __all__ = ["Spammer"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import table_log_lik
+from crowdwise.parts.annotators.model import table_log_lik
 
 __all__ = ["shared_log_lik", "states_log_lik", "weight_per_item"]
 

@@ -17,11 +17,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log, moved
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, dirichlet_kl, expected_log, moved
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.confusion import DirichletConfusion
-from crowdwise.parts.annotators.protocol import counts_of, infer_by_table
+from crowdwise.parts.annotators.model import DirichletConfusion, counts_of, infer_by_table
 from crowdwise.parts.annotators.states import states_log_lik, weight_per_item
 from crowdwise.parts.priors.subtypes import states_log_prior
 

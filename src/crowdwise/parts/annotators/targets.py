@@ -20,10 +20,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import log_floored, moved
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, log_floored, moved
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.protocol import WithoutPosterior, counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import WithoutPosterior, counts_of, infer_by_table, table_log_lik
 from crowdwise.parts.annotators.states import shared_log_lik
 
 __all__ = ["BinaryTargets", "above_each", "falling", "of_classes", "question"]

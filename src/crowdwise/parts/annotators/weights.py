@@ -13,11 +13,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.numerics import moved, segment_sum
-from crowdwise.kernels.posterior import clamp
+from crowdwise.kernels.numerics import clamp, moved, segment_sum, vote_shares
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.kernels.votes import vote_shares
-from crowdwise.parts.annotators.protocol import WithoutPosterior
+from crowdwise.parts.annotators.model import WithoutPosterior
 
 __all__ = ["VoteShares", "VoteWeights"]
 
@@ -32,6 +30,10 @@ class VoteShares(WithoutPosterior):
     @abstractmethod
     def shares(self, votes: Annotations, prior: Floats) -> Floats:
         """Share of every class, [N, K]; items without votes that count get the class prior."""
+
+    @abstractmethod
+    def log_lik(self, votes: Annotations, index: Integers) -> Floats:
+        """What each vote adds to the share of each class, [len(index), K]; votes of one item sum to its shares."""
 
     def update(self: Self, votes: Annotations, posterior: Floats) -> Self:
         """Set by the method, not by this part."""
@@ -48,6 +50,26 @@ class VoteShares(WithoutPosterior):
     def penalty(self) -> float:
         """No prior."""
         return 0.0
+
+    def counts(self, votes: Annotations, posterior: Floats, class_shares: Floats) -> Floats:
+        """Expected confusion counts, [A, L, K], in which no vote counts as evidence for itself.
+
+        A vote is compared with what the other votes on its item decide (ties are split), or with the class shares where there
+        is no other: compared with its own, an annotator who always votes alone would never be wrong. Known labels stay known.
+        """
+        own = self.log_lik(votes, np.arange(votes.n_votes)).max(axis=1, initial=0.0)
+        others = np.maximum(posterior[votes.item], 0.0)
+        rows = np.arange(votes.n_votes)
+        open_votes = rows if votes.gold is None else rows[votes.gold[votes.item] < 0]
+        others[open_votes, votes.label[open_votes]] -= own[open_votes]
+        rest = others[open_votes]
+        alone = rest.sum(axis=1, keepdims=True) < 1e-9
+        first = rest >= rest.max(axis=1, keepdims=True, initial=0.0) - 1e-9
+        others[open_votes] = np.where(alone, class_shares, first / first.sum(axis=1, keepdims=True))
+        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+        n_rows = votes.n_annotators * votes.n_classes
+        counts = np.stack([segment_sum(votes.row, weight * share, n_rows) for share in others.T], axis=1)
+        return counts.reshape(votes.n_annotators, votes.n_classes, votes.n_classes)
 
     def confusion(self) -> None:
         """A share says nothing of single classes; the result reports a plug-in estimate."""

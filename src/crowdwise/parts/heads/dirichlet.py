@@ -27,8 +27,7 @@ import torch
 from torch import Tensor
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.parts.annotators.confusion import DirichletConfusion
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import DirichletConfusion, counts_of
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group

@@ -89,14 +89,14 @@ class DirichletMarginals:
 
 
 def given_class_prior(class_prior: Any, crowd: Vocabularies) -> Floats | None:
-    """Read the setting `class_prior`: None for "learn", else K probabilities in the order of the classes."""
+    """Read the setting `class_prior`: None for "learn" and "anchored", else K probabilities in the order of the classes."""
     n_classes = crowd.n_classes
     if isinstance(class_prior, str):
-        if class_prior == "learn":
+        if class_prior in ("learn", "anchored"):
             return None
         if class_prior == "uniform":
             return np.full(n_classes, 1 / n_classes)
-        raise SettingError(f"class_prior must be 'learn', 'uniform' or probabilities, got {class_prior!r}")
+        raise SettingError(f"class_prior must be 'learn', 'anchored', 'uniform' or probabilities, got {class_prior!r}")
     if isinstance(class_prior, Mapping):
         codes = codes_of(tidy(series_of(list(class_prior))), tidy(series_of(crowd.classes)))
         if sorted(codes.tolist()) != list(range(n_classes)):
@@ -106,7 +106,7 @@ def given_class_prior(class_prior: Any, crowd: Vocabularies) -> Floats | None:
     elif isinstance(class_prior, Sequence | np.ndarray):
         values = _numbers(class_prior)
     else:
-        raise SettingError(f"class_prior must be 'learn', 'uniform' or probabilities, got {class_prior!r}")
+        raise SettingError(f"class_prior must be 'learn', 'anchored', 'uniform' or probabilities, got {class_prior!r}")
     if values.shape != (n_classes,) or not (np.isfinite(values) & (values >= 0)).all() or values.sum() <= 0:
         raise SettingError(
             f"class_prior needs {n_classes} numbers >= 0, one per class {crowd.classes.tolist()}; got {class_prior!r}"

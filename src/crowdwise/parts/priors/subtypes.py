@@ -15,6 +15,7 @@ import numpy as np
 
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Array, Flags, Floats
+from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.marginals import Marginals
 
 __all__ = ["Subtypes", "states_log_prior"]
@@ -44,7 +45,7 @@ def states_log_prior(log_prior: Floats, log_pi_km: Floats, silent: Flags, known:
 class Subtypes:
     """Class shares (a point) times subtype shares with Dirichlet posteriors."""
 
-    marginals: Marginals
+    marginals: Marginals | Anchored
     eta0: float
     eta_km: Floats
     silent: Flags

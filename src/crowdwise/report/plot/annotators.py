@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.report.plot.axes import GOOD, INK, RULE, axes_of, label_of
 

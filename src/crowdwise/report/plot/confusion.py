@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.report.plot.axes import grid_of, label_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.report.plot.axes import label_of
 from crowdwise.report.plot.figure_file import figure_file
 

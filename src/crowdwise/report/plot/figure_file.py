@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from crowdwise.errors import InputError, MissingExtraError
-from crowdwise.io.atomic import replacing
+from crowdwise.io.writer import replacing
 
 __all__ = ["SUFFIXES", "figure_file"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.report.plot.axes import GOOD, INK, axes_of
 from crowdwise.report.plot.calibration import draw_reliability
 from crowdwise.trust.calibration import curves

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from crowdwise.trust.calibration.dirichlet import Dirichlet as Dirichlet
     from crowdwise.trust.calibration.effective_votes import EffectiveVotes as EffectiveVotes
     from crowdwise.trust.calibration.isotonic import Isotonic as Isotonic
-    from crowdwise.trust.calibration.predicted_votes import VotesTemperature as VotesTemperature
-    from crowdwise.trust.calibration.predicted_votes import temperature_by_votes as temperature_by_votes
     from crowdwise.trust.calibration.selection import Selection as Selection
     from crowdwise.trust.calibration.selection import select as select
     from crowdwise.trust.calibration.temperature import Temperature as Temperature
@@ -31,12 +29,10 @@ _LAZY = {
     "Reliability": "curves",
     "Selection": "selection",
     "Temperature": "temperature",
-    "VotesTemperature": "predicted_votes",
     "calibrate": "calibrating",
     "cross_fitted": "crossfit",
     "reliability": "curves",
     "select": "selection",
-    "temperature_by_votes": "predicted_votes",
 }
 
 __all__ = sorted(_LAZY)

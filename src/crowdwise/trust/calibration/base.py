@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import known_items
 
@@ -36,15 +36,16 @@ class ProbabilityMap:
         return with_posterior(result, self.apply(result.posterior))
 
 
-def with_posterior(result: Result, posterior: Floats) -> Result:
-    """`result` with another posterior, [N, K], except where a label is known or nobody voted.
+def with_posterior(result: Result, posterior: Floats, source: str = "gold") -> Result:
+    """`result` with another posterior, [N, K], and where it comes from, except where a label is known or nobody voted.
 
     A known label is no estimate; and an item without votes has the class shares, which no vote has sharpened.
     """
     kept = result.votes.votes_per_item == 0
     if result.votes.gold is not None:
         kept |= result.votes.gold >= 0
-    return replace(result, posterior=np.where(kept[:, None], result.posterior, posterior))
+    believed = np.where(kept[:, None], result.posterior, posterior)
+    return replace(result, posterior=believed, inferred=result.model_posterior, confidence_source=source)
 
 
 def known_of(probability: ArrayLike, truth: Any, least: int = 2) -> tuple[Floats, Integers]:

@@ -1,35 +1,32 @@
-"""One step for a result: calibrate its posterior by held-out votes, by groups, or by known labels, and say what it did."""
+"""One step for a result: calibrate its posterior by experience, by groups, or by known labels, and say what it did."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.estimator.registry import METHODS, label_methods, make
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result, calibrated, exponent_of
+from crowdwise.estimator.registry import METHODS
 from crowdwise.kernels.types import Integers
 from crowdwise.trust.calibration.base import known_of, with_posterior
 from crowdwise.trust.calibration.crossfit import cross_fitted
 from crowdwise.trust.calibration.curves import Reliability, reliability
 from crowdwise.trust.calibration.dirichlet import Dirichlet
-from crowdwise.trust.calibration.effective_votes import EffectiveVotes, groups_in
+from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.calibration.isotonic import Isotonic
-from crowdwise.trust.calibration.predicted_votes import temperature_by_votes
 from crowdwise.trust.calibration.temperature import Temperature
-from crowdwise.trust.fitted_method import method_of, settings_of
+from crowdwise.trust.fitted_method import method_of
 
-__all__ = ["HOWS", "NEED_TRUTH", "Calibrated", "calibrate", "truth_of"]
+__all__ = ["HOWS", "NEED_TRUTH", "Calibrated", "by_experience", "calibrate", "truth_of"]
 
 
 NEED_TRUTH = ("temperature", "dirichlet", "isotonic")
-HOWS = ("votes", "groups", *NEED_TRUTH, "none")
+HOWS = ("experience", "groups", *NEED_TRUTH, "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +60,6 @@ def calibrate(
     how: str | None = None,
     *,
     truth: Any = None,
-    fit: Callable[[Annotations], Result] | None = None,
     folds: int = 5,
     seed: int = 0,
     n_resamples: int = 1000,
@@ -75,15 +71,14 @@ def calibrate(
     result : Result
         Fitted without the labels in `truth`; items whose label was given to the fit are left alone.
     how : str, optional
-        Without true labels: ``votes`` (a temperature chosen on held-out votes) or ``groups`` (votes of annotators who share
-        errors count for less). With them: ``temperature``, ``dirichlet`` or ``isotonic``, cross-fitted. ``none`` only
-        measures. By default ``temperature`` with true labels and ``votes`` without.
+        Without true labels: ``experience`` (what real crowds have shown, `crowdwise.estimator.experience`) or ``groups``
+        (the same, where votes of annotators who share errors count for less). With them: ``temperature``, ``dirichlet`` or
+        ``isotonic``, cross-fitted. ``none`` takes the model at its word. By default ``temperature`` with true labels and
+        ``experience`` without.
     truth : mapping, frame, Series or sequence, optional
         True labels of some items, in any shape that ``fit(votes, gold)`` takes.
-    fit : callable, optional
-        From votes to a `Result`, for ``votes``; by default the same label-only method with the same settings.
     folds : int
-        Of the votes, or of the known items.
+        Of the known items.
     n_resamples : int
         For the bootstrap interval of the calibration error.
 
@@ -96,17 +91,17 @@ def calibrate(
     >>> calibrate(result, truth=campaign.gold, n_resamples=50).how
     'temperature'
     """
-    how = how or ("votes" if truth is None else "temperature")
+    how = how or ("experience" if truth is None else "temperature")
     if how not in HOWS:
         raise SettingError(f"no way to calibrate {how!r}{did_you_mean(how, list(HOWS))} (there are {', '.join(HOWS)})")
     if how in NEED_TRUTH and truth is None:
-        raise SettingError(f"{how} needs true labels; without any use votes or groups")
+        raise SettingError(f"{how} needs true labels; without any use experience or groups")
     known = None if truth is None else truth_of(result, truth)
     if how in NEED_TRUTH:
         assert known is not None
         done, account, facts = _by_truth(result, how, known, folds, seed)
     else:
-        done, account, facts = _by_crowd(result, how, fit, folds, seed)
+        done, account, facts = _by_crowd(result, how)
     judged = [None, None]
     if known is not None:
         measure = partial(reliability, truth=known, n_resamples=n_resamples)
@@ -141,54 +136,36 @@ def _by_truth(result: Result, how: str, known: Integers, folds: int, seed: int) 
     return with_posterior(result, posterior), f"{account}, cross-fitted in {facts['folds']} folds", facts
 
 
-def _by_crowd(
-    result: Result, how: str, fit: Callable[[Annotations], Result] | None, folds: int, seed: int
-) -> tuple[Result, str, dict[str, Any]]:
+def by_experience(result: Result) -> Result:
+    """The posterior as sure as experience with other crowds allows; what known labels have calibrated stays."""
+    if result.confidence_source != "model":
+        return result
+    exponent = exponent_of(result.method)
+    believed = calibrated(result.posterior, result.votes, result.annotators, result.class_prior, exponent)
+    return with_posterior(result, believed, "experience")
+
+
+def _by_crowd(result: Result, how: str) -> tuple[Result, str, dict[str, Any]]:
     if how == "none":
-        return result, "not calibrated", {}
-    if how == "groups":
-        method = METHODS.get(method_of(result))
-        if method is not None and method.shared_errors:
-            # The posterior already knows of groups: a second discount would be one too many.
-            return result, "the method itself counts votes of a group for less", {}
-        found = EffectiveVotes.fit(result)
-        n_members = int((found.group >= 0).sum())
-        facts: dict[str, Any] = {"n_groups": found.n_groups, "n_members": n_members, "correlation": found.correlation}
-        if found.n_groups == 0:
-            return result, "no group of annotators shares errors, so every vote counts in full", facts
-        low, high = found.correlation.min(), found.correlation.max()
-        account = (
-            f"{found.n_groups} group{'s' if found.n_groups > 1 else ''} of {n_members:,} annotators share errors "
-            f"(correlation {low:.2f} to {high:.2f}); their votes count for less"
-        )
-        return found.result(result), account, facts
-    group = groups_in(result)
-    chosen = temperature_by_votes(fit or _again(result), result.votes, group=group, folds=folds, seed=seed)
-    facts = {
-        "temperature": chosen.value,
-        "gain": chosen.gain,
-        "gain_se": chosen.gain_se,
-        "n_held_out": chosen.n_votes,
-        "n_groups": int(group.max(initial=-1)) + 1,
-    }
+        return with_posterior(result, result.model_posterior, "model"), "as sure as the model", {}
+    exponent = exponent_of(result.method)
+    experience = f"confidence by experience with other crowds (votes to the power {1 - exponent:.2g} count)"
+    if how == "experience":
+        found = by_experience(result)
+        account = experience if found.confidence_source == "experience" else f"confidence by {found.confidence_source}"
+        return found, account, {"exponent": exponent}
+    method = METHODS.get(method_of(result))
+    if method is not None and method.shared_errors:
+        # The posterior already knows of groups: a second discount would be one too many.
+        return by_experience(result), "the method itself counts votes of a group for less", {}
+    groups = EffectiveVotes.fit(result)
+    n_members = int((groups.group >= 0).sum())
+    facts: dict[str, Any] = {"n_groups": groups.n_groups, "n_members": n_members, "correlation": groups.correlation}
+    if groups.n_groups == 0:
+        return by_experience(result), "no group of annotators shares errors, so every vote counts in full", facts
+    low, high = groups.correlation.min(), groups.correlation.max()
     account = (
-        f"temperature {chosen.value:.3g} by {chosen.n_votes:,} held-out votes "
-        f"(log-probability of a vote {chosen.gain:+.4f}, standard error {chosen.gain_se:.4f})"
+        f"{groups.n_groups} group{'s' if groups.n_groups > 1 else ''} of {n_members:,} annotators share errors "
+        f"(correlation {low:.2f} to {high:.2f}); their votes count for less"
     )
-    return chosen.result(result), account, facts
-
-
-def _again(result: Result) -> Callable[[Annotations], Result]:
-    """The same method with the same settings, fitted to other votes of the same annotators."""
-    name = method_of(result)
-    if name not in label_methods():
-        raise InputError(
-            f"{result.method} was trained with features, which a result does not hold; give fit=, or calibrate by groups "
-            "or by true labels"
-        )
-    # What was chosen is fitted again, not chosen again.
-    settings = settings_of(result)
-    history = None
-    if result.history is not None:
-        history = {who: counts.T for who, counts in zip(result.votes.annotators.tolist(), result.history, strict=True)}
-    return lambda votes: make(name, **settings).fit(votes, history=history).result_
+    return by_experience(groups.result(result)), account, facts

@@ -9,13 +9,17 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of
-from crowdwise.estimator.result import Result
+from crowdwise.errors import SettingError
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.calibration.calibrating import calibrate, truth_of
 from crowdwise.trust.calibration.conformal import ConformalSets
 from crowdwise.trust.calibration.selection import Selection, select
 
 __all__ = ["Decisions", "credible_sets", "decide"]
+
+# Nine of ten crowds.
+_RANGE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,8 @@ class Decisions:
         Label sets, where asked for.
     account, sets_account : str
         What was done, a line each.
+    range_error : float or None
+        What the expected error of the accepted stays below in nine of ten crowds; None where known labels decided.
     """
 
     result: Result
@@ -45,6 +51,7 @@ class Decisions:
     sets: Flags | None
     account: str
     sets_account: str
+    range_error: float | None = None
 
     @property
     def n_known(self) -> int:
@@ -55,6 +62,7 @@ class Decisions:
         """All of it but the items, by name."""
         facts = {"calibration": self.account, "n_known": self.n_known, **self.selection.facts()}
         open_items = self.known < 0
+        facts |= {"range_error": self.range_error, "confidence_source": self.result.confidence_source}
         facts |= {"n_accepted": int((self.accept & open_items).sum()), "n_review": int((~self.accept).sum())}
         if self.sets is not None:
             facts |= {"sets": self.sets_account, "mean_set_size": self.mean_set_size}
@@ -94,8 +102,9 @@ def decide(
     error: float = 0.05,
     *,
     truth: Any = None,
-    how: str = "votes",
+    how: str = "experience",
     delta: float = 0.05,
+    assurance: float | None = None,
     sets: bool = False,
     score: str = "lac",
     by_class: bool = False,
@@ -111,8 +120,11 @@ def decide(
     truth : mapping, frame, Series or sequence, optional
         True labels of some items, chosen at random: they decide how far to accept (see `crowdwise.trust.calibration.selection`)
         and make the sets conformal. Without any, the calibrated posterior is believed.
-    how : {"votes", "groups", "none"}
+    how : {"experience", "groups", "none"}
         Calibration of the posterior, without the true labels: they are kept for the check.
+    assurance : float, optional
+        Share of crowds in which the expected error of the accepted stays within `error`, such as 0.9. By default the rate
+        is that of a crowd as crowds are on average. Without `truth` only.
     delta : float
         With `truth`, the chance that the accepted have more errors all the same.
 
@@ -131,7 +143,13 @@ def decide(
     wrong = None
     if truth is not None:
         wrong = np.where(known >= 0, done.result.codes != known, -1)[voted]
-    selection = select(done.result.confidence[voted], error, wrong, delta=delta)
+    if assurance is not None and (truth is not None or done.result.confidence_source != "experience"):
+        raise SettingError("assurance is about crowds in general: it needs confidence by experience, and no true labels")
+    judged = done.result.confidence if assurance is None else done.result.confidence_in(assurance)
+    selection = select(judged[voted], error, wrong, delta=delta)
+    nine_of_ten = None
+    if truth is None and done.result.confidence_source == "experience" and selection.accept.any():
+        nine_of_ten = float(1 - done.result.confidence_in(_RANGE)[voted][selection.accept].mean())
     accept = np.zeros(votes.n_items, bool)
     accept[voted] = selection.accept
     given = known if votes.gold is None else np.maximum(known, votes.gold)
@@ -142,7 +160,8 @@ def decide(
         hold = np.flatnonzero(given >= 0)
         label_sets[hold] = False
         label_sets[hold, given[hold]] = True
-    return Decisions(done.result, accept, np.asarray(given, np.int64), selection, label_sets, done.account, account)
+    known_codes = np.asarray(given, np.int64)
+    return Decisions(done.result, accept, known_codes, selection, label_sets, done.account, account, nine_of_ten)
 
 
 def credible_sets(probability: Floats, error: float) -> Flags:

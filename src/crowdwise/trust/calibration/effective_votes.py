@@ -34,7 +34,7 @@ from crowdwise.trust.calibration.base import with_posterior
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
     from crowdwise.parts.annotators.groups import GroupConfusion
 
 __all__ = ["EffectiveVotes", "groups_in"]
@@ -89,10 +89,10 @@ class EffectiveVotes:
             return result
         weight = self.weight(result.votes)
         votes = replace(result.votes, weight=weight if result.votes.weight is None else weight * result.votes.weight)
-        posterior = result.posterior.copy()
+        posterior = result.model_posterior.copy()
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         result.annotators.infer(votes, result.prior.log_prob(), known, posterior)
-        return with_posterior(result, posterior)
+        return with_posterior(replace(result, inferred=None), posterior, "model")
 
 
 def groups_in(result: Result, level: float = 0.05) -> Integers:
@@ -103,7 +103,7 @@ def groups_in(result: Result, level: float = 0.05) -> Integers:
 def _found(result: Result, level: float) -> tuple[Integers, Residuals]:
     if not 0 < level < 1:
         raise SettingError(f"level must be between 0 and 1; got {level!r}")
-    residuals = residual_agreement(result.votes, result.posterior, result.confusion)
+    residuals = residual_agreement(result.votes, result.model_posterior, result.confusion)
     if result.votes.n_classes < 2 or len(residuals.first) == 0:
         return np.full(result.votes.n_annotators, -1), residuals
     return group_codes(residuals, result.votes.n_annotators, level), residuals

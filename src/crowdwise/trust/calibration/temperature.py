@@ -22,23 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, tempered
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.calibration.base import ProbabilityMap, known_of
 
-__all__ = ["Temperature", "tempered"]
+__all__ = ["Temperature"]
 
 
 # Temperatures beyond these leave the probabilities all but uniform, or all but certain.
 LEAST, MOST = 0.05, 100.0
-
-
-def tempered(log_nk: Floats, temperature: float) -> Floats:
-    """Softmax of log-probabilities divided by the temperature, [N, K]."""
-    scores = log_nk / temperature
-    scores -= scores.max(axis=1, keepdims=True, initial=-np.inf)
-    np.exp(scores, out=scores)
-    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -86,4 +78,4 @@ class Temperature(ProbabilityMap):
 
     def apply(self, probability: ArrayLike) -> Floats:
         """Tempered probabilities, [N, K]."""
-        return tempered(log_floored(np.asarray(probability, float)), self.value)
+        return tempered(np.asarray(probability, float), self.value)

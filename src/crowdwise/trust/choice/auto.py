@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.alternate import Fit
+from crowdwise.engines.loop import Fit
 from crowdwise.errors import NotFittedError
-from crowdwise.estimator.base import Aggregator
+from crowdwise.estimator.aggregator import Aggregator
+from crowdwise.estimator.estimator import random_state_setting, setting
 from crowdwise.estimator.registry import METHODS, make_aggregator
-from crowdwise.estimator.settings import random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats
-from crowdwise.parts.annotators.confusion import Confusion, row_smoothing
+from crowdwise.parts.annotators.model import Confusion, row_smoothing
 from crowdwise.parts.priors.marginals import given_class_prior
 from crowdwise.trust.choice.candidates import FALLBACK, check_methods, level_of, parameters_of
 from crowdwise.trust.choice.data_check import DataCheck, check_data
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from crowdwise.data.annotations import Annotations
     from crowdwise.engines.loop import Progress
-    from crowdwise.estimator.problem import Problem
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.aggregator import Problem
+    from crowdwise.estimator.outcome import Result
 
 __all__ = ["Auto"]
 
@@ -95,9 +95,11 @@ class Auto(Chooses, Aggregator):
     # -- fitting -------------------------------------------------------------------------------
 
     def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
-        super()._run(votes, history, earlier, progress)
-        self.result_ = replace(self._fitted(), method=f"{self.name}: {self.chosen_}")
-        return self
+        return super()._run(votes, history, earlier, progress)
+
+    def summary_fields(self, done: Fit, history: Floats | None) -> dict[str, Any]:
+        """What a result says, with the name of the method that was chosen."""
+        return super().summary_fields(done, history) | {"method": f"{self.name}: {self.chosen_}"}
 
     def _fit(self, problem: Problem) -> Fit:
         decision = self._decision = self._decided(problem, check_methods(self.methods))

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.estimator import check_settings, check_tables, random_state_setting, setting
 from crowdwise.estimator.registry import make_classifier
-from crowdwise.estimator.settings import check_settings, random_state_setting, setting
 from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.align import aligned_votes

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
+from crowdwise.estimator.estimator import check_settings
 from crowdwise.estimator.registry import classifiers, find, label_methods, make
-from crowdwise.estimator.settings import check_settings
 
 __all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]
 

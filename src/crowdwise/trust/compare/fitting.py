@@ -13,10 +13,10 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import ConvergenceWarning
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
-from crowdwise.estimator.result import Result
+from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.kernels.votes import COMPILED_FROM
 from crowdwise.trust.heldout import held_out
 
 __all__ = ["Outcome", "Task", "run_method"]

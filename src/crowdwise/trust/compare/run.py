@@ -12,7 +12,7 @@ import polars as pl
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.trust.compare.choose import build, chosen
 from crowdwise.trust.compare.collect import Collector
 from crowdwise.trust.compare.fitting import Outcome, Task, run_method

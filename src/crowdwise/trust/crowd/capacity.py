@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd.draws import score_of_draws

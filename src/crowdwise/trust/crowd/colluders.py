@@ -42,7 +42,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import answers_of, pair_sums
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of

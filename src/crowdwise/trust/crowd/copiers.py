@@ -20,7 +20,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.engines.dependence import residual_agreement
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 __all__ = ["score"]
@@ -38,7 +38,7 @@ def score(result: Result, votes: Annotations | None = None, *, fdr: float = 0.05
 
     check_level(fdr)
     votes = votes_of(result, votes)
-    found = residual_agreement(votes, result.posterior, result.confusion)
+    found = residual_agreement(votes, result.model_posterior, result.confusion)
     z = found.z(least)
     p_value = np.where(found.n_items >= _FEWEST, norm.sf(z), np.nan)
     q_value = benjamini_hochberg(p_value)

@@ -39,7 +39,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import Answers, answers_of
 from crowdwise.errors import SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
@@ -73,7 +73,7 @@ def score(
     loading = _loadings(answers, centred, _from_confusion(result), votes.n_items, *_SWEEPS[rule])
     t_cr = _others(answers, np.einsum("cl,clr->cr", centred, loading[answers.annotator]), votes.n_items)
     statistic, degrees = _association(answers, centred, t_cr)
-    perfect = _perfect(answers, result.posterior[answers.item], t_cr)
+    perfect = _perfect(answers, result.model_posterior[answers.item], t_cr)
     share = np.where(perfect > 0, (statistic - degrees) / np.maximum(n_answers, 1) / np.where(perfect > 0, perfect, 1), np.nan)
     p_value = np.where(n_answers >= _FEWEST, _below(statistic, degrees, n_answers * least * perfect), np.nan)
     q_value = benjamini_hochberg(p_value)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
@@ -85,9 +85,9 @@ def _depends_on_class(result: Result, level: float) -> Flags:
     """Likelihood-ratio test of equal rows in the expected confusion counts, [A]."""
     from scipy.stats import chi2
 
-    from crowdwise.parts.annotators.protocol import counts_of
+    from crowdwise.parts.annotators.model import counts_of
 
-    counts = counts_of(result.votes, result.posterior)
+    counts = counts_of(result.votes, result.model_posterior)
     row, column = counts.sum(axis=1, keepdims=True), counts.sum(axis=2, keepdims=True)
     total = counts.sum(axis=(1, 2), keepdims=True)
     expected = row * column / np.where(total > 0, total, 1.0)

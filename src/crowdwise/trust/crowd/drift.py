@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
@@ -57,7 +57,7 @@ def score(result: Result, time: Any, votes: Annotations | None = None, *, fdr: f
     timed = np.flatnonzero(~np.isnan(time_e))
     order = timed[np.lexsort((time_e[timed], votes.annotator[timed]))]
     who, when = votes.annotator[order], time_e[order]
-    agreement = result.posterior[votes.item[order], votes.label[order]]
+    agreement = result.model_posterior[votes.item[order], votes.label[order]]
     residual = agreement - _expected(result, votes, order)
     n, n_annotators = segment_sum(who, None, votes.n_annotators), votes.n_annotators
     centred = residual - (segment_sum(who, residual, n_annotators) / np.maximum(n, 1))[who]
@@ -96,7 +96,7 @@ def score(result: Result, time: Any, votes: Annotations | None = None, *, fdr: f
 
 def _expected(result: Result, votes: Annotations, order: Array) -> Floats:
     """Expected agreement of each vote with the consensus, sum_kl q_nk pi_akl q_nl, [len(order)]."""
-    q, who, expected = result.posterior[votes.item[order]], votes.annotator[order], np.zeros(len(order))
+    q, who, expected = result.model_posterior[votes.item[order]], votes.annotator[order], np.zeros(len(order))
     for k in range(votes.n_classes):
         expected += q[:, k] * np.einsum("el,el->e", result.confusion[who, k], q)
     return expected

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]

@@ -14,7 +14,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
 from crowdwise.engines.dependence import group_codes, residual_agreement
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 from crowdwise.trust.metrics import accuracy, ece
 
@@ -31,7 +31,7 @@ def score(result: Result, votes: Annotations | None = None, *, level: float = 0.
 
     check_level(level)
     votes = votes_of(result, votes)
-    found = residual_agreement(votes, result.posterior, result.confusion)
+    found = residual_agreement(votes, result.model_posterior, result.confusion)
     code = group_codes(found, votes.n_annotators, level, least)
     z = found.z(least)
     inside = (code[found.first] == code[found.second]) & (code[found.first] >= 0)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from crowdwise.errors import InputError
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import label_methods, make_aggregator
-from crowdwise.estimator.result import Result
 
 __all__ = ["refit_without"]
 

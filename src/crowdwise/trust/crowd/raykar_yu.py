@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.draws import score_of_draws
 from crowdwise.trust.crowd.report import Report

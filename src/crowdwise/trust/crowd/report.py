@@ -15,7 +15,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 
 __all__ = ["Report", "benjamini_hochberg", "check_level", "report", "votes_of"]

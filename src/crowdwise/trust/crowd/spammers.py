@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd import covariance, raykar_yu
 from crowdwise.trust.crowd.report import Report, report, votes_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, crowd_of

@@ -22,7 +22,7 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.base import as_annotations
+from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
 from crowdwise.trust.fairness.scores import matrices_given

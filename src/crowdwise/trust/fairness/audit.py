@@ -13,7 +13,7 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
 from crowdwise.trust.fairness.gaps import FEW, MEASURES, RATE_NAMES, check_bootstrap, classes_of, gap_tables, one_hot

@@ -19,7 +19,7 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.trust.fairness.gaps import classes_of, one_hot
 

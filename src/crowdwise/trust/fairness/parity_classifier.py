@@ -18,7 +18,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.groups import Groups
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.neural import NeuralClassifier

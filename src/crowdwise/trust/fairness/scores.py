@@ -22,7 +22,7 @@ from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.methods.labels.bayes_gc import BayesGC
 from crowdwise.parts.annotators.item_groups import ItemGroupConfusion
-from crowdwise.parts.annotators.protocol import counts_of
+from crowdwise.parts.annotators.model import counts_of
 
 __all__ = ["annotator_scores", "matrices_given"]
 

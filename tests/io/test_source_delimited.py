@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crowdwise.data.encode import integers
 from crowdwise.errors import InputError
-from crowdwise.io.delimited import integers, parse_delimited, read_header, sniff_separator
+from crowdwise.io.source import parse_delimited, read_header, sniff_separator
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cli.conftest import Run
 
-from crowdwise.cli.inputs import SAVED, is_saved
+from crowdwise.cli.fitting import SAVED, is_saved
 from crowdwise.estimator.storage import FILE_NAME
 
 
@@ -25,7 +25,7 @@ def test_a_saved_model_is_known_and_stdin_is_none(run: Run, folder: Path) -> Non
 
 def test_asking_loads_nothing() -> None:
     code = (
-        "import sys; from crowdwise.cli.inputs import is_saved; is_saved('x');"
+        "import sys; from crowdwise.cli.fitting import is_saved; is_saved('x');"
         "print('numpy' in sys.modules, 'polars' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdwise.kernels.posterior import below_ceiling
+from crowdwise.kernels.numerics import below_ceiling
 
 
 def bounded(rows: list[list[float]], ceiling: float) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crowdwise.kernels import logistic
-from crowdwise.kernels import votes as kernels
+from crowdwise.kernels import numerics as kernels
 
 NONE_KNOWN = np.empty(0, np.int16)
 EACH_VOTE = np.empty(0, np.int32)
@@ -270,7 +270,7 @@ def test_a_whole_fit_is_the_same_on_every_path(monkeypatch: pytest.MonkeyPatch) 
             fits = []
             for one in PATHS:
                 force(one, monkeypatch)
-                fits.append(make(name).fit(votes, gold=gold).posterior_)
+                fits.append(make(name).fit(votes, gold=gold).result_.model_posterior)
             for other in fits[1:]:
                 np.testing.assert_allclose(other, fits[0], rtol=0, atol=1e-9)
 

@@ -4,8 +4,7 @@ import inspect
 import pydoc
 from dataclasses import dataclass
 
-from crowdwise.estimator.documentation import document
-from crowdwise.estimator.settings import setting
+from crowdwise.estimator.estimator import document, setting
 
 
 class Base:

@@ -11,8 +11,8 @@ from scipy import stats
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import NotFittedError, SettingError
-from crowdwise.estimator.result import Result
-from crowdwise.parts.annotators.confusion import DirichletConfusion
+from crowdwise.estimator.outcome import Result
+from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.marginals import Marginals
 
 # [annotator, true, observed], uneven throughout.

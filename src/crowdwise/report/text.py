@@ -1,30 +1,49 @@
-"""What a fit of class labels leaves: as data for JSON, and in a few lines for people."""
+"""Numbers and counts as people read them, and what a fit of class labels leaves: as data for JSON, and in a few lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.lines import count, number, one_line
-
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdwise.estimator.label_outcome import LabelOutcome
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
 
-__all__ = [
-    "by_accuracy",
-    "choice_lines",
-    "dropped_lines",
-    "facts",
-    "label_rows",
-    "narrow",
-    "ordinal_frame",
-    "summary_lines",
-    "training",
-]
+__all__ = ["by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "label_rows", "narrow", "number", "one_line"]
+__all__ += ["ordinal_frame", "some", "summary_lines", "training"]
+
+
+def one_line(text: Any) -> str:
+    """Return text with line breaks and other control characters escaped; an id could move the cursor otherwise."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def number(value: Any) -> str:
+    """Return a number as people read it: four digits after the point at most, nothing for a missing one."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        if abs(value) < 1e-15:
+            # What is left of a difference of equal numbers.
+            return "0"
+        small = abs(value) < 1e-3
+        if 0.99995 <= value < 1:
+            return ">0.9999"
+        return f"{value:.2g}" if small else f"{value:.4f}".rstrip("0").rstrip(".")
+    return one_line(value)
+
+
+def count(n: int, noun: str) -> str:
+    """Return "1 item", "1,234 items", "2 classes"."""
+    plural = noun if n == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{n:,} {plural}"
+
+
+def some(names: Any, most: int) -> str:
+    """Return the first `most` names, comma-separated."""
+    return ", ".join(one_line(name) for name in names[:most])
 
 
 def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
@@ -33,8 +52,8 @@ def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
 
 
 def narrow(items: pl.DataFrame) -> pl.DataFrame:
-    """The table of items without the probability of every class."""
-    return items.select(name for name in items.columns if not name.startswith("p("))
+    """The table of items without the probability of every class, and without what stands below it."""
+    return items.select(name for name in items.columns if not name.startswith("p(") and name != "confidence_source")
 
 
 def label_rows(result: Result, items: pl.DataFrame) -> list[dict[str, Any]]:
@@ -60,6 +79,7 @@ def facts(result: Result | ShardedResult) -> dict[str, Any]:
         "class_prior": result.class_prior,
         "n_iter": result.n_iter,
         "converged": result.converged,
+        "confidence_source": getattr(result, "confidence_source", None),
         "bound": sum(result.bound.values()) if result.bound else None,
     }
 
@@ -85,9 +105,7 @@ def summary_lines(result: Result, estimator: Any = None) -> Iterator[str]:
     sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
     agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
     yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
-    without = int((votes.votes_per_item == 0).sum())
-    by = "the class shares" if estimator is None else "their features"
-    yield from dropped_lines(votes.n_missing, votes.n_gold, without, by)
+    yield from dropped_lines(votes.n_missing, votes.n_gold, int((votes.votes_per_item == 0).sum()), estimator is None)
     run = training(estimator) if estimator is not None else {}
     # What was chosen is what was run; that it was chosen is said in a line of its own.
     method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
@@ -100,17 +118,36 @@ def summary_lines(result: Result, estimator: Any = None) -> Iterator[str]:
         # One pass over the votes is all that online methods make.
         once = not result.trace or (result.n_iter == 1 and result.converged)
         yield f"{method}: done" if once else f"{method}: {state} after {count(result.n_iter, 'iteration')}"
+    yield from _confidence_lines(result)
     weak = _unreliable(result)
     if weak:
         yield f"least reliable annotators: {', '.join(weak)}"
 
 
-def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, by: str = "the class shares") -> Iterator[str]:
+def _confidence_lines(result: Result) -> Iterator[str]:
+    """How many labels are expected to be right, and what that rests on."""
+    judged = result.votes.votes_per_item > 0
+    if result.votes.gold is not None:
+        judged &= result.votes.gold < 0
+    if not judged.any():
+        return
+    expected = f"expected accuracy of the labels: {result.confidence[judged].mean():.0%}"
+    if result.confidence_source == "experience":
+        least = result.confidence_in(0.9)[judged].mean()
+        yield f"{expected}, in nine of ten crowds like these at least {least:.0%}; crowdwise audit would tell of this one"
+    elif result.confidence_source == "model":
+        yield f"{expected}, if annotators err independently, as the model takes them to"
+    else:
+        yield f"{expected} (by {result.confidence_source})"
+
+
+def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, empty: bool = True) -> Iterator[str]:
     """What of the votes did not count as one."""
     if n_missing:
         yield f"dropped {count(n_missing, 'missing label')}"
     if n_unvoted:
-        yield f"{count(n_unvoted, 'item')} without votes: labelled by {by} alone"
+        done = "left without a label (--fill-unvoted takes the most frequent class)" if empty else "labelled by their features"
+        yield f"{count(n_unvoted, 'item')} without votes: {done}"
     if n_gold:
         yield f"{count(n_gold, 'known label')} kept fixed"
 
@@ -151,7 +188,7 @@ def ordinal_frame(result: Result) -> pl.DataFrame:
     import polars as pl
 
     from crowdwise.data.encode import series_of
-    from crowdwise.kernels.posterior import expected_rank, median_class
+    from crowdwise.kernels.numerics import expected_rank, median_class
 
     frame = result.items_frame()
     median = series_of(result.votes.classes)[median_class(result.posterior)]

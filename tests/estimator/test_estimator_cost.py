@@ -5,7 +5,7 @@ import pytest
 
 import crowdwise
 from crowdwise.errors import CostWarning, DataWarning, InputError
-from crowdwise.estimator import cost
+from crowdwise.estimator import estimator as cost
 
 
 def test_free_text_as_labels_is_refused_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crowdwise.io import atomic
-from crowdwise.io.atomic import replacing
+from crowdwise.io import writer
+from crowdwise.io.writer import replacing
 
 
 def test_a_new_file_appears_with_the_umask_of_the_user(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_failing_replacement_leaves_no_temporary(tmp_path: Path, monkeypatch: 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "replace", full)
+    monkeypatch.setattr(writer.os, "replace", full)
     with pytest.raises(OSError, match="No space"), replacing(tmp_path / "x") as temporary:
         temporary.write_text("new")
     assert os.listdir(tmp_path) == []
@@ -71,9 +71,11 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 # Writes "aaa...", "bbb...", ... for ever; every state is one letter repeated, so a mixture shows.
 WRITER = """
-import itertools, sys
-sys.path.insert(0, {folder!r})
-from atomic import replacing
+import itertools, os, sys, types
+for name in ("crowdwise", "crowdwise.io"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [os.path.join({folder!r}, *name.split("."))]
+from crowdwise.io.writer import replacing
 for letter in itertools.cycle("abcdefgh"):
     with replacing({path!r}) as temporary:
         with open(temporary, "w") as file:
@@ -89,11 +91,11 @@ for letter in itertools.cycle("abcdefgh"):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
     path, part = tmp_path / "state.txt", 1 << 18
-    script = WRITER.format(folder=str(Path(atomic.__file__).parent), path=str(path), part=part)
+    script = WRITER.format(folder=str(Path(writer.__file__).parents[2]), path=str(path), part=part)
     rng = random.Random(0)
     path.write_text("a" * 8 * part)
     for _ in range(200):
-        # -I -S: a light start. The name atomic is imported as a file, without polars.
+        # -I -S: a light start, without the packages that `__init__` modules need; hence the bare packages of the script.
         with subprocess.Popen([sys.executable, "-I", "-S", "-c", script], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.read(1) == b"."

@@ -1,8 +1,4 @@
-"""The shell of every label-only method: validate, call `_fit`, keep one `Result`.
-
-Follows scikit-learn's protocol (constructor stores settings, `get_params`, `set_params`, `clone`,
-fitted names end in `_`) without importing scikit-learn, which would cost more than most fits.
-"""
+"""The shell of every label-only method: validate, make a `Problem`, call `_fit`, keep one `Result`."""
 
 from __future__ import annotations
 
@@ -16,32 +12,151 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Crowd
 from crowdwise.data.gold import encode_gold
-from crowdwise.engines.alternate import Fit
-from crowdwise.engines.loop import Progress
-from crowdwise.engines.shards import Whole
+from crowdwise.engines.loop import Fit, Progress
+from crowdwise.engines.shards import Shard, Shards, Tally, Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions
-from crowdwise.estimator.cost import check_tables
+from crowdwise.estimator.estimator import Estimator, check_settings, check_tables, setting
+from crowdwise.estimator.experience import CONFIDENCES
+from crowdwise.estimator.explain import Explanation
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.label_outcome import LabelOutcome
-from crowdwise.estimator.problem import Problem
-from crowdwise.estimator.result import Result, ResultViews
-from crowdwise.estimator.settings import check_settings, setting
-from crowdwise.kernels.numerics import best_class, generator
+from crowdwise.estimator.outcome import LabelOutcome, Result, calibrated, exponent_of
+from crowdwise.kernels.numerics import best_class, generator, vote_shares
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.confusion import predictive
-from crowdwise.parts.priors.marginals import given_class_prior
+from crowdwise.parts.annotators.model import predictive, weight_of
+from crowdwise.parts.priors.anchored import Anchored
+from crowdwise.parts.priors.marginals import Marginals, given_class_prior
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crowdwise.engines.shards import Shards
+__all__ = ["Aggregator", "Problem", "ResultViews", "as_annotations", "generator"]
 
-__all__ = ["Aggregator", "as_annotations", "generator"]
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Votes and everything known beside them, validated and encoded.
+
+    Attributes
+    ----------
+    shards : Shards
+        Where the votes and posteriors lie: several shards, or the one of a fit in memory.
+    crowd : Crowd
+        Sizes, vocabularies and who gave which label how often.
+    history : [A, L, K] or None
+        Earlier answers of annotators, as counts.
+    class_prior : [K] or None
+        Given class shares; None means learn them.
+    anchor : [K] or None
+        Vote shares of items, summed, where class shares are to stay near them.
+    warm : [N, K] or None
+        Posterior to start from instead of `init`.
+    """
+
+    shards: Shards
+    crowd: Crowd
+    history: Floats | None
+    class_prior: Floats | None
+    anchor: Floats | None
+    warm: Floats | None
+    rng: np.random.Generator
+    progress: Progress | None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether there is one shard, in memory, so that `votes` may be asked for."""
+        return isinstance(self.shards, Whole)
+
+    @property
+    def votes(self) -> Annotations:
+        """The votes of a fit in memory."""
+        assert isinstance(self.shards, Whole)
+        return self.shards.votes
+
+    @property
+    def known(self) -> Array:
+        """Class codes of gold items, -1 elsewhere, of a fit in memory: [N], or [0] without any."""
+        assert isinstance(self.shards, Whole)
+        return self.shards.shard.known
+
+    @property
+    def shares(self) -> Floats:
+        """Vote shares of a fit in memory, [N, K]."""
+        votes = self.votes
+        return vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)
+
+    def with_votes(self, votes: Annotations, **changes: Any) -> Problem:
+        """The same about other votes in memory."""
+        shards = Whole.of(votes)
+        anchor = None if self.anchor is None else shards.total(summed_shares).sums[0]
+        return replace(self, shards=shards, crowd=votes, anchor=anchor, **changes)
+
+    def marginals(self, pseudo_count: float | Floats = 0.0) -> Marginals | Anchored:
+        """Point class shares: the given ones, or to be learned, freely or near those of the votes."""
+        if self.anchor is not None:
+            return Anchored.start(self.anchor)
+        if self.class_prior is not None:
+            return Marginals(self.class_prior, learn=False)
+        return Marginals(np.full(self.crowd.n_classes, 1 / self.crowd.n_classes), pseudo_count=pseudo_count)
+
+
+def summed_shares(shard: Shard) -> Tally:
+    """Vote shares of the items of a shard, summed, [K]; an item without votes counts evenly."""
+    votes = shard.votes
+    even = np.full(votes.n_classes, 1 / votes.n_classes)
+    return Tally((vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes, even).sum(axis=0),))
 
 
 # Votes from which `update` starts from the earlier posterior.
 _WARM_FROM = 100_000
+
+
+class ResultViews(Estimator):
+    """What every fitted estimator of class labels shows of its result, label-only method or classifier."""
+
+    def _outcome(self) -> LabelOutcome:
+        """What the fit left, even where labels are not in memory."""
+        found: LabelOutcome = super()._outcome()
+        return found
+
+    def _fitted(self) -> Result:
+        found = self._outcome()
+        if not isinstance(found, Result):
+            raise SettingError("labels of votes in shards stay there; write them: result_.write_labels('labels.parquet')")
+        return found
+
+    def explain(self, item: Any) -> Explanation:
+        """Say how much the class prior (or the classifier) and each vote moved the label of one item."""
+        return self._fitted().explain(item)
+
+    @property
+    def posterior_(self) -> Floats:
+        """Probability of every class for every item of the fit, [N, K]."""
+        return self._fitted().all_posteriors()
+
+    @property
+    def labels_(self) -> Array:
+        """Label of every item, in the user's classes, [N]."""
+        return self._fitted().labels
+
+    @property
+    def confusion_(self) -> Floats:
+        """P(observed | true) of every annotator, [A, K, K]; rows sum to one."""
+        return self._outcome().confusion
+
+    @property
+    def concentration_(self) -> Floats:
+        """Dirichlet parameters of every confusion row, [A, K, L]: the model's, or those of expected counts."""
+        return self._outcome().concentration
+
+    def confusion_interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the central interval of every confusion entry, two of [A, K, L]."""
+        return self._outcome().confusion_interval(level)
+
+    @property
+    def prior_(self) -> Floats:
+        """Share of each class, [K]."""
+        return self._outcome().class_prior
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -49,7 +164,16 @@ class Aggregator(ResultViews):
     """Base of the label-only methods; a method supplies `name` and `_fit`."""
 
     class_prior: Any = setting(
-        "learn", 'Class shares: "learn" from the votes, "uniform", or K probabilities (a list, or class -> share).', free=True
+        "learn",
+        'Class shares: "learn" from the votes, "anchored" (learned, but near the shares of the votes), "uniform", '
+        "or K probabilities (a list, or class -> share).",
+        free=True,
+    )
+
+    confidence: str = setting(
+        "experience",
+        'How sure labels may be: as "experience" with real crowds allows, or as the "model" of independent annotators says.',
+        choices=CONFIDENCES,
     )
 
     name: ClassVar[str]
@@ -123,7 +247,7 @@ class Aggregator(ResultViews):
         if earlier is not None:
             problem = replace(problem, warm=carried_posterior(earlier, votes))
         done = self.solve(problem)
-        self.result_ = Result(votes=votes, posterior=done.posterior, **self.summary_fields(done, history))
+        self.result_ = Result.of_fit(votes=votes, posterior=done.posterior, **self.summary_fields(done, history))
         self.result_.warn_if_switched()
         return self
 
@@ -141,10 +265,15 @@ class Aggregator(ResultViews):
             crowd=crowd,
             history=history,
             class_prior=given_class_prior(self.class_prior, crowd),
+            anchor=shards.total(summed_shares).sums[0] if self._anchored else None,
             warm=None,
             rng=generator(getattr(self, "random_state", None)),
             progress=progress,
         )
+
+    @property
+    def _anchored(self) -> bool:
+        return isinstance(self.class_prior, str) and self.class_prior == "anchored"
 
     def summary_fields(self, done: Fit, history: Floats | None) -> dict[str, Any]:
         """What a result says beside votes and posteriors."""
@@ -165,9 +294,12 @@ class Aggregator(ResultViews):
     def predict_proba(self, votes: Any) -> Floats:
         """Posterior of the items in `votes` under the fitted model, [N, K]; nothing is refitted.
 
-        Annotators never seen in the fit get the population's model.
+        Annotators never seen in the fit get the population's model. As sure as the setting `confidence` says.
         """
-        return self._infer(votes)[0]
+        result, posterior = self._fitted(), self._infer(votes)[0]
+        if self.confidence == "model":
+            return posterior
+        return calibrated(posterior, as_annotations(votes), result.annotators, result.class_prior, exponent_of(result.method))
 
     def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""

@@ -1,0 +1,105 @@
+"""Items differ in how much they tell: votes tempered by a discrimination of the item.
+
+With P_akl = log p(l | k) of annotator a, and f one of few discriminations,
+
+    log p(y | a, k, f) = f P_aky - log sum_l exp(f P_akl)
+    q_nk proportional to rho_k sum_f w_f prod_e p(y_e | a_e, k, f)
+
+f = 0 is an item that nobody could tell (every answer equally likely), f = 1 one as the model has it, f = 3 an easy one. The
+weights w are shares of items, found by EM.
+
+Symbols
+-------
+log_table : [A K, K]   P at [a K + l, k]; sums of exp over l are one
+log_norm : [A, F, K]   log sum_l exp(f P_akl)
+evidence : [N, F]      sum over k of rho_k prod_e p(y_e | a_e, k, f), divided by the largest term of the item
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, segment_sum
+from crowdwise.kernels.types import Floats, Integers
+
+__all__ = ["DISCRIMINATIONS", "infer_tilted", "mixture_weights", "of_discriminations", "tilt_tables"]
+
+DISCRIMINATIONS: Floats = np.array([0.0, 1 / 3, 1.0, 3.0])
+DISCRIMINATIONS.setflags(write=False)
+
+# EM over the weights: at most so many rounds, until no weight moves by more; so many items of each kind beforehand.
+_ROUNDS, _TOL, _PSEUDO_ITEMS = 40, 1e-3, 0.1
+
+
+def tilt_tables(log_table_alk: Floats) -> tuple[Floats, Floats]:
+    """Normalise a table of log-probabilities over labels; return it as [A K, K], and `log_norm`."""
+    n_annotators, n_classes, n_states = log_table_alk.shape
+    table = log_table_alk - np.log(np.exp(log_table_alk).sum(axis=1, keepdims=True))
+    norm = np.stack([np.log(np.exp(f * table).sum(axis=1)) for f in DISCRIMINATIONS], axis=1)
+    return np.ascontiguousarray(table).reshape(n_annotators * n_classes, n_states), np.ascontiguousarray(norm)
+
+
+def infer_tilted(
+    item_ptr: Integers,
+    row: Integers,
+    weight: Floats,
+    log_table: Floats,
+    log_norm: Floats,
+    log_prior: Floats,
+    known: Integers,
+    share_f: Floats,
+    posterior: Floats,
+) -> tuple[Floats, Floats]:
+    """Overwrite the posteriors under these shares of discriminations; return `evidence` and the log of what divided it, [N]."""
+    n_items, n_classes = posterior.shape
+    evidence, top = np.empty((n_items, len(share_f))), np.empty(n_items)
+    if len(row) >= COMPILED_FROM:
+        from crowdwise.kernels.tilt_loops import infer_items
+
+        arrays = item_ptr, row, weight, log_table, log_norm, DISCRIMINATIONS, log_prior, known, share_f
+        in_ranges(item_ptr, lambda start, stop: infer_items(start, stop, *arrays, evidence, top, posterior))
+        return evidence, top
+    item, annotator = item_of_votes(item_ptr).astype(np.int64), row // n_classes
+    cell = (item[:, None] * n_classes + np.arange(n_classes)).ravel()
+
+    def by_item(rows_ek: Floats) -> Floats:
+        rows = rows_ek * weight[:, None] if len(weight) else rows_ek
+        return segment_sum(cell, rows.ravel(), n_items * n_classes).reshape(n_items, n_classes)
+
+    plain = by_item(log_table[row])
+    scores = np.stack([f * plain - by_item(log_norm[annotator, i]) for i, f in enumerate(DISCRIMINATIONS)], axis=1)
+    scores += log_prior[:, None, :]
+    if len(known):
+        given = np.flatnonzero(known >= 0)
+        kept = scores[given, :, known[given]]
+        scores[given] = -np.inf
+        scores[given, :, known[given]] = kept
+    top[:] = scores.max(axis=(1, 2), initial=-np.inf)
+    scores = np.exp(scores - top[:, None, None])
+    evidence[:] = scores.sum(axis=2)
+    mixed = np.einsum("nfk,f->nk", scores, share_f)
+    posterior[:] = mixed / mixed.sum(axis=1, keepdims=True)
+    return evidence, top
+
+
+def of_discriminations(evidence: Floats, share_f: Floats) -> Floats:
+    """Probability of every discrimination for every item, [N, F]."""
+    mass = evidence * share_f
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+def mixture_weights(step: Callable[[Floats], Floats]) -> Floats:
+    """Shares of discriminations by EM: `step` takes shares and returns the sum over items of `of_discriminations`, [F].
+
+    Returned are the shares that the last round looked at, so that posteriors belong to them.
+    """
+    share = used = np.full(len(DISCRIMINATIONS), 1 / len(DISCRIMINATIONS))
+    for _ in range(_ROUNDS):
+        mass = step(share) + _PSEUDO_ITEMS
+        new = mass / mass.sum()
+        moved, used, share = float(np.abs(new - share).max()), share, new
+        if moved < _TOL:
+            break
+    return np.asarray(used)
