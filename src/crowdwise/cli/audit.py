@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.command import command_line
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import result_of
-from crowdwise.cli.inputs import is_saved
-from crowdwise.cli.job import Job, at_least, between
+from crowdwise.cli.fitting import is_saved, result_of
+from crowdwise.cli.job import Job, at_least, between, command_line
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.estimator.result import Result
+    from crowdwise.estimator.outcome import Result
     from crowdwise.trust.audit import CheckTable
 
 EXAMPLES = (
@@ -88,9 +86,10 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) 
     )
     # The table is made for a spreadsheet, and reading it back takes the quotes off again.
     job.safe = True
-    if options.page is None or options.output is not None or options.as_json:
+    only_page = options.page is not None and options.output is None and not options.as_json
+    if not only_page:
         job.main(drawn.frame(labels=options.show_labels), "item", document=lambda: {"design": drawn.plan.design}, key="check")
-    job.say(draw_lines(drawn, 0 if checks is None else len(checks.code)))
+    job.say(draw_lines(drawn, 0 if checks is None else len(checks.code), only_page))
 
 
 def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
@@ -117,21 +116,20 @@ def _result(options: Options, read: ReadOptions, method: MethodOptions, table: C
 
 def _content(path: Path, result: Result) -> dict[Any, list[tuple[str, str]]]:
     """What a table says of every item: names and texts of its other columns."""
-    from crowdwise.data.encode import ALIASES, as_text, codes_of, series_of, tidy
-    from crowdwise.io.source import open_source
-    from crowdwise.io.tables import read_columns
+    from crowdwise.data.encode import as_text, codes_of, find_column, series_of, tidy
+    from crowdwise.io.source import Places, open_source
+    from crowdwise.io.votes import read_columns
 
     source = open_source(path)
-    names = source.columns
-    items = [name for name in names if "".join(c for c in name.lower() if c.isalnum()) in (*ALIASES["item"], "id")]
-    if len(items) != 1 or len(names) < 2:
-        raise InputError(f"{path}: expected a column item and others to show; found {', '.join(map(repr, names))}")
-    frame = read_columns(source, names).frame
+    frame = read_columns(source, source.columns).frame
+    own = find_column(frame, "item", None, Places(str(path)))
+    rest = [name for name in frame.columns if name != own]
+    if not rest:
+        raise InputError(f"{path}: nothing to show beside the column {own!r}; add columns of text, links or pictures")
     known = series_of(result.votes.items)
-    code = codes_of(as_text(tidy(frame[items[0]])), as_text(tidy(known)))
+    code = codes_of(as_text(tidy(frame[own])), as_text(tidy(known)))
     if not (code >= 0).any():
         raise InputError(f"{path}: none of its items is among the votes; give the ids that the votes have")
-    rest = [name for name in names if name != items[0]]
     rows = frame.select(rest).rows()
     return {
         known[k]: [(name, str(cell)) for name, cell in zip(rest, row, strict=True) if cell is not None]

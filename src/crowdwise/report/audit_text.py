@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.lines import count, number, one_line
+from crowdwise.report.text import count, number, one_line
 
 if TYPE_CHECKING:
     from crowdwise.trust.audit import Audit, Draw
@@ -16,17 +16,17 @@ __all__ = ["audit_lines", "audit_page", "draw_lines"]
 _MOST_CLASSES = 10
 
 
-def draw_lines(drawn: Draw, earlier: int) -> Iterator[str]:
+def draw_lines(drawn: Draw, earlier: int, page: bool = False) -> Iterator[str]:
     """What was drawn, and what to do with it."""
     strata, new = drawn.plan.strata, len(drawn.item) - earlier
     after = f" after {earlier:,} earlier ones" if earlier else ""
     yield f"drew {count(new, 'item')}{after} of {strata.n_items:,} that can be checked; seed {drawn.plan.seed}"
     if len(drawn.item) == strata.n_items:
         yield "these are all of them: once they are checked, nothing is left to be certified"
-    yield (
-        'write the true class of each into the column "true label" (? where nobody can tell), without a look at the votes; '
-        "then: crowdwise audit VOTES --checked FILE, with the same options"
+    where = "choose the true class of each on the page and download the answers" if page else (
+        'write the true class of each into the column "true label" (? where nobody can tell), without a look at the votes'
     )
+    yield f"{where}; then: crowdwise audit VOTES --checked FILE, with the same options"
 
 
 def audit_lines(audit: Audit) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _checked(audit: Audit) -> Iterator[str]:
 
 
 def _certified(audit: Audit) -> Iterator[str]:
-    total, promise = audit.strata.n_items, f"at most {audit.error:.4g} of them are wrong, with probability {audit.level:.4g}"
+    total, promise = audit.strata.n_items, f"at most {_percent(audit.error)} of them are wrong, with probability {_percent(audit.level)}"
     if audit.n_certified:
         yield (
             f"accept {audit.n_certified:,} of {total:,} labels ({audit.n_certified / total:.0%}; confidence from "
@@ -75,24 +75,35 @@ def _outlook(audit: Audit) -> Iterator[str]:
     if steps:
         yield f"checks to certify more of the items, if errors go on as estimated: {', '.join(steps)}"
     else:
-        yield f"more checks are not expected to certify anything{more}: too many labels seem wrong for {audit.error:.4g}"
+        yield f"more checks are not expected to certify anything{more}: too many labels seem wrong for {_percent(audit.error)}"
 
 
 def _interval(found: Estimate, level: float) -> str:
-    return f"{number(round(found.share, 3))} ({level:.4g} interval {number(round(found.low, 3))} to {number(round(found.high, 3))})"
+    low, high = _percent(found.low, 1), _percent(found.high, 1)
+    return f"{_percent(found.share, 1)} ({_percent(level)} interval {low} to {high})"
+
+
+def _percent(share: float, digits: int = 4) -> str:
+    """A share as percent: 5%, 2.5%, 93.1%."""
+    return f"{round(100 * share, digits):g}%"
 
 
 def audit_page(audit: Audit) -> dict[str, Any]:
     """Parts of a page of `crowdwise.report.write_answers`."""
     import polars as pl
 
+    from crowdwise.data.encode import series_of
+
     classes = audit.result.votes.classes
     rows = [
         {"labelled": str(classes[k]), "right": e.share, "low": e.low, "high": e.high, "checked": e.n_checked, "items": e.n_items}
         for k, e in audit.by_class.items()
     ]
-    frame = audit.frame()
-    checked = frame.filter(frame["note"].is_in(["checked", "unclear"]))
+    frame, names = audit.frame(), series_of(classes)
+    looked = frame["note"].is_in(["checked", "unclear"])
+    proposed = names[audit.result.codes].alias("proposed")
+    checked = frame.select("item", proposed, "label", "note").filter(looked)
+    checked = checked.sort(checked["proposed"] == checked["label"], maintain_order=True)
     return {
         "title": "Audit of labels",
         "facts": {
@@ -104,7 +115,7 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "notes": list(audit_lines(audit)),
         "tables": {
             "Right labels by predicted class": pl.DataFrame(rows),
-            "Checked labels": checked,
+            "Checked labels, the corrected ones first": checked,
             "Labels to review, the least certain first": frame.filter(frame["decision"] == "review").sort("confidence"),
         },
     }

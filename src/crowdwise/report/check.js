@@ -77,11 +77,14 @@
     else move(1);
   }
 
+  // Classes that are digits are chosen by themselves: the key 1 for the class 0 would be a trap.
+  const digits = data.classes.every((label) => /^[0-9]$/.test(label));
+  const keys = data.classes.map((label, place) => (digits ? label : place < 9 ? String(place + 1) : ""));
   data.classes.forEach((label, place) => {
     const button = make("button");
     button.type = "button";
     button.value = String(place);
-    if (place < 9) button.append(make("kbd", String(place + 1)));
+    if (keys[place]) button.append(make("kbd", keys[place]));
     button.append(make("bdi", label));
     button.addEventListener("click", () => answer(label));
     find("choices").append(button);
@@ -118,8 +121,8 @@
   find("download").addEventListener("click", download);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const place = Number(event.key) - 1;
-    if (/^[1-9]$/.test(event.key) && place < data.classes.length) answer(data.classes[place]);
+    const place = keys.indexOf(event.key);
+    if (place >= 0) answer(data.classes[place]);
     else if (event.key === UNCLEAR && !data.classes.includes(UNCLEAR)) answer(UNCLEAR);
     else if (event.key === "ArrowRight") move(1);
     else if (event.key === "ArrowLeft") move(-1);

@@ -32,8 +32,8 @@ _STYLE = """
 #choices{display:flex;flex-wrap:wrap;gap:8px;margin:16px 0}
 #choices button{min-height:44px;padding:6px 16px}
 #choices button[aria-pressed=true]{background:var(--right);color:var(--bright);border-color:var(--right)}
-kbd{font:inherit;font-size:.8125rem;border:1px solid var(--rule);border-radius:4px;padding:0 5px;margin-right:6px;color:inherit}
-#filter{margin:0 0 8px}
+kbd{font:inherit;font-size:.8125rem;border:1px solid var(--rule);border-radius:4px;padding:0 5px;color:inherit}
+#choices kbd{margin-right:6px}
 """
 
 
@@ -84,7 +84,7 @@ def check_page(
     script = files("crowdwise.report").joinpath("check.js").read_text(encoding="utf-8")
     body = (
         '<main><h1>Check labels</h1><p class="lead">Choose the true class of each item, without a look at the votes. Keys: '
-        "<kbd>1</kbd> to <kbd>9</kbd> choose, <kbd>?</kbd> cannot tell, <kbd>←</kbd> <kbd>→</kbd> move, <kbd>Backspace</kbd> "
+        "numbers choose, <kbd>?</kbd> cannot tell, <kbd>←</kbd> <kbd>→</kbd> move, <kbd>Backspace</kbd> "
         "clears. Answers stay in this browser; download them when you stop.</p>"
         '<div class="bar"><progress id="done"></progress><span id="count" aria-live="polite"></span>'
         '<button type="button" id="back">← Back</button><button type="button" id="next">Next →</button>'

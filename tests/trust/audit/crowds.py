@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.simulate import simulate
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.methods.labels.dawid_skene import DawidSkene
 from crowdwise.trust.audit.strata import Strata
 

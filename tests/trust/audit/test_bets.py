@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdwise.trust.audit.bets import SHIFTS, shifted_errors, start_bets
+from crowdwise.trust.audit.bets import SHIFTS, STAKES, shifted_errors, start_bets
 
 
 def test_one_stratum_is_the_likelihood_ratio_of_an_urn() -> None:
@@ -18,8 +18,8 @@ def test_one_stratum_is_the_likelihood_ratio_of_an_urn() -> None:
     wrong = np.array([0, 0, 1, 0, 0, 0, 1, 0], bool)
     _, path = bets.after(np.zeros(len(wrong), int), wrong)
     by_hand = 0.0
-    for p in bets.expected[:, 0, 0]:
-        wealth, remaining, mu = 1 / len(SHIFTS), 30, 6
+    for p, stake in zip(bets.expected[:, 0, 0], STAKES, strict=True):
+        wealth, remaining, mu = stake, 30, 6
         for z in wrong:
             r = mu / remaining
             if p < r:
@@ -28,7 +28,8 @@ def test_one_stratum_is_the_likelihood_ratio_of_an_urn() -> None:
         by_hand += wealth
     assert np.exp(path[-1, 0]) == pytest.approx(by_hand, rel=1e-3)
     # The search stops on the side of the house: never more than the exact payoff of labels that are right.
-    assert np.exp(path[2, 0]) <= sum(((1 - p) / 0.8) * ((1 - p) / (1 - 6 / 29)) / 3 for p in bets.expected[:, 0, 0]) + 1e-12
+    two_right = (1 - bets.expected[:, 0, 0]) ** 2 / (0.8 * (1 - 6 / 29))
+    assert np.exp(path[2, 0]) <= two_right @ STAKES + 1e-12
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,12 +11,13 @@ import polars as pl
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.experience import EXPONENT_SD
+from crowdwise.estimator.outcome import Result, calibrated, exponent_of, vote_mass
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.audit.certificate import Certificate, certified_bands
 from crowdwise.trust.audit.checks import Checks, checks_of
 from crowdwise.trust.audit.estimates import Estimate, estimate_right
-from crowdwise.trust.audit.exponent import PRIOR_MEAN, Exponent, update_exponent
+from crowdwise.trust.audit.exponent import Exponent, update_exponent
 from crowdwise.trust.audit.growth import more_draws
 from crowdwise.trust.audit.strata import Strata
 
@@ -92,10 +93,10 @@ class Audit:
         return np.asarray(checked[self.result.codes[checked] != self.true_code[checked]])
 
     def frame(self) -> pl.DataFrame:
-        """One row per item: item, label, confidence, decision, note and source of the confidence.
+        """One row per item: item, label, confidence and what it rests on, decision and note.
 
-        Checked labels are true (note "checked", source "gold"); the others' confidence follows the checked ones
-        (source "audit").
+        Checked labels are true (note "checked", source "gold"); the confidence of the others follows from the checked ones
+        (source "audit"). Items without votes have no label.
         """
         votes, known = self.result.votes, self.true_code
         checked = np.zeros(votes.n_items, bool)
@@ -104,14 +105,17 @@ class Audit:
             [checked, known >= 0, known == -2, votes.votes_per_item == 0], ["checked", "known", "unclear", "no votes"], ""
         )
         code = np.where(known >= 0, known, self.result.codes)
+        confidence = np.where(known >= 0, 1.0, self.exponent.posterior[np.arange(len(code)), code])
+        asked = pl.Series(~self.result.unasked)
+        labels = pl.select(pl.when(asked).then(series_of(votes.classes)[code])).to_series()
         return pl.DataFrame(
             {
                 "item": series_of(votes.items),
-                "label": series_of(votes.classes)[code],
-                "confidence": np.where(known >= 0, 1.0, self.exponent.posterior[np.arange(len(code)), code]),
+                "label": labels,
+                "confidence": pl.select(pl.when(asked).then(pl.Series(confidence))).to_series(),
+                "confidence_source": np.where(known >= 0, "gold", "audit"),
                 "decision": np.where(self.accept, "accept", "review"),
                 "note": note,
-                "source": np.where(known >= 0, "gold", np.where(votes.votes_per_item == 0, "", "audit")),
             }
         )
 
@@ -210,16 +214,11 @@ def certify(result: Result, checked: Any, error: float = 0.05, level: float = 0.
 
 
 def _updated(result: Result, checks: Checks) -> Exponent:
-    clear = checks.code >= 0
-    model = getattr(result, "model_posterior", None)
-    mean = getattr(result, "exponent", None)
-    return update_exponent(
-        result.posterior if model is None else model,
-        result.votes.votes_per_item,
-        checks.item[clear],
-        checks.code[clear],
-        mean=PRIOR_MEAN if mean is None else float(mean),
-    )
+    clear, votes = checks.code >= 0, result.votes
+    # With an exponent of 0 nothing is tempered, but votes that are only counted lose their hard zeros.
+    untempered = calibrated(result.model_posterior, votes, result.annotators, result.class_prior, 0.0)
+    mean = exponent_of(result.method)
+    return update_exponent(untempered, vote_mass(votes), checks.item[clear], checks.code[clear], mean=mean, sd=EXPONENT_SD)
 
 
 def _by_class(result: Result, checks: Checks, alpha: float) -> dict[int, Estimate]:

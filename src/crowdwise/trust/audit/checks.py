@@ -11,9 +11,9 @@ import polars as pl
 
 from crowdwise.data.encode import Where, as_text, codes_of, series_of, tidy, to_polars
 from crowdwise.errors import InputError, did_you_mean, listed
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.io.source import open_source
-from crowdwise.io.tables import read_columns
+from crowdwise.io.votes import read_columns
 from crowdwise.kernels.types import Integers
 from crowdwise.trust.audit.drawing import DESIGN, DRAW, TRUE_LABEL, Plan, parse_design, plan_of
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.audit.strata import Strata, drawing_order, drawing_weights, strata_of
 

@@ -47,7 +47,7 @@ class Exponent:
 
 def update_exponent(
     model_posterior: Floats,
-    n_votes: Integers,
+    n_votes: Floats | Integers,
     item: Integers,
     truth: Integers,
     *,
@@ -61,13 +61,13 @@ def update_exponent(
     model_posterior : [N, K]
         As the model gives it, before any tempering.
     n_votes : [N]
-        Votes on every item.
+        Votes on every item, or their weight.
     item, truth : [T]
         Codes of the checked items, and of their true classes.
     mean, sd : float
         What is known of the exponent before.
     """
-    log_q, n_votes = log_floored(np.asarray(model_posterior, float)), np.maximum(n_votes, 1).astype(float)
+    log_q, n_votes = log_floored(np.asarray(model_posterior, float)), np.maximum(np.asarray(n_votes, float), 1)
     item, truth = np.asarray(item, np.int64), np.asarray(truth, np.int64)
     free = np.bincount(truth, minlength=log_q.shape[1]) >= ENOUGH
     # One class alone has nothing to be compared with: intercepts are relative.

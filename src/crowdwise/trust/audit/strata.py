@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdwise.estimator.result import Result
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.audit.bets import shifted_errors
 
@@ -142,7 +142,7 @@ def _fastest(strata: Strata, last: int, error: float) -> Floats:
 
 def _at_distance(p: Floats, kappa: float) -> Floats:
     """The r > p with KL(p | r) = kappa."""
-    low, high = p.copy(), np.ones(len(p))
+    low, high = p.copy(), np.full(len(p), 1 - 1e-12)
     for _ in range(50):
         r = (low + high) / 2
         far = p * np.log(p / r) + (1 - p) * (np.log1p(-p) - np.log1p(-r)) > kappa
