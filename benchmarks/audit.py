@@ -136,7 +136,11 @@ def row(name: str, run: dict[str, Any]) -> list[str]:
     for way in ("drawn", "alike"):
         cells.append(" / ".join(f"{100 * run[way][f'at {n}'].mean():.0f}" for n in (100, 200, 300)))
     hits, width = run["covered"]
-    return [*cells, f"{number(run['fixed'], 3 * CHECKS)}, {number(run['any time'], 3 * CHECKS)}", f"{hits}/{INTERVALS}; {width:.2f}"]
+    return [
+        *cells,
+        f"{number(run['fixed'], 3 * CHECKS)}, {number(run['any time'], 3 * CHECKS)}",
+        f"{hits}/{INTERVALS}; {width:.2f}",
+    ]
 
 
 def page(runs: dict[str, Any]) -> str:
@@ -145,23 +149,26 @@ def page(runs: dict[str, Any]) -> str:
     halves = {way: sum(bool(np.isfinite(np.median(run[way]["half"]))) for run in runs.values()) for way in ("drawn", "alike")}
     header = [
         "set (items)", "wrong, all", "wrong, surest half", "certifiable", "failed", "failed, alike", "checks for half",
-        "checks for half, alike", "accepted after 100 / 200 / 300", "the same, alike", "half alone: one look, any look", "interval",
+        "checks for half, alike", "accepted after 100 / 200 / 300", "the same, alike", "half alone: one look, any look",
+        "interval",
     ]  # fmt: skip
     words = (
-        f"\nCertificates of 5 % at 95 % ({DEFAULT_METHOD}; {AUDITS} audits a set, seeds 0 to {AUDITS - 1}, looks every {STEP} checks "
-        f"up to {CHECKS}). In percent: labels that are wrong in all and in the surest half; the largest share of items of which "
-        "at most 5 % are wrong, the most that could be certified; audits in which any look accepted more errors, with the exact 95 % "
-        "interval; mean share of items accepted. Checks for half: median and quartiles of the checks after which half of the items are "
-        "certified. *Alike*: all items drawn with equal chance instead. Half alone: checks drawn in the surest half only that "
-        f"certify it in {100 * POWER:.0f} % of audits, by one exact hypergeometric test whose size was planned with the errors known, and "
-        "by bets that may be looked at after every check. Interval: of the accuracy of all labels after "
-        f"{INTERVAL_CHECKS} checks; how many of {INTERVALS} hold the true one, and their mean width.\n\n"
+        f"\nCertificates of 5 % at 95 % ({DEFAULT_METHOD}; {AUDITS} audits a set, seeds 0 to {AUDITS - 1}, looks every {STEP} "
+        f"checks up to {CHECKS}). In percent: labels that are wrong in all and in the surest half; the largest share of items "
+        "of which at most 5 % are wrong, the most that could be certified; audits in which any look accepted more errors, with "
+        "the exact 95 % interval; mean share of items accepted. Checks for half: median and quartiles of the checks after "
+        "which half of the items are certified. *Alike*: all items drawn with equal chance instead. Half alone: checks drawn "
+        f"in the surest half only that certify it in {100 * POWER:.0f} % of audits, by one exact hypergeometric test whose size "
+        "was planned with the errors known, and by bets that may be looked at after every check. Interval: of the accuracy of "
+        f"all labels after {INTERVAL_CHECKS} checks; how many of {INTERVALS} hold the true one, and their mean width.\n\n"
     )
     end = (
-        f"\n\nFailed in all: {failed['drawn']} of {total:,} audits, drawn alike {failed['alike']}. Half of the items were certified in most "
-        f"audits within {CHECKS} checks on {halves['drawn']} of {len(runs)} sets, drawn alike on {halves['alike']}."
+        f"\n\nFailed in all: {failed['drawn']} of {total:,} audits, drawn alike {failed['alike']}. Half of the items were "
+        f"certified in most audits within {CHECKS} checks on {halves['drawn']} of {len(runs)} sets, drawn alike on "
+        f"{halves['alike']}."
     )
-    return provenance("python benchmarks/audit.py") + words + table(header, [row(name, run) for name, run in runs.items()]) + end
+    rows = [row(name, run) for name, run in runs.items()]
+    return provenance("python benchmarks/audit.py") + words + table(header, rows) + end
 
 
 def main() -> None:

@@ -98,6 +98,7 @@ PUBLIC = [
     "Yan",
     "ZeroBasedSkill",
     "__version__",
+    "audit",
     "calibration",
     "campaign",
     "compare",

@@ -35,7 +35,9 @@ class Options(OutputOptions):
     more: Path | None = file("--more", "An earlier table of drawn items: keep its rows and draw further items.")
     error: float = option("--error", "SHARE", "Share of wrong labels to allow among the accepted.", 0.05)
     risk: float = option("--risk", "SHARE", "Chance that more of the accepted are wrong all the same.", 0.05)
-    page: Path | None = file("--page", "Write a page (.html): to check items in a browser, or, with --checked, on what was found.")
+    page: Path | None = file(
+        "--page", "Write a page (.html) to check items in a browser, or, with --checked, on what was found."
+    )
     show: Path | None = file("--show", "What the page shows of the items: item and columns of text, links or pictures.")
     show_labels: bool = flag("--show-labels", "Show the proposed labels to those who check; they tend to agree with them.")
 
@@ -45,9 +47,9 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
 
     First draw items to check, surer ones and rare classes more often; then write their true classes into the table, or check
     them on the page, without a look at the votes. From the checked labels follows which labels can be accepted so that at
-    most the stated share of them is wrong, with probability 1 - risk; how many of all labels are right; and how many more checks
-    would certify how much more. This assumes nothing of votes, annotators or model, and holds at every look: check some,
-    look, and draw more until it is enough. Wrong labels that were found are corrected.
+    most the stated share of them is wrong, with probability 1 - risk; how many of all labels are right; and how many more
+    checks would certify how much more. This assumes nothing of votes, annotators or model, and holds at every look: check
+    some, look, and draw more until it is enough. Wrong labels that were found are corrected.
     """
     between("--error", options.error)
     between("--risk", options.risk)
@@ -81,9 +83,7 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) 
     drawn = draw(result, n, error=options.error, seed=method.seed or 0, more=checks)
     content = None if options.show is None else _content(options.show, result)
     name = "check" if options.page is None else options.page.stem
-    job.file(
-        "--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name)
-    )
+    job.file("--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name))
     # The table is made for a spreadsheet, and reading it back takes the quotes off again.
     job.safe = True
     only_page = options.page is not None and options.output is None and not options.as_json

@@ -23,8 +23,12 @@ def draw_lines(drawn: Draw, earlier: int, page: bool = False) -> Iterator[str]:
     yield f"drew {count(new, 'item')}{after} of {strata.n_items:,} that can be checked; seed {drawn.plan.seed}"
     if len(drawn.item) == strata.n_items:
         yield "these are all of them: once they are checked, nothing is left to be certified"
-    where = "choose the true class of each on the page and download the answers" if page else (
-        'write the true class of each into the column "true label" (? where nobody can tell), without a look at the votes'
+    where = (
+        "choose the true class of each on the page and download the answers"
+        if page
+        else (
+            'write the true class of each into the column "true label" (? where nobody can tell), without a look at the votes'
+        )
     )
     yield f"{where}; then: crowdwise audit VOTES --checked FILE, with the same options"
 
@@ -51,13 +55,16 @@ def _checked(audit: Audit) -> Iterator[str]:
     if checks.n_usable < looked:
         first = one_line(audit.result.votes.items[checks.item[checks.n_usable]])
         yield (
-            f"draw {checks.n_usable + 1:,} (item {first}) is not filled in: only the {checks.n_usable:,} draws before it count for "
-            "certificate and accuracy, for those after it may be filled in because they are easy. Fill it in, or write ?"
+            f"draw {checks.n_usable + 1:,} (item {first}) is not filled in: only the {checks.n_usable:,} draws before it count "
+            "for certificate and accuracy, for those after it may be filled in because they are easy. Fill it in, or write ?"
         )
 
 
 def _certified(audit: Audit) -> Iterator[str]:
-    total, promise = audit.strata.n_items, f"at most {_percent(audit.error)} of them are wrong, with probability {_percent(audit.level)}"
+    total, promise = (
+        audit.strata.n_items,
+        f"at most {_percent(audit.error)} of them are wrong, with probability {_percent(audit.level)}",
+    )
     if audit.n_certified:
         yield (
             f"accept {audit.n_certified:,} of {total:,} labels ({audit.n_certified / total:.0%}; confidence from "
@@ -96,7 +103,14 @@ def audit_page(audit: Audit) -> dict[str, Any]:
 
     classes = audit.result.votes.classes
     rows = [
-        {"labelled": str(classes[k]), "right": e.share, "low": e.low, "high": e.high, "checked": e.n_checked, "items": e.n_items}
+        {
+            "labelled": str(classes[k]),
+            "right": e.share,
+            "low": e.low,
+            "high": e.high,
+            "checked": e.n_checked,
+            "items": e.n_items,
+        }
         for k, e in audit.by_class.items()
     ]
     frame, names = audit.frame(), series_of(classes)

@@ -47,7 +47,9 @@ def test_no_bet_gains_on_average_where_h0_holds(
     strata = np.repeat(np.arange(len(sizes)), sizes)
     wrong = np.array(data.draw(st.permutations([True] * total + [False] * (n - total))))
     weight = np.array(weights[: len(sizes)])
-    bets = start_bets(np.ones((1, len(sizes)), bool), weight, sizes, np.array(errors[: len(sizes)]), [data.draw(st.integers(1, total))])
+    bets = start_bets(
+        np.ones((1, len(sizes)), bool), weight, sizes, np.array(errors[: len(sizes)]), [data.draw(st.integers(1, total))]
+    )
     right_pays, wrong_pays = (np.exp(part[:, 0]) for part in bets.payoffs())
     chance = weight[strata] / weight[strata].sum()
     payoff = np.where(wrong, wrong_pays[:, strata], right_pays[:, strata]) @ chance

@@ -41,9 +41,7 @@ def test_all_checked_certifies_exactly_what_holds() -> None:
     wrong = np.zeros(40, bool)
     wrong[[5, 25, 26, 35, 36]] = True
     order = drawing_order(bands, drawing_weights(bands, 0.1), 0)
-    found = certified_bands(
-        bands, drawing_weights(bands, 0.1), bands.stratum[order], wrong[order], error=0.1, alpha=0.05
-    )
+    found = certified_bands(bands, drawing_weights(bands, 0.1), bands.stratum[order], wrong[order], error=0.1, alpha=0.05)
     # Shares of errors: 0.1, 0.05, 0.1, 0.125.
     assert found.n_bands == 3
 
@@ -54,7 +52,9 @@ def test_levels_add_up_and_are_passed_on() -> None:
     assert np.flatnonzero(level).tolist() == [1, 3]
     need = -np.log(0.05)
     # The first start fails: the second goes on alone, at its own level.
-    assert passed_sets(np.array([[9, 0, 9, -np.log(0.04), need, 9, 9, 9]]), level).tolist() == [False] * 3 + [True] + [False] * 4
+    assert (
+        passed_sets(np.array([[9, 0, 9, -np.log(0.04), need, 9, 9, 9]]), level).tolist() == [False] * 3 + [True] + [False] * 4
+    )
     # It passes: what it had is passed on, and everything after it is tested with all of alpha.
     high = -np.log(0.01)
     assert passed_sets(np.array([[0, high, high, need, need, 0, 9, 9]]), level).tolist() == [False] + [True] * 4 + [False] * 3

@@ -33,7 +33,7 @@ def test_known_items_and_items_without_votes_are_not_drawn() -> None:
 def test_equal_confidences_make_one_band() -> None:
     result, _ = crowd()
     flat = np.full(result.posterior.shape, 1 / 3)
-    assert len(strata_of(replace(result, posterior=flat)).threshold) == 1
+    assert len(strata_of(replace(result, posterior=flat, inferred=flat)).threshold) == 1
 
 
 def test_weights_sum_to_one_and_favour_what_can_be_certified() -> None:
@@ -56,7 +56,7 @@ def test_rare_classes_are_drawn_more_often() -> None:
     rare = result.posterior.copy()
     rare[:380] = [0.9, 0.06, 0.04]
     rare[380:] = [0.04, 0.06, 0.9]
-    found = strata_of(replace(result, posterior=rare))
+    found = strata_of(replace(result, posterior=rare, inferred=rare))
     assert sorted(np.unique(found.boost)) == [1, 2]
 
 

@@ -139,8 +139,7 @@ class Audit:
             if total[j] > 0 and np.isfinite(needed[j]) and needed[j] > 0
         ]
         # Of sets that take equally many checks the largest; of all a few.
-        best = {checks: share for checks, share in sorted(steps)}
-        kept = sorted(best.items())
+        kept = sorted(dict(sorted(steps)).items())
         return kept if len(kept) <= 3 else [kept[0], kept[len(kept) // 2], kept[-1]]
 
     def facts(self) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """Which labels to accept so that at most a stated share of them is wrong, with a stated probability.
 
 Sets A_1 in A_2 in ... hold the surest bands. "More than the share of A_j are wrong" is rejected when the wealth of the bets
-against it (`crowdwise.trust.audit.bets`) reaches 1 / alpha_j. The sets are tested in an order that votes and model fix
-before anything is checked: from the surest half of the items in ever larger sets up to the first that fails. The first true hypothesis of a fixed order is rejected with probability alpha at most, so every set before the
-first failure holds what it promises at once with probability 1 - alpha, at any look (fixed-sequence testing, the sequential
-form of Learn then Test).
+against it (`crowdwise.trust.audit.bets`) reaches 1 / alpha_j. The sets are tested in an order that votes and model fix before
+anything is checked: from the surest half of the items in ever larger sets up to the first that fails. The first true
+hypothesis of a fixed order is rejected with probability alpha at most, so whatever is accepted holds what it promises with
+probability 1 - alpha, at any look (fixed-sequence testing, the sequential form of Learn then Test).
 
-Should already that set fail, nothing would be accepted. A fifth of alpha is therefore put on a set of
-half the size; if that set passes, its share moves on to the next (the fallback procedure of Wiens), and the larger
-sets are tested with all of alpha.
+Should already that set fail, nothing would be accepted. A fifth of alpha is therefore put on a set of half the size; if that
+passes, its share moves on to the next (the fallback procedure of Wiens), and the larger sets are tested with all of alpha.
 
 References
 ----------

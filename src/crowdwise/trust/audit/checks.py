@@ -75,27 +75,17 @@ def read_checks(source: Any) -> CheckTable:
     """Read a table of checks from a file or a frame, and the seed and error of its plan."""
     if isinstance(source, CheckTable):
         return source
-    wanted = ("item", TRUE_LABEL, DRAW, DESIGN)
+    where: Where
     if isinstance(source, str | PathLike):
         opened = open_source(source)
-        name, columns = fspath(source), opened.columns
+        name = fspath(source)
+        found = _columns(opened.columns, name)
+        table = read_columns(opened, list(found.values()))
+        frame, where = table.frame, table.where
     else:
-        given = to_polars(source)
-        name, columns = "the table of checks", given.columns
-    plain = {"".join(c for c in column.lower() if c.isalnum()): column for column in columns}
-    names = {column: plain.get(column.replace(" ", "")) for column in wanted}
-    absent = [column for column, found in names.items() if found is None]
-    if absent:
-        raise InputError(
-            f"{name}: no column {absent[0]!r}; found {', '.join(map(repr, columns))}. Keep all columns of the table that "
-            "`crowdwise audit --check N` writes; they say how the items were drawn"
-        )
-    if isinstance(source, str | PathLike):
-        table = read_columns(opened, list(names.values()))  # type: ignore[arg-type]
-        frame, where = table.frame, Where(name) if table.where is None else table.where
-    else:
-        frame, where = given.select(list(names.values())), Where(name)  # type: ignore[arg-type]
-    frame = frame.select(as_text(tidy(frame[found])).str.strip_chars().alias(column) for column, found in names.items())  # type: ignore[index]
+        frame, name = to_polars(source), "the table of checks"
+        found, where = _columns(frame.columns, name), Where(name)
+    frame = frame.select(as_text(tidy(frame[own])).str.strip_chars().alias(column) for column, own in found.items())
     designs = frame[DESIGN].unique(maintain_order=True).to_list()
     parsed = parse_design(designs[0] or "") if designs else None
     if parsed is None:
@@ -104,6 +94,21 @@ def read_checks(source: Any) -> CheckTable:
         row = int(np.flatnonzero((frame[DESIGN].fill_null("") != designs[0]).to_numpy())[0])
         raise InputError(f"{where.row(row)}: drawn otherwise than the rows before; give one table per audit")
     return CheckTable(frame, where, *parsed)
+
+
+def _columns(columns: list[str], name: str) -> dict[str, str]:
+    """The needed columns and what they are called here; case, spaces and dashes do not matter."""
+    plain = {"".join(c for c in column.lower() if c.isalnum()): column for column in columns}
+    found = {}
+    for column in ("item", TRUE_LABEL, DRAW, DESIGN):
+        own = plain.get(column.replace(" ", ""))
+        if own is None:
+            raise InputError(
+                f"{name}: no column {column!r}; found {', '.join(map(repr, columns))}. Keep all columns of the table that "
+                "`crowdwise audit --check N` writes; they say how the items were drawn"
+            )
+        found[column] = own
+    return found
 
 
 def checks_of(result: Result, source: Any) -> Checks:
@@ -123,14 +128,14 @@ def checks_of(result: Result, source: Any) -> Checks:
     unknown = np.flatnonzero(item < 0)
     if len(unknown):
         raise InputError(
-            f"{where.row(int(unknown[0]))}: item {frame['item'][int(unknown[0])]!r} is not among the votes; give the votes from "
-            "which the items were drawn, with unchanged ids"
+            f"{where.row(int(unknown[0]))}: item {frame['item'][int(unknown[0])]!r} is not among the votes; give the votes "
+            "from which the items were drawn, with unchanged ids"
         )
     plan = plan_of(result, table.error, table.seed)
     if plan.design != table.design:
         raise InputError(
-            f"{where.source}: drawn from other votes, or by another method or other options ({table.design!r}; these votes and "
-            f"options give {plan.design!r}); use those of the draw, or draw again"
+            f"{where.source}: drawn from other votes, or by another method or other options ({table.design!r}; these votes "
+            f"and options give {plan.design!r}); use those of the draw, or draw again"
         )
     draw = _draws(frame[DRAW], item, plan, where)
     label = _labels(frame[TRUE_LABEL], result, where)
@@ -167,7 +172,8 @@ def _labels(text: pl.Series, result: Result, where: Where) -> Integers:
         row, classes = int(unknown[0]), [str(name) for name in result.votes.classes]
         raise InputError(
             f"{where.row(row)}: true label {text[row]!r} is not among the classes {listed(classes)}"
-            f"{did_you_mean(str(text[row]), classes)} (write {UNCLEAR} where no class fits or nobody can tell: it counts as wrong)"
+            f"{did_you_mean(str(text[row]), classes)} "
+            f"(write {UNCLEAR} where no class fits or nobody can tell: it counts as wrong)"
         )
     return code
 

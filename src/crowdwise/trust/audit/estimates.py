@@ -50,8 +50,8 @@ def estimate_right(
     n_items, wrong = int(size.sum()), np.asarray(wrong, bool)
     low, high = wrong_interval(size, weight, error, stratum, wrong, alpha=alpha)
     total = float(np.clip(_difference_estimate(size, weight, error, stratum, wrong), low, high))
-    right = (1 - np.array([total, high, low]) / max(n_items, 1)).tolist()
-    return Estimate(*right, n_items, len(stratum), int(wrong.sum()))
+    share, least, most = (1 - errors / max(n_items, 1) for errors in (total, high, low))
+    return Estimate(share, least, most, n_items, len(stratum), int(wrong.sum()))
 
 
 def _difference_estimate(size: Integers, weight: Floats, error: Floats, stratum: Integers, wrong: Flags) -> float:
@@ -78,9 +78,7 @@ def wrong_interval(
     return (least, most) if least <= most else (int((~right).sum()), n_items - int(right.sum()))
 
 
-def _largest_possible(
-    size: Integers, weight: Floats, error: Floats, stratum: Integers, hit: Flags, bound: float
-) -> int:
+def _largest_possible(size: Integers, weight: Floats, error: Floats, stratum: Integers, hit: Flags, bound: float) -> int:
     """The largest number of hits among all items that the bets on fewer have not rejected."""
     seen, n_items = int(hit.sum()), int(size.sum())
     # Known: at least those seen, at most those plus all unchecked.

@@ -6,8 +6,8 @@ h is drawn with weight w_h, for a sequence of draws without replacement: its ord
 items are simply the next ones of the same sequence.
 
 The weights. The first set to be certified holds the surest half of the items. Half of the draws go to that set, three tenths
-to the surest three quarters, and a fifth evenly to all. Within a set A with allowed errors M and expected errors p_h, the wealth of `crowdwise.trust.audit.bets` grows
-fastest with
+to the surest three quarters, and a fifth evenly to all. Within a set A with allowed errors M and expected errors p_h, the
+wealth of `crowdwise.trust.audit.bets` grows fastest with
 
     w_h = r_h (1 - r_h) / (r_h - p_h),   KL(p_h | r_h) = kappa for all h,   sum over A of N_h r_h = M
 
@@ -121,7 +121,7 @@ def drawing_weights(strata: Strata, error: float, even: bool = False) -> Floats:
     sizes, first = strata.member @ size, first_set(strata)
     middle = int(np.argmax(sizes >= (1 + FIRST) / 2 * sizes[-1]))
     parts = (_fastest(strata, first, error), _fastest(strata, middle, error), flat)
-    weight = strata.boost * sum(share * part for share, part in zip(_SHARES, parts, strict=True))
+    weight = strata.boost * np.average(parts, axis=0, weights=_SHARES)
     return np.asarray(weight / (weight @ size))
 
 
@@ -147,7 +147,7 @@ def _at_distance(p: Floats, kappa: float) -> Floats:
         r = (low + high) / 2
         far = p * np.log(p / r) + (1 - p) * (np.log1p(-p) - np.log1p(-r)) > kappa
         low, high = np.where(far, low, r), np.where(far, r, high)
-    return (low + high) / 2
+    return np.asarray((low + high) / 2)
 
 
 def drawing_order(strata: Strata, weight: Floats, seed: int) -> Integers:
