@@ -94,7 +94,7 @@ def covered(strata: Strata, wrong: np.ndarray) -> tuple[int, float]:
 
 
 def in_half(strata: Strata, wrong: np.ndarray) -> tuple[float, float]:
-    """Checks within the surest half that certify it in 80 % of audits: one exact test at a planned size, and bets at any time."""
+    """Checks in the surest half that certify it in 80 % of audits: one exact test of a planned size, and bets at any time."""
     inside = strata.member[first_set(strata)][strata.stratum]
     errors = wrong[inside]
     n, found, allowed = len(errors), int(errors.sum()), int(allowed_wrong(np.array([len(errors)]), ERROR)[0])
@@ -158,9 +158,10 @@ def page(runs: dict[str, Any]) -> str:
         "of which at most 5 % are wrong, the most that could be certified; audits in which any look accepted more errors, with "
         "the exact 95 % interval; mean share of items accepted. Checks for half: median and quartiles of the checks after "
         "which half of the items are certified. *Alike*: all items drawn with equal chance instead. Half alone: checks drawn "
-        f"in the surest half only that certify it in {100 * POWER:.0f} % of audits, by one exact hypergeometric test whose size "
-        "was planned with the errors known, and by bets that may be looked at after every check. Interval: of the accuracy of "
-        f"all labels after {INTERVAL_CHECKS} checks; how many of {INTERVALS} hold the true one, and their mean width.\n\n"
+        f"in the surest half only that certify it in {100 * POWER:.0f} % of audits, by one exact hypergeometric test whose "
+        "size was planned with the errors known, and by bets that may be looked at after every check. Interval: of the "
+        f"accuracy of all labels after {INTERVAL_CHECKS} checks; how many of {INTERVALS} hold the true one, and their mean "
+        "width.\n\n"
     )
     end = (
         f"\n\nFailed in all: {failed['drawn']} of {total:,} audits, drawn alike {failed['alike']}. Half of the items were "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crowdwise.trust.audit import CheckTable
 
 EXAMPLES = (
-    "Draw items to check: crowdwise audit votes.csv --check 100 -o check.csv\n\n"
+    "Example: crowdwise audit votes.csv --check 100 -o check.csv\n\n"
     "Or check them in a browser: crowdwise audit votes.csv --check 100 --page check.html --show items.csv\n\n"
     "When they are checked: crowdwise audit votes.csv --checked check.csv --error 0.05 -o labels.csv\n\n"
     "Not enough yet: crowdwise audit votes.csv --more check.csv --check 20 -o check-2.csv"

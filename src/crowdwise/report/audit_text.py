@@ -61,17 +61,18 @@ def _checked(audit: Audit) -> Iterator[str]:
 
 
 def _certified(audit: Audit) -> Iterator[str]:
-    total, promise = (
-        audit.strata.n_items,
-        f"at most {_percent(audit.error)} of them are wrong, with probability {_percent(audit.level)}",
-    )
+    total, share, level = audit.strata.n_items, _percent(audit.error), _percent(audit.level)
     if audit.n_certified:
         yield (
             f"accept {audit.n_certified:,} of {total:,} labels ({audit.n_certified / total:.0%}; confidence from "
-            f"{number(audit.threshold)}): {promise}, whatever the votes are like"
+            f"{number(audit.threshold)}): at most {share} of them are wrong, with probability {level}, "
+            "whatever the votes are like"
         )
     else:
-        yield f"no labels are certified yet beyond those checked: that {promise} is not shown for any set of them"
+        yield (
+            f"no labels are certified yet: the checks do not show of any set of labels, with probability {level}, that at most "
+            f"{share} of them are wrong"
+        )
 
 
 def _outlook(audit: Audit) -> Iterator[str]:

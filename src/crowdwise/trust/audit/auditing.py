@@ -124,12 +124,12 @@ class Audit:
         """Further checks after which a larger share of the items is expected to be certified: (checks, share), rising."""
         strata, certificate = self.strata, self.certificate
         error = _mean_error(self, strata)
-        total = np.cumsum(certificate.level)
-        # A set needs all sets before it, back to where a level begins, at that level.
-        own = np.where(total < total[-1] * (1 - 1e-9), total, certificate.level.max())
-        level = np.maximum(own, 1e-300)
-        needed = np.where(certificate.passed, 0.0, more_draws(certificate.bets, error, level))
-        first = int(np.argmax(certificate.level))
+        total, first = np.cumsum(certificate.level), int(np.argmax(certificate.level))
+        # A set needs all sets back to where a level begins, at that level; what is passed on may come on top.
+        level = np.where(np.arange(len(total)) < first, total, certificate.level[first])
+        needed = np.where(
+            certificate.passed | (total == 0), 0.0, more_draws(certificate.bets, error, np.maximum(level, 1e-300))
+        )
         for begin, end in ((0, first), (first, len(needed))):
             needed[begin:end] = np.maximum.accumulate(needed[begin:end])
         sizes = strata.member @ strata.size

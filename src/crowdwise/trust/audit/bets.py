@@ -39,8 +39,8 @@ from crowdwise.kernels.types import Flags, Floats, Integers
 __all__ = ["SHIFTS", "STAKES", "Bets", "shifted_errors", "start_bets"]
 
 # By how much the log-odds of an error are expected to lie below those of H0, and the shares of the stake. In 300 simulated
-# audits each at errors of 0 to 3 %, these were as fast as any of six choices up to 1.5 %, and 13 % slower than equal shares
-# at 3 %.
+# audits each, the median number of checks was within 6 % of the best of six choices at errors of 0 to 2 %, and 35 % above
+# it at 3 %.
 SHIFTS, STAKES = (0.5, 1.2, 2.5), (1 / 6, 2 / 6, 3 / 6)
 # How far the expected error follows the model from item to item: 0 not at all, 1 all the way.
 _TRUST = 0.5
