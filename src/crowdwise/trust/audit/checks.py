@@ -15,7 +15,7 @@ from crowdwise.estimator.outcome import Result
 from crowdwise.io.source import open_source
 from crowdwise.io.votes import read_columns
 from crowdwise.kernels.types import Integers
-from crowdwise.trust.audit.drawing import DESIGN, DRAW, TRUE_LABEL, Plan, parse_design, plan_of
+from crowdwise.trust.audit.plan import DESIGN, DRAW, TRUE_LABEL, Plan, parse_design, plan_of
 
 __all__ = ["UNCLEAR", "CheckTable", "Checks", "checks_of", "read_checks"]
 
