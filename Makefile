@@ -34,8 +34,8 @@ venv: .venv/.installed ## Prepare .venv with all extras and tools (once; again w
 test: venv ## Run the whole test suite
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal
 
-test-fast: venv ## Run the tests that are not slow (under a minute)
-	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+test-fast: venv ## Run every test that is not slow once, with the first of its parameters (under a minute)
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --once
 
 lint: venv ## Check style and format
 	@.venv/bin/ruff check .

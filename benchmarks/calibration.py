@@ -1,9 +1,9 @@
-"""How far the confidence of Dawid-Skene is off on real data, and what the calibrations, label sets and decisions make of it.
+"""How far the confidence of `consensus` is off on real data, and what the calibrations, label sets and decisions make of it.
 
     python benchmarks/calibration.py [SET ...] [--dry-run]
 
-Without gold: the temperature chosen on held-out votes, and votes of dependent annotators counted for less; both judged on
-all gold. With gold: fitted to a random half of it and judged on the other, five times. Runs are kept in
+Without gold: the models as they are, experience with other crowds, and votes of dependent annotators counted for less as well;
+all judged on all gold. With gold: fitted to a random half of it and judged on the other, five times. Runs are kept in
 benchmarks/.runs/calibration.json, so that an interrupted command goes on where it stopped; delete the file to measure anew.
 """
 
@@ -33,13 +33,12 @@ from crowdwise.trust.calibration import (
     Isotonic,
     Temperature,
     select,
-    temperature_by_votes,
 )
-from crowdwise.trust.calibration.effective_votes import groups_in
+from crowdwise.trust.calibration.calibrating import calibrate
 from crowdwise.trust.metrics import brier, ece, ece_interval, log_loss
 
 RUNS = Path(__file__).parent / ".runs" / "calibration.json"
-METHOD = "dawid-skene"
+METHOD = "consensus"
 SPLITS = 5
 ALPHA = 0.1
 RATES = (0.01, 0.05, 0.1)
@@ -57,22 +56,16 @@ def measured(name: str) -> dict[str, Any]:
     truth = encode_gold(votes, crowdwise.io.read_gold(folder / "truth.csv")).astype(np.int64)
     result = crowdwise.make(METHOD).fit(votes).result_
     started = perf_counter()
-    found = temperature_by_votes(fitted, votes, group=groups_in(result), folds=3 if name in LARGE else 5)
-    seconds = {"votes": perf_counter() - started}
-    started = perf_counter()
     effective = EffectiveVotes.fit(result)
-    seconds["groups"] = perf_counter() - started
+    seconds = {"groups": perf_counter() - started}
     posteriors = {
-        "none": result.posterior,
-        "votes": found.result(result).posterior,
-        "groups": effective.result(result).posterior,
+        "none": result.model_posterior,
+        "experience": result.posterior,
+        "groups": calibrate(result, "groups").result.posterior,
     }
     resamples = 100 if name in LARGE else 1000
     return {
         "n_gold": int((truth >= 0).sum()),
-        "temperature": found.value,
-        "gain": found.gain,
-        "gain_se": found.gain_se,
         "best": Temperature.fit(result.posterior, truth).value,
         "n_groups": effective.n_groups,
         "seconds": seconds,
@@ -84,12 +77,8 @@ def measured(name: str) -> dict[str, Any]:
         "accepted": {
             way: [chosen(result, q, truth, rate) for rate in RATES] for way, q in posteriors.items() if way != "groups"
         },
-        "splits": [split(result, posteriors["votes"], truth, seed) for seed in range(SPLITS)],
+        "splits": [split(result, truth, seed) for seed in range(SPLITS)],
     }
-
-
-def fitted(votes: crowdwise.Annotations) -> Result:
-    return crowdwise.make(METHOD).fit(votes).result_
 
 
 def chosen(result: Result, q: np.ndarray, truth: np.ndarray, rate: float) -> list[float]:
@@ -99,7 +88,7 @@ def chosen(result: Result, q: np.ndarray, truth: np.ndarray, rate: float) -> lis
     return [float(accept.mean()), float(wrong.sum()), len(wrong)]
 
 
-def split(result: Result, by_votes: np.ndarray, truth: np.ndarray, seed: int) -> dict[str, Any]:
+def split(result: Result, truth: np.ndarray, seed: int) -> dict[str, Any]:
     """Half of the gold to fit to, half to judge by."""
     rng = np.random.default_rng(seed)
     known = rng.permutation(np.flatnonzero(truth >= 0))
@@ -112,14 +101,14 @@ def split(result: Result, by_votes: np.ndarray, truth: np.ndarray, seed: int) ->
     }
     out["sets"] = {}
     for name, options in SCORES.items():
-        held = ConformalSets.fit(by_votes, half, ALPHA, **options).sets(by_votes[rest])
+        held = ConformalSets.fit(q, half, ALPHA, **options).sets(q[rest])
         covered = held[np.arange(len(z)), z]
         classes = [covered[z == k].mean() for k in np.unique(z) if (z == k).sum() >= 20]
         out["sets"][name] = [float(covered.mean()), float(held.sum(axis=1).mean()), float(min(classes, default=np.nan))]
     wrong = np.where(half >= 0, q.argmax(axis=1) != half, -1)
     out["accepted"] = []
     for rate in RATES:
-        accept = select(by_votes.max(axis=1), rate, wrong).accept
+        accept = select(q.max(axis=1), rate, wrong).accept
         errors = (q.argmax(axis=1) != truth)[rest][accept[rest]]
         out["accepted"].append([float(accept.mean()), float(errors.sum()), len(errors)])
     return out
@@ -134,23 +123,23 @@ def page(runs: dict[str, Any], names: list[str]) -> str:
 
 
 def free(runs: dict[str, Any], names: list[str]) -> str:
-    ways = ("none", "votes", "groups")
+    ways = ("none", "experience", "groups")
     rows = []
     for name in names:
         run = runs[name]
         low, high = zip(*(run["free"][way]["interval"] for way in ways[:2]), strict=True)
         rows.append(
-            [f"{name} ({run['n_gold']:,} gold)", f"{run['temperature']:.2f}", f"{run['best']:.2f}", str(run["n_groups"])]
+            [f"{name} ({run['n_gold']:,} gold)", f"{run['best']:.2f}", str(run["n_groups"])]
             + [f"{run['free'][way]['ECE']:.3f} ({low[i]:.3f} to {high[i]:.3f})" for i, way in enumerate(ways[:2])]
             + [f"{run['free']['groups']['ECE']:.3f}"]
             + [f"{run['free'][way][measure]:.3f}" for measure in ("log-loss", "Brier") for way in ways]
         )
     means = [np.mean([runs[n]["free"][way][m] for n in names]) for m in MEASURES for way in ways]
-    rows.append(["*mean*", "", "", "", *(f"{mean:.3f}" for mean in means)])
-    header = ["set", "T", "T by all gold", "groups", *(f"{m}, {way}" for m in MEASURES for way in ways)]
+    rows.append(["*mean*", "", "", *(f"{mean:.3f}" for mean in means)])
+    header = ["set", "T of experience by all gold", "groups", *(f"{m}, {way}" for m in MEASURES for way in ways)]
     text = (
-        f"\n**Without gold** ({METHOD}; `none` as fitted, `votes` with the temperature T chosen on held-out votes, `groups` "
-        "with votes of dependent annotators counted for less; judged on all gold; ECE with its 95% bootstrap interval).\n\n"
+        f"\n**Without gold** ({METHOD}; `none` the model, `experience` the default, `groups` the same with votes of "
+        "dependent annotators counted for less; judged on all gold; ECE with its 95% bootstrap interval).\n\n"
     )
     return text + table(header, rows)
 
@@ -194,7 +183,7 @@ def accepted(runs: dict[str, Any], names: list[str]) -> str:
     for name in names:
         row = [name]
         for place, rate in enumerate(RATES):
-            for way in ("none", "votes"):
+            for way in ("none", "experience"):
                 share, errors, n = runs[name]["accepted"][way][place]
                 row.append(f"{100 * share:.0f}: {_rate(errors, n)}")
                 totals.setdefault((way, place), []).append(n > 0 and errors / n > rate)
@@ -203,14 +192,14 @@ def accepted(runs: dict[str, Any], names: list[str]) -> str:
             over = [n > 0 and errors / n > rate for _, errors, n in splits]
             totals.setdefault(("gold", place), []).extend(over)
         rows.append(row)
-    ways = ("none", "votes", "gold")
+    ways = ("none", "experience", "gold")
     over = [totals[way, place] for place in range(len(RATES)) for way in ways]
     rows.append(["*above the rate*", *(f"{sum(flags)} of {len(flags)}" for flags in over)])
     header = ["set", *(f"{100 * rate:.0f}%, {way}" for rate in RATES for way in ways)]
     text = (
         "\n\n**Accepted without review** at a stated rate of errors: percent of the items accepted, then percent of wrong "
-        "labels among the accepted where the truth is known. `none` believes the posterior as fitted, `votes` the tempered "
-        "one; `gold` takes half of the gold to decide (risk 5%) and is judged on the other half, five times.\n\n"
+        "labels among the accepted where the truth is known. `none` believes the model, `experience` is the default; "
+        "`gold` takes half of the gold to decide (risk 5%) and is judged on the other half, five times.\n\n"
     )
     return text + table(header, rows)
 

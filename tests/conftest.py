@@ -25,7 +25,24 @@ IN_BOTH = {"deadline": None, "derandomize": IN_CI, "print_blob": IN_CI}  # the f
 # tried on fewer.
 settings.register_profile("parts", max_examples=1000 if IN_CI else 100, **IN_BOTH)
 settings.register_profile("whole", max_examples=100 if IN_CI else 20, **IN_BOTH)
+settings.register_profile("once", max_examples=5, **IN_BOTH)
 PARTS = {"kernels", "parts", "data", "io"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-fast`."""
+    parser.addoption(
+        "--once", action="store_true", help="every test with the first of its parameters and five Hypothesis examples"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --once, keep the first of the cases that differ in parameters only."""
+    if config.getoption("once"):
+        first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        kept = [item for item in items if first[item.nodeid.partition("[")[0]] is item]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
 
 
 @pytest.hookimpl(wrapper=True)
@@ -33,7 +50,8 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
     """Load the Hypothesis profile of a test file's folder before the file is imported, which is when `given` looks for it."""
     if isinstance(collector, pytest.Module):
         folder = Path(collector.path).relative_to(Path(__file__).parent).parts[0]
-        settings.load_profile("parts" if folder in PARTS else "whole")
+        once = collector.config.getoption("once")
+        settings.load_profile("once" if once else "parts" if folder in PARTS else "whole")
     return (yield)
 
 

@@ -55,6 +55,7 @@ from .methods.labels.belief_propagation import BeliefPropagation as BeliefPropag
 from .methods.labels.cnmf import CNMF as CNMF
 from .methods.labels.community_bcc import CommunityBCC as CommunityBCC
 from .methods.labels.confusion_vector import ConfusionVector as ConfusionVector
+from .methods.labels.consensus import Consensus as Consensus
 from .methods.labels.cumulative_link import CumulativeLink as CumulativeLink
 from .methods.labels.dawid_skene import DawidSkene as DawidSkene
 from .methods.labels.ebcc import EBCC as EBCC
@@ -62,6 +63,7 @@ from .methods.labels.eigen import Eigen as Eigen
 from .methods.labels.glad import GLAD as GLAD
 from .methods.labels.group_dawid_skene import GroupDawidSkene as GroupDawidSkene
 from .methods.labels.group_vote import GroupVote as GroupVote
+from .methods.labels.hierarchical_dawid_skene import HierarchicalDawidSkene as HierarchicalDawidSkene
 from .methods.labels.item_group_ds import ItemGroupDS as ItemGroupDS
 from .methods.labels.kos import KOS as KOS
 from .methods.labels.m_msr import MMSR as MMSR

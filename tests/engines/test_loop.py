@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 from tests.methods.labels.helpers import random_votes
 
-from crowdwise.engines.loop import Round, Run, alternate, alternate_over, infer_and_count, loop, settled, warn_unless_converged
+from crowdwise.engines.loop import (
+    Round,
+    Run,
+    alternate,
+    alternate_over,
+    infer_and_count,
+    loop,
+    remaining,
+    settled,
+    warn_unless_converged,
+)
 from crowdwise.engines.shards import Kept, Tally, Whole
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.kernels.numerics import harden
@@ -31,10 +41,64 @@ def halving(bound: Callable[[int], float] | None = None) -> Step:
     return step
 
 
-def test_it_stops_at_the_first_round_whose_mean_change_is_at_most_tol() -> None:
+def changing(change: Callable[[int], float]) -> Step:
+    """A step from n to n + 1, which moves items by so much."""
+    return lambda n: (n + 1, Round(change(n + 1)))
+
+
+def test_it_stops_at_the_first_round_after_which_items_move_by_tol_at_most() -> None:
+    """After 1/8 come 1/16 + 1/32 + ... = 1/8."""
     run = loop(halving(), 0, max_iter=100, tol=0.125)
     assert (run.state, run.n_iter, run.converged) == (3, 3, True)
     assert [done.change for done in run.rounds] == [0.5, 0.25, 0.125]
+
+
+@pytest.mark.parametrize("rounds", [2, 10, 50])
+def test_slow_fits_stop_when_the_sum_of_all_that_follows_is_at_most_tol(rounds: int) -> None:
+    """Changes that halve in so many rounds: the sum is taken term by term, and the change itself is far below it."""
+
+    def change(n: int) -> float:
+        return 0.5 ** (n / rounds)
+
+    run = loop(changing(change), 0, max_iter=5000, tol=1e-3)
+    after = [sum(change(n) for n in range(first, first + 100 * rounds)) for first in (run.n_iter, run.n_iter + 1)]
+    assert run.converged
+    assert after[0] > 1e-3 >= after[1]
+    assert run.rounds[-1].change < 1e-3 / rounds
+
+
+def test_it_does_not_stop_where_changes_are_small_for_a_while_and_grow_again() -> None:
+    """Past a saddle: one part fades by a tenth per round, another grows by a twentieth until round 300 and then fades too."""
+
+    def change(n: int) -> float:
+        return 0.9**n + 1e-10 * 1.05 ** min(n, 300) * 0.9 ** max(n - 300, 0)
+
+    assert min(change(n) for n in range(1, 300)) < 3e-7
+    run = loop(changing(change), 0, max_iter=1000, tol=1e-6)
+    assert run.converged
+    assert run.n_iter > 300
+    assert sum(change(n) for n in range(run.n_iter + 1, 2000)) < 2e-6
+
+
+def test_what_remains_by_hand() -> None:
+    def after(*changes: float) -> float:
+        return remaining([Round(change) for change in changes])
+
+    assert after(8, 4, 2, 1) == 1
+    assert after(8, 1) == 1  # never faster than by half in a round
+    assert after(4, 3, 2) == pytest.approx(2 * (1 + math.sqrt(2)))  # half in two rounds
+    assert after(1, 1, 1) == pytest.approx(1 / (2 ** (1 / 3) - 1))  # it has not halved in three
+    assert after(9, 2, 3, 2, 1, 3, 2) == pytest.approx(2 / (2 ** (1 / 6) - 1))  # six rounds since it was twice as large
+    assert after(1, 0) == after(0, 0) == 0
+    assert after(1, math.inf) == math.inf
+    assert math.isnan(after(1, math.nan))
+
+
+def test_changes_that_are_rounding_errors_do_not_keep_it_going() -> None:
+    run = loop(changing(lambda n: max(0.5**n, 1e-17)), 0, max_iter=1000, tol=1e-12)
+    assert (run.n_iter, run.converged) == (40, True)
+    assert 0.5**40 < 1e-12 < 0.5**39
+    assert loop(lambda n: (n + 1, Round(1e-17)), 0, max_iter=1000, tol=1e-12).n_iter == 2
 
 
 def test_one_round_is_never_enough() -> None:
@@ -198,11 +262,12 @@ def test_two_shards_are_one_fit_and_resume_where_they_were_interrupted() -> None
         return shards.renew(infer_and_count, prior, first, False)
 
     shards = InTwo(votes)
-    whole = run(shards, begin(shards), max_iter=200)
-    shards = InTwo(votes)
-    run(shards, begin(shards), max_iter=3)
-    resumed = run(shards, None, max_iter=200)
-    for fit in (whole, resumed):
+    fits = [run(shards, begin(shards), max_iter=200)]
+    for rounds in (3, one.n_iter - 2):  # near the end, the rule looks at rounds before the interruption
+        shards = InTwo(votes)
+        run(shards, begin(shards), max_iter=rounds)
+        fits.append(run(shards, None, max_iter=200))
+    for fit in fits:
         assert (fit.n_iter, fit.converged) == (one.n_iter, True)
         np.testing.assert_allclose(fit.posterior, one.posterior, atol=1e-12)
         np.testing.assert_allclose(fit.trace["votes"], one.trace["votes"], rtol=1e-12)

@@ -449,7 +449,7 @@ def test_checkpoints_that_take_long_are_written_less_often(tmp_path: Path, monke
     model = DawidSkene().fit(CROWD.votes).result_
     kept = Checkpoints(tmp_path, {"method": "dawid-skene"})
     for number in (1, 2, 3):
-        kept.keep("Confusion", Kept(model.prior, model.annotators, np.zeros((number, 3)), 0.5))
+        kept.keep("Confusion", Kept(model.prior, model.annotators, np.zeros((number, 4))))
         # The first took a second, so that the next one has to wait for ten.
         found = kept.kept("Confusion")
         assert found is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli import sharded
+from crowdwise.cli import dependent, sharded
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import (
     DEFAULT_METHOD,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
+    "Judges of a few families: crowdwise aggregate verdicts.jsonl --groups families.csv\n\n"
     "Ordered classes: crowdwise aggregate votes.csv --type ordinal --classes bad,ok,good\n\n"
     "Several labels per item: crowdwise aggregate answers.csv --type multilabel\n\n"
     "Many files, out of core: crowdwise aggregate 'votes/*.parquet' --engine local --work-dir work -o labels.parquet\n\n"
@@ -81,6 +82,9 @@ class Options(KindOptions, OutputOptions):
     save: Path | None = option("--save", "DIR", "Save the fitted model in this folder, to continue from it later.", panel=MORE)
     page: Path | None = file("--page", PAGE, MORE)
     warm_from: Path | None = option("--warm-from", "DIR", "Add these votes to those of a saved model and fit them together.")
+    groups: Path | None = file(
+        "--groups", "Annotators who belong together and count as one, such as judges of one model family: annotator, group."
+    )
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
     fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the spammers.", FDR)
     fill_unvoted: bool = flag("--fill-unvoted", "Label items without votes, by the most frequent class.")
@@ -93,12 +97,13 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
     _check_kind(options)
+    dependent.check_groups(options.groups, options.kind in TASKS, options.warm_from, method)
     small = scale == ScaleOptions() and _is_small(options.votes)
     engine = "memory" if small else sharded.chosen_engine(options.votes, scale, method.method, options.quiet)
     job = Job(
         # Labels of shards may go into a folder, which has a check of its own.
         options if engine == "memory" else sharded.without_output(options),
-        (*options.votes, method.gold, method.history),
+        (*options.votes, method.gold, method.history, options.groups),
         tables={"--annotators": options.annotators, "--confusion": options.confusion},
         page=options.page,
         save=options.save,
@@ -107,7 +112,10 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
     if engine != "memory" or not together:
         from crowdwise.scale.places import check_places
 
-        check_places({**job.places, "-o": options.output}, options.votes, (method.gold, method.history), scale.work_dir)
+        beside = (method.gold, method.history, options.groups)
+        check_places({**job.places, "-o": options.output}, options.votes, beside, scale.work_dir)
+    if engine != "memory" and options.groups is not None:
+        raise SettingError("--groups needs the votes in memory; leave --engine out, or count the members as they are")
     if engine != "memory":
         sharded.aggregate(engine, options, read, method, scale, job)
     elif options.kind in TASKS:
@@ -128,7 +136,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         from crowdwise.trust.crowd.report import check_level
 
         check_level(options.fdr)
-    estimator = _fitted(options, read, method, together)
+    votes, estimator = _fitted(options, read, method, together)
     result: Result = estimator.result_
     # What is saved: the estimator, for online methods continue from a state that a result does not hold.
     saved: Aggregator | Result = estimator
@@ -136,7 +144,17 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     if options.drop_spammers:
         result, dropped = _without_spammers(result, options.fdr)
         saved = result if dropped else estimator
+    result, more = dependent.cautious(result)
+    if saved is estimator:
+        # What is opened later says the same as what is written now.
+        estimator.keep_outcome(result)
+    else:
+        saved = result
+    if votes is not None:
+        more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
     items = ordinal_frame(result) if options.kind == ORDINAL else result.items_frame(fill_unvoted=options.fill_unvoted)
+    if votes is not None:
+        items = dependent.counted(items, votes)
     if options.page is not None:
         from crowdwise.report import write_page
 
@@ -144,7 +162,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     job.file("--save", saved.save)
     job.table("--confusion", result.confusion_frame, "row")
     job.table("--annotators", lambda: by_accuracy(result), "annotator")
-    more = {"dropped_annotators": dropped} if dropped else {}
+    if dropped:
+        more["dropped_annotators"] = dropped
     job.main(
         items,
         "item",
@@ -154,25 +173,29 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         screen=narrow,
         limit=10,
     )
-    job.say(summary_lines(result))
+    job.say(summary_lines(result, read=votes))
     # The table is asked for, quiet or not; stderr, as stdout is for labels.
     for line in choice_lines(estimator, not options.quiet, options.explain_choice):
         say(line)
 
 
-def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together: bool) -> Aggregator:
-    """The method fitted to the votes, or a saved model with the votes added."""
+def _fitted(
+    options: Options, read: ReadOptions, method: MethodOptions, together: bool
+) -> tuple[Annotations | None, Aggregator]:
+    """The method fitted to the votes, or a saved model with the votes added; and the votes, where groups were made of them."""
     if options.warm_from is not None:
         if not together:
             raise SettingError("--warm-from reads one file; put these together first")
-        return _update(options.warm_from, options, read, method)
+        return None, _update(options.warm_from, options, read, method)
     ordinal = options.kind == ORDINAL
     default = ORDINAL_METHOD if ordinal else DEFAULT_METHOD
     estimator = build(method, default)
     check_explainable(estimator, options.explain_choice)
     data = read_votes(options.votes[0], read) if together else sharded.gathered(options.votes, read, options.quiet)
     _check_classes(data, read, ordinal)
-    return fit_to(data, estimator, method, options.quiet)
+    if options.groups is None:
+        return None, fit_to(data, estimator, method, options.quiet)
+    return data, fit_to(dependent.grouped(data, options.groups, options.quiet), estimator, method, options.quiet)
 
 
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:

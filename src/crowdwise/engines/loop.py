@@ -4,12 +4,17 @@ A *step* takes a state and returns the next one with a `Round`: the terms of wha
 What a state holds, and where a step runs, is the business of the step. The rule to stop by, with one meaning of `tol`
 everywhere: after two rounds or more,
 
-    (1/N) sum_n d(q_n, q_n before) <= tol     and, where there is a bound,     |bound - bound before| <= tol |bound|
+    change r / (1 - r) <= tol     and, where there is a bound,     |bound - bound before| <= tol |bound|
+    change = (1/N) sum_n d(q_n, q_n before),     r = 2 ** (-1 / h)
 
 `d` is half the sum of absolute differences (the total variation distance): the share of an item's probability that moved, at
-least as large as the change of any entry, and the sum of what items of shards report. The mean, because a few items of a
-million can wander for a thousand rounds where nothing else moves; the bound, because parameters may still be on their way
-while labels rest.
+least as large as the change of any entry, and the sum of what items of shards report. `h` is the number of rounds in which the
+change fell to half; where it never was twice as large, all rounds so far. Left of `tol` stands the sum of all changes to come
+if they go on halving as fast. So with tol = 1e-6 at most one item of 10,000 has a hundredth of its probability still to move.
+
+The mean, because a few items of a million can wander for a thousand rounds where nothing else moves. What is to come instead of
+the last change, because a fit that creeps past a saddle moves little in a round and much in all: changes shrink ever more
+slowly, then grow again, and labels move only then. The bound, because parameters may still be on their way while labels rest.
 
 Engine 1 serves EM (point parts), variational Bayes (Dirichlet parts) and hard EM, in memory and over shards. Each round
 
@@ -42,13 +47,26 @@ from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["ABOUT_TOL", "Fit", "LabelPrior", "Parts", "Progress", "Round", "Rule", "Run", "alternate", "alternate_over"]
-__all__ += ["begin_at", "best_of", "count", "infer_and_count", "loop", "round_over", "settled", "warn_unless_converged"]
+__all__ += [
+    "begin_at",
+    "best_of",
+    "count",
+    "infer_and_count",
+    "loop",
+    "remaining",
+    "round_over",
+    "settled",
+    "warn_unless_converged",
+]
 
 
 Progress = Callable[[int, float, float], None]
 State = TypeVar("State")
 
-ABOUT_TOL = "Stop when the mean change of an item's probabilities, and the relative change of the bound, are at most this."
+ABOUT_TOL = (
+    "Stop when the share of an item's probability that is still to move, estimated and in the mean, and the relative change of "
+    "the bound are at most this."
+)
 
 
 @dataclass(frozen=True)
@@ -137,13 +155,20 @@ def loop(
 
 
 def settled(rounds: Sequence[Round], tol: float) -> bool:
-    """The stopping rule: the last round hardly moved the items, nor the bound."""
-    if len(rounds) < 2:
+    """The stopping rule: items have hardly any way to go, and the last round hardly moved the bound."""
+    if len(rounds) < 2 or not remaining(rounds) <= tol:
         return False
     before, last = rounds[-2:]
-    if not last.change <= tol:
-        return False
     return not last.terms or abs(last.bound - before.bound) <= tol * abs(last.bound)
+
+
+def remaining(rounds: Sequence[Round]) -> float:
+    """How far items are still to move in the mean: the sum of all later changes, if these go on halving as fast as they did."""
+    last = rounds[-1].change
+    if last == 0:
+        return 0.0
+    half_life = next((n for n in range(1, len(rounds)) if rounds[-1 - n].change >= 2 * last), len(rounds))
+    return last / (2 ** (1 / half_life) - 1)
 
 
 class Ended(Protocol):
@@ -260,12 +285,12 @@ def alternate_over(
         kept = shards.kept(name)
         assert kept is not None
         prior, annotators = kept.prior, kept.annotators
-        rounds = [Round(kept.change, dict(zip(_TERMS, row, strict=True))) for row in kept.rows.tolist()]
+        rounds = [Round(change, dict(zip(_TERMS, terms, strict=True))) for *terms, change in kept.rows.tolist()]
         start = shards.renew(infer_and_count, prior, annotators, hard)
 
     def keep(parts: Parts, done: Sequence[Round], last: bool = False) -> None:
-        rows = np.array([list(each.terms.values()) for each in done])
-        shards.keep(name, Kept(parts.prior, parts.annotators, rows, done[-1].change), last)
+        rows = np.array([[*each.terms.values(), each.change] for each in done])
+        shards.keep(name, Kept(parts.prior, parts.annotators, rows), last)
 
     run = loop(
         round_over(shards, hard),

@@ -13,19 +13,22 @@ agree, expected : [P]   summed over the items that both annotators of a pair ans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["Answers", "Pairs", "answers_of", "pair_sums"]
+__all__ = ["Answers", "Pairs", "agreements", "answers_of", "pair_sums", "sampled"]
 
 
 # Pairs handled at a time: some tens of megabytes of working arrays.
 _CHUNK = 2**19
+# Entries of a table of all pairs of annotators that is small enough to hold: 1,448 annotators.
+_DENSE = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,29 @@ class Answers:
     annotator: Integers
     share_cl: Floats
     n_annotators: int
+    #: Summed weight of the votes behind every answer, [C].
+    weight: Floats
+
+    def at(self, index: Integers | Flags) -> Answers:
+        """The answers at these positions, in their order."""
+        return replace(
+            self,
+            item=self.item[index],
+            annotator=self.annotator[index],
+            share_cl=self.share_cl[index],
+            weight=self.weight[index],
+        )
+
+    def by(self, annotators: Integers) -> Answers:
+        """The answers of these annotators, in their order."""
+        order, start = self._by_annotator
+        return self.at(np.sort(np.concatenate([order[start[a] : start[a + 1]] for a in annotators.tolist()])))
+
+    @cached_property
+    def _by_annotator(self) -> tuple[Integers, Integers]:
+        """Positions of the answers sorted by annotator, and where each annotator's start."""
+        count = np.bincount(self.annotator, minlength=self.n_annotators)
+        return np.argsort(self.annotator, kind="stable"), np.concatenate([[0], np.cumsum(count)])
 
     @property
     def n_classes(self) -> int:
@@ -63,13 +89,38 @@ def answers_of(votes: Annotations) -> Answers:
     cell, n_cells = np.cumsum(new) - 1, int(new.sum())
     share = segment_sum(cell * votes.n_classes + votes.label[kept], weight[kept], n_cells * votes.n_classes)
     share_cl = share.reshape(n_cells, votes.n_classes)
-    share_cl /= share_cl.sum(axis=1, keepdims=True)
-    return Answers(item[new], annotator[new], share_cl, votes.n_annotators)
+    total = share_cl.sum(axis=1)
+    share_cl /= total[:, None]
+    return Answers(item[new], annotator[new], share_cl, votes.n_annotators, total)
+
+
+def sampled(answers: Answers, most: int) -> Answers:
+    """The answers on all items, or on as many items as have `most` pairs of answers, drawn with a fixed seed.
+
+    Items with more answers than the root of `most` first lose answers by the same draw, so that one item cannot take all.
+    """
+    size = np.bincount(answers.item)
+    if (size * (size - 1)).sum() <= 2 * most:
+        return answers
+    rng = np.random.default_rng(0)
+    largest = max(int(most**0.5), 2)
+    kept = np.ones(len(answers.item), bool)
+    if size.max() > largest:
+        shuffled = np.lexsort((rng.random(len(answers.item)), answers.item))
+        kept[shuffled] = np.arange(len(shuffled)) - (np.cumsum(size) - size)[answers.item[shuffled]] < largest
+        size = np.minimum(size, largest)
+    order = rng.permutation(len(size))
+    fits = np.cumsum((size * (size - 1) // 2)[order]) <= most
+    drawn = np.zeros(len(size), bool)
+    drawn[order[fits]] = True
+    return answers.at(drawn[answers.item] & kept)
 
 
 def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
     """Sum ``statistics(first answers, second answers) -> [pairs, width]`` over the common items of every pair."""
     n = answers.n_annotators
+    if n * n <= _DENSE:
+        return _dense_sums(answers, statistics, width)
     keys: list[Integers] = []
     totals: list[Floats] = []
     held = 0
@@ -89,6 +140,41 @@ def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Float
         return Pairs(none, none, np.empty(0), np.empty((0, width)))
     (key,), (total,) = _merged(keys, totals)
     return Pairs(key // n, key % n, total[:, 0], total[:, 1:])
+
+
+def agreements(answers: Answers) -> Pairs:
+    """Common items and agreements of every pair that met; of repeated and soft votes the expected agreements."""
+    share = answers.share_cl
+    if not (share.max(axis=1, initial=0.0) == 1).all():
+        return pair_sums(answers, lambda i, j: np.einsum("pl,pl->p", share[i], share[j])[:, None], 1)
+    label, n = share.argmax(axis=1).astype(np.int16), answers.n_annotators
+    if n * n <= _DENSE:
+        return _dense_sums(answers, lambda i, j: (label[i] == label[j]).astype(float)[:, None], 1)
+    # One number says who met and whether they agreed, so that plain sorting counts both.
+    keys = [
+        2 * (answers.annotator[i] * n + answers.annotator[j]) + (label[i] == label[j])
+        for i, j in _pairs_of_answers(answers.item)
+    ]
+    key = np.sort(np.concatenate([np.empty(0, np.int64), *keys]))
+    pair = key >> 1
+    start = np.flatnonzero(np.diff(pair, prepend=-1))
+    met = np.diff(np.append(start, len(pair)))
+    agreed = np.diff(np.append(0, np.cumsum(key & 1)[np.append(start[1:], len(pair)) - 1])) if len(pair) else met
+    return Pairs(pair[start] // n, pair[start] % n, met.astype(float), agreed.astype(float)[:, None])
+
+
+def _dense_sums(answers: Answers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
+    """The same for few annotators: sums into a table of all pairs, without sorting."""
+    n = answers.n_annotators
+    total = np.zeros((width + 1, n * n))
+    for first, second in _pairs_of_answers(answers.item):
+        pair = answers.annotator[first] * n + answers.annotator[second]
+        values = statistics(first, second)
+        total[0] += segment_sum(pair, None, n * n)
+        for s in range(width):
+            total[s + 1] += segment_sum(pair, values[:, s], n * n)
+    met = np.flatnonzero(total[0])
+    return Pairs(met // n, met % n, total[0, met], total[1:, met].T)
 
 
 def _merged(keys: list[Integers], totals: list[Floats]) -> tuple[list[Integers], list[Floats]]:

@@ -95,16 +95,13 @@ class Kept:
     ----------
     prior, annotators
         The parts under which posteriors were found last.
-    rows : [iterations, 3]
-        Terms of the bound so far.
-    change : float
-        Mean change per item in the last iteration.
+    rows : [iterations, 4]
+        Terms of the bound so far, and the mean change per item.
     """
 
     prior: Any
     annotators: Any
     rows: Floats
-    change: float
 
 
 class Shards(Protocol):

@@ -339,7 +339,9 @@ class Result(LabelOutcome):
         spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
         exponent = max(exponent_of(self.method) + NormalDist(0, spread).inv_cdf(share), 0.0)
         posterior = calibrated(self.model_posterior, self.votes, self.annotators, self.class_prior, exponent)
-        return np.asarray(posterior[np.arange(len(self.codes)), self.codes])
+        confidence = posterior[np.arange(len(self.codes)), self.codes]
+        # Confidence may have been lowered for other reasons too.
+        return np.asarray(np.minimum(confidence, self.confidence) if share > 0.5 else confidence)
 
     @cached_property
     def unasked(self) -> Flags:

@@ -24,7 +24,7 @@ import numpy as np
 from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["DISCRIMINATIONS", "infer_tilted", "mixture_weights", "of_discriminations", "tilt_tables"]
+__all__ = ["DISCRIMINATIONS", "count_discriminations", "infer_tilted", "mixture_weights", "of_discriminations", "tilt_tables"]
 
 DISCRIMINATIONS: Floats = np.array([0.0, 1 / 3, 1.0, 3.0])
 DISCRIMINATIONS.setflags(write=False)
@@ -90,8 +90,13 @@ def of_discriminations(evidence: Floats, share_f: Floats) -> Floats:
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
+def count_discriminations(evidence: Floats, share_f: Floats) -> Floats:
+    """The sum over items of `of_discriminations`, [F], without making it."""
+    return np.asarray(share_f * ((1 / (evidence @ share_f)) @ evidence))
+
+
 def mixture_weights(step: Callable[[Floats], Floats]) -> Floats:
-    """Shares of discriminations by EM: `step` takes shares and returns the sum over items of `of_discriminations`, [F].
+    """Shares of discriminations by EM: `step` takes shares and returns `count_discriminations`.
 
     Returned are the shares that the last round looked at, so that posteriors belong to them.
     """

@@ -17,12 +17,45 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
     from crowdwise.report.uncertainty import Uncertainty
 
-__all__ = ["findings", "truth_table"]
+__all__ = ["findings", "headline", "truth_table"]
 
 # Krippendorff (2004) draws tentative conclusions from 0.667 on.
 TENTATIVE_ALPHA = 0.667
+# Labels expected to be right less often than the largest class has votes, or hardly more.
+_HARDLY = 0.1
 # Accuracies this far below agreement say more about a method's prior than about annotators.
 PULLED = 0.2
+
+
+def headline(result: Result, uncertainty: Uncertainty) -> str:
+    """How many labels are expected to be right, what that rests on, and how many are certain: paragraphs of markup."""
+    votes = result.votes
+    labelled = ~result.unasked if votes.gold is None else ~result.unasked & (votes.gold < 0)
+    n_open = int(labelled.sum())
+    if n_open == 0:
+        known = "every label was given" if votes.n_gold else "no item has a vote"
+        return f"<p><strong>Nothing to infer</strong>: {known}.</p>"
+    expected, least = (float(of[labelled].mean()) for of in (result.confidence, result.confidence_in(0.9)))
+    per_item = votes.votes_per_item[labelled]
+    single = bool((per_item <= 1).mean() > 0.5)
+    said = f"<p>About <strong>{expected:.0%}</strong> of {counted(n_open, 'label')} should be right"
+    if result.confidence_source == "experience":
+        # Single votes say nothing of how far annotators depend on each other, so that there is no range.
+        spread = "" if single else f"; in nine of ten crowds like these at least {least:.0%}"
+        said += f", as far as experience with other crowds goes{spread}. Only checked labels tell of this one: "
+        said += "<code>crowdwise audit</code>.</p>"
+    elif result.confidence_source == "model":
+        said += ", if annotators err independently of each other, as the model takes them to.</p>"
+    else:
+        said += f", by known labels ({text(result.confidence_source)}).</p>"
+    shares = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
+    if votes.n_classes > 1 and expected < shares.max(initial=0) + _HARDLY:
+        said += "<p>The votes say <strong>hardly more than a guess</strong> would: look at the task before the labels.</p>"
+    elif single:
+        said += "<p>Most items have <strong>one vote</strong>, and nobody to disagree with it: more votes would tell more.</p>"
+    sure = n_open - uncertainty.n_unsure
+    certain = f"{counted(sure, 'label')} ({percent(sure / n_open)}) reach" if sure else "No label reaches"
+    return said + f"<p>{certain} 95&nbsp;%.</p>"
 
 
 def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: Uncertainty) -> list[str]:

@@ -20,7 +20,7 @@ from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.report.annotators import MOST_ANNOTATORS, Detections, detect, matrices
 from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
 from crowdwise.report.counts import counts_of, counts_picture, counts_table
-from crowdwise.report.findings import findings
+from crowdwise.report.findings import findings, headline
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.review import MOST_ITEMS, Why, why_picture
 from crowdwise.report.uncertainty import Uncertainty, least_certain_table, uncertainty_of
@@ -74,10 +74,7 @@ def facts_of(result: Result, truth: Any, time: Any, fdr: float) -> Facts:
 def in_short(facts: Facts) -> str:
     """Return what is certain, and what deserves a second look."""
     notes = findings(facts.result, facts.data, facts.crowd, facts.uncertainty)
-    n_open = int(facts.uncertainty.counts.sum())
-    sure = n_open - facts.uncertainty.n_unsure
-    share = percent(sure / n_open) if n_open else "none"
-    first = f"<p><strong>{counted(sure, 'label')}</strong> of {whole(n_open)} ({share}) are certain: 95&nbsp;% or more.</p>"
+    first = headline(facts.result, facts.uncertainty)
     if facts.truth is not None and (known := int((facts.truth >= 0).sum())):
         right = accuracy(facts.result.posterior, facts.truth)
         first += (

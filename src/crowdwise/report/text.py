@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
 
@@ -97,11 +98,14 @@ def training(estimator: Any) -> dict[str, Any]:
     return {"n_epochs": len(history["loss"]), "best_epoch": best, "held_out_score": score}
 
 
-def summary_lines(result: Result, estimator: Any = None) -> Iterator[str]:
-    """What was read, how the fit went, and who deserves a look; of a classifier with how its training went."""
+def summary_lines(result: Result, estimator: Any = None, read: Annotations | None = None) -> Iterator[str]:
+    """What was read, how the fit went, and who deserves a look; of a classifier with how its training went.
+
+    `read` are the votes as they were read, where those of the result were made from them.
+    """
     from crowdwise.data.agreement import pairwise_agreement
 
-    votes = result.votes
+    votes = result.votes if read is None else read
     sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
     agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
     yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
@@ -133,8 +137,9 @@ def _confidence_lines(result: Result) -> Iterator[str]:
         return
     expected = f"expected accuracy of the labels: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
-        least = result.confidence_in(0.9)[judged].mean()
-        yield f"{expected}, in nine of ten crowds like these at least {least:.0%}; crowdwise audit would tell of this one"
+        single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5
+        spread = "" if single else f", in nine of ten crowds like these at least {result.confidence_in(0.9)[judged].mean():.0%}"
+        yield f"{expected}{spread}; crowdwise audit would tell of this one"
     elif result.confidence_source == "model":
         yield f"{expected}, if annotators err independently, as the model takes them to"
     else:

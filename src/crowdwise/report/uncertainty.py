@@ -23,7 +23,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """Uncertainty of the items whose class was not given as gold.
+    """Uncertainty of the items that were labelled: those with votes (or features) whose class was not given as gold.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Uncertainty:
 def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
     """Count the uncertain items of a result and list the `most` uncertain ones."""
     votes = result.votes
-    open_items = np.arange(votes.n_items) if votes.gold is None else np.flatnonzero(votes.gold < 0)
+    open_items = np.flatnonzero(~result.unasked if votes.gold is None else ~result.unasked & (votes.gold < 0))
     sure = result.confidence
     confidence = sure[open_items]
     edges = np.arange(N_BINS) / N_BINS - ROUNDING
@@ -68,7 +68,7 @@ def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
         counts=np.bincount(np.searchsorted(edges, confidence, side="right") - 1, minlength=N_BINS),
         n_low=int((confidence < LOW - ROUNDING).sum()),
         n_unsure=int((confidence < SURE - ROUNDING).sum()),
-        n_empty=int((per_item == 0).sum()),
+        n_empty=int(result.unasked.sum() + (per_item == 0).sum()),
         n_single=int((per_item == 1).sum()),
         n_overruled=int(behind.sum()),
         # Rounded, or equal votes summed in another order would change places.

@@ -60,7 +60,7 @@ class Checkpoints:
         if early and not last:
             return
         self._since = 0
-        meta: dict[str, Any] = {"change": kept.change}
+        meta: dict[str, Any] = {}
         arrays: dict[str, Any] = {"rows": kept.rows}
         for role in _ROLES:
             meta[role] = pack(getattr(kept, role), role, arrays)
@@ -83,7 +83,7 @@ class Checkpoints:
                 meta = json.loads(archive.read("meta.json"))
                 arrays = {field: npy_of(archive.read(f"{field}.npy")) for field in meta["arrays"]}
             parts = {role: unpack(meta[role], arrays) for role in _ROLES}
-            return Kept(rows=arrays["rows"], change=meta["change"], **parts)
+            return Kept(rows=arrays["rows"], **parts)
         except Exception as problem:  # whatever a damaged file does to the readers is its fault, not theirs
             raise InputError(f"{path}: cannot be read ({problem}); delete it to start the fit from scratch") from problem
 

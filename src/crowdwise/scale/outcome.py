@@ -45,7 +45,7 @@ class ShardedResult(LabelOutcome):
     counts: Floats
     agree: Floats
 
-    def write_labels(self, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> int:
+    def write_labels(self, path: str | PathLike[str], *, spreadsheet_safe: bool = False, fill_unvoted: bool = False) -> int:
         """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
 
         Parameters
@@ -55,6 +55,8 @@ class ShardedResult(LabelOutcome):
             together from these, some rows at a time. Either is there whole or not at all.
         spreadsheet_safe : bool
             Escape formulas in .csv and .tsv, which a spreadsheet would run.
+        fill_unvoted : bool
+            Label items without votes by the most frequent class.
 
         Returns
         -------
@@ -65,7 +67,7 @@ class ShardedResult(LabelOutcome):
         def write_parts(folder: Path) -> None:
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
             fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
-            self.shards.total(write_part, str(folder), self.votes.classes, fields, safe)
+            self.shards.total(write_part, str(folder), self.votes.classes, fields, safe, fill_unvoted)
 
         return gather_labels(Path(path), write_parts)
 
@@ -86,12 +88,13 @@ def account(shard: Shard, annotators: Any, class_shares: Floats) -> Tally:
     return Tally((expected_counts(votes, shard.posterior, annotators, class_shares), agree))
 
 
-def write_part(shard: Shard, folder: str, classes: Array, fields: Mapping[str, Any], safe: bool) -> Tally:
+def write_part(shard: Shard, folder: str, classes: Array, fields: Mapping[str, Any], safe: bool, fill_unvoted: bool) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
     # A view: a result makes its arrays read-only, and shards go on to change theirs.
     rest: dict[str, Any] = {"seed": None, "history": None, "trace": {}, "n_iter": 0, "converged": True}
-    frame = Result.of_fit(votes=votes, posterior=shard.posterior.view(), **fields, **rest).items_frame()
+    made = Result.of_fit(votes=votes, posterior=shard.posterior.view(), **fields, **rest)
+    frame = made.items_frame(fill_unvoted=fill_unvoted)
     if shard.folder is not None:
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])

@@ -38,7 +38,7 @@ from crowdwise.engines.loop import Fit, Round, alternate_over, begin_at
 from crowdwise.engines.shards import Shard, Shards, Tally, Whole
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.kernels.tilt import DISCRIMINATIONS, mixture_weights, of_discriminations
+from crowdwise.kernels.tilt import DISCRIMINATIONS, count_discriminations, mixture_weights
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import start_from_votes
 from crowdwise.parts.annotators.ensemble import Ensemble, infer_member
@@ -143,9 +143,9 @@ def infer_only(shard: Shard, prior: Any, annotators: Any) -> Tally:
     return Tally((), evidence, change, len(shard.posterior))
 
 
-def count_discriminations(shard: Shard, prior: Any, annotators: Any, share_f: Floats) -> Tally:
+def discriminations_of(shard: Shard, prior: Any, annotators: Any, share_f: Floats) -> Tally:
     """Probability of every discrimination under these shares, summed over items, [F]."""
-    return Tally((of_discriminations(_evidence(shard, prior, annotators), share_f).sum(axis=0),))
+    return Tally((count_discriminations(_evidence(shard, prior, annotators), share_f),))
 
 
 def _evidence(shard: Shard, prior: Any, annotators: Any) -> Floats:
@@ -159,8 +159,8 @@ def _discriminations(shards: Shards, done: Fit) -> Floats:
     if isinstance(shards, Whole):
         # The evidence of a fit in memory is kept between the rounds.
         evidence = _evidence(shards.shard, done.prior, done.annotators)
-        return mixture_weights(lambda share: of_discriminations(evidence, share).sum(axis=0))
-    return mixture_weights(lambda share: shards.total(count_discriminations, done.prior, done.annotators, share).sums[0])
+        return mixture_weights(lambda share: count_discriminations(evidence, share))
+    return mixture_weights(lambda share: shards.total(discriminations_of, done.prior, done.annotators, share).sums[0])
 
 
 def _members(problem: Problem) -> list[Any]:

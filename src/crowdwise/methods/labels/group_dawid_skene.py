@@ -56,7 +56,7 @@ class GroupDawidSkene(IterativeAggregator):
 
     groups: Any = setting("auto", ABOUT_GROUPS, choices=("auto",), free=True)
     level: float = setting(0.05, ABOUT_LEVEL, above=0)
-    max_iter: int = setting(200, "Most iterations of one run.", low=1, whole=True)
+    max_iter: int = setting(500, "Most iterations of one run.", low=1, whole=True)
     tol: float = setting(1e-5, ABOUT_TOL, above=0)
     diagonal: float = setting(5.0, "Dirichlet parameter of a group seeing the true class (5/1: near the identity).", low=1)
     off_diagonal: float = setting(1.0, "Dirichlet parameter of a group seeing each other class.", low=1)

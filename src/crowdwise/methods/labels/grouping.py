@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.engines.dependence import group_codes, residual_agreement
 from crowdwise.engines.loop import alternate
 from crowdwise.errors import SettingError
@@ -15,7 +16,7 @@ from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.types import Integers
 from crowdwise.parts.annotators.model import Confusion, row_smoothing
 
-__all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "groups_of"]
+__all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "given_groups", "groups_of"]
 
 ABOUT_GROUPS = 'Groups that share their errors: "auto" finds them, or a mapping annotator -> group; others stand alone.'
 ABOUT_LEVEL = "With groups=auto, the chance (Bonferroni) that any independent pair is put together."
@@ -39,6 +40,11 @@ def groups_of(problem: Problem, groups: Any, level: float) -> Integers:
         fit = alternate(votes, first.marginals(), model, start=first.shares, known=problem.known, max_iter=200, tol=1e-6)
         residuals = residual_agreement(votes, fit.posterior, fit.annotators.confusion())
         return group_codes(residuals, votes.n_annotators, level)
+    return given_groups(votes, groups)[0]
+
+
+def given_groups(votes: Annotations, groups: Any) -> tuple[Integers, list[str]]:
+    """Group of every annotator, [A], -1 for those who stand alone, and the groups' names, from annotator -> group."""
     if not isinstance(groups, Mapping):
         raise SettingError(f'groups must be "auto" or a mapping annotator -> group; got {groups!r}')
     given = {str(name): str(group) for name, group in groups.items()}
@@ -49,7 +55,8 @@ def groups_of(problem: Problem, groups: Any, level: float) -> Integers:
     for a, name in enumerate(names):
         if name is not None:
             members.setdefault(name, []).append(a)
+    several = sorted(name for name, who in members.items() if len(who) > 1)
     codes = np.full(votes.n_annotators, -1)
-    for code, group in enumerate(sorted(name for name, who in members.items() if len(who) > 1)):
+    for code, group in enumerate(several):
         codes[members[group]] = code
-    return codes
+    return codes, several

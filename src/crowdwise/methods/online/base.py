@@ -53,7 +53,10 @@ class OnlineAggregator(Aggregator):
     batch: int = setting(1, "Items whose posteriors are found together before the counts take them in.", low=1, whole=True)
     sweeps: int = setting(1, "Most visits to every item that an update touches.", low=1, whole=True)
     tol: float = setting(
-        1e-4, "An update ends its sweeps when its items' probabilities change by no more than this in the mean.", above=0
+        1e-5,
+        "An update ends its sweeps when the share of an item's probability that is still to move, estimated and in the mean, "
+        "is at most this.",
+        above=0,
     )
     revisit: float = setting(3.0, "Older items visited again, per item that an update touches.", low=0)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdwise.engines.loop import Fit, Round, Run, infer_and_count, loop
+from crowdwise.engines.loop import Fit, Round, Run, infer_and_count, loop, remaining
 from crowdwise.engines.shards import Shard, ShardLost
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.types import Floats
@@ -32,7 +32,8 @@ class Counted(NamedTuple):
     """What a state has counted by annotators and classes, without any vote or item (see `crowdwise.methods.online.records`).
 
     `past` sums each annotator's averages over all of their turns, [A, L, K]; `change` is the sum over the items visited in the
-    last sweep over each shard of the share of their probability that moved, and `visited` their number.
+    last sweep over each shard of the share of their probability that moved (where votes are forgotten, and each shard is swept
+    to its end: of what is still to move), and `visited` their number.
     """
 
     counts: Floats
@@ -86,8 +87,8 @@ def take_in(shard: Shard, before: Counted, scheme: Scheme, classes: NDArray[Any]
     past = before.past
     if scheme.forgets:
         past = past + _averages_since(state, before, memory.gain, memory.fade)
-    change = run.rounds[-1].change * len(touched)
-    return Counted.of(state, past, before.change + change, before.visited + len(touched))
+    change = remaining(run.rounds) if scheme.forgets else run.rounds[-1].change
+    return Counted.of(state, past, before.change + change * len(touched), before.visited + len(touched))
 
 
 def fit_shards(scheme: Scheme, problem: Problem) -> Fit:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from crowdwise.engines.loop import Progress
 
-__all__ = ["DIRECT", "FeatureRatingMethod", "Found", "RatingMethod", "as_ratings", "iterate"]
+__all__ = ["ABOUT_TOL", "DIRECT", "FeatureRatingMethod", "Found", "RatingMethod", "as_ratings", "iterate"]
 
 
 #: Fields of an `Estimates`, by name.
@@ -31,6 +31,10 @@ Found = dict[str, Any]
 DIRECT: Run[Any] = Run(None, (), True)
 # Estimates have no probabilities: a hundredth of their mean move, in units of the overall spread, means about as much.
 _MOVED = 0.01
+ABOUT_TOL = (
+    "Stop when a hundredth of how far estimates are still to move, estimated, in the mean and in units of the overall spread, "
+    "and the relative change of the bound are at most this."
+)
 
 
 class _Shell(Estimator):

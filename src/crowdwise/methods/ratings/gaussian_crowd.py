@@ -12,7 +12,7 @@ from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.ratings.base import Found, RatingMethod, iterate
+from crowdwise.methods.ratings.base import ABOUT_TOL, Found, RatingMethod, iterate
 from crowdwise.methods.ratings.finish import point_estimates, warn_of_single_answers
 from crowdwise.methods.ratings.gaussian import (
     Items,
@@ -89,7 +89,7 @@ class GaussianCrowd(RatingMethod):
     level: str = setting(
         "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
     )
-    tol: float = setting(1e-7, "Stop when the objective and the estimates change by less, relatively.", above=0)
+    tol: float = setting(1e-7, ABOUT_TOL, above=0)
     max_iter: int = setting(1000, "Rounds at most.", low=1, whole=True)
 
     @property

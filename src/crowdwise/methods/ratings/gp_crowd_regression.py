@@ -14,7 +14,7 @@ from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.estimator import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.ratings.base import FeatureRatingMethod, Found, iterate
+from crowdwise.methods.ratings.base import ABOUT_TOL, FeatureRatingMethod, Found, iterate
 from crowdwise.methods.ratings.features import checked_features
 from crowdwise.methods.ratings.finish import point_estimates
 from crowdwise.methods.ratings.gaussian import Items, annotator_prior, relative_noise, update_annotators
@@ -98,7 +98,7 @@ class GPCrowdRegression(FeatureRatingMethod):
     level: str = setting(
         "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")
     )
-    tol: float = setting(1e-5, "Stop when the bound changes by less, relatively.", above=0)
+    tol: float = setting(1e-5, ABOUT_TOL, above=0)
     max_iter: int = setting(100, "Rounds at most.", low=1, whole=True)
     random_state: int | None = random_state_setting("Seed of the inducing points.")
 

@@ -70,7 +70,7 @@ class TokenMajority(_TokenByToken):
 class TokenDawidSkene(_TokenByToken):
     """Dawid-Skene of every token, made a valid tag sequence."""
 
-    max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
+    max_iter: int = setting(1000, "Most iterations.", low=1, whole=True)
     tol: float = setting(1e-6, ABOUT_TOL, low=0)
 
     name: ClassVar[str] = "token-dawid-skene"

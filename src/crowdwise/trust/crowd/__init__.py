@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-# One module per detector, each with `score(result, ...)`; loaded when asked for.
-__all__ = ["capacity", "colluders", "copiers", "covariance", "drift", "groups", "raykar_yu", "spammers", "table"]
+# One module per detector, each with `score(result, ...)`, and what is done about groups (`dependence` finds them in the
+# votes alone); loaded when asked for.
+__all__ = ["capacity", "cautious", "colluders", "copiers", "covariance", "dependence", "drift", "fusion", "groups"]
+__all__ += ["raykar_yu", "spammers", "table"]
 
 
 def __getattr__(name: str) -> ModuleType:

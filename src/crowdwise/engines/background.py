@@ -1,0 +1,174 @@
+"""Agreement of annotators beyond chance, and how much of it skill alone explains.
+
+For every two annotators a, b who met on n_ab items, with p_a their own label shares (two pseudo-votes of the overall shares t),
+
+    s_ab = (agreements / n_ab - sum_l p_al p_bl) / scale,     scale = 1 - sum_l t_l^2
+
+is agreement beyond chance. What skill and common difficulty explain of it is rank one, s_ab = u_a u_b, plus a misfit of
+variance tau^2. A pair's variance is that of its meetings, E (1 - E) / scale^2 / n_ab with E the expected agreement, plus tau^2.
+
+Groups that share errors only add agreement. So pairs above the fit by more than two standard deviations lose weight as
+(2 / z)^2, tau^2 is estimated from pairs below the fit, and every u_a is shrunk to the average annotator's.
+
+Symbols
+-------
+s_p, n_p : [P]       agreement beyond chance and common items of the pairs that met
+own_al : [A, L]      label shares of every annotator
+u_a : [A]            skill, as far as agreement shows it
+
+Notes
+-----
+Cost per round: O(P), at most 60 rounds; memory in pairs that met.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from crowdwise.engines.meetings import Answers, agreements
+from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Flags, Floats, Integers
+
+__all__ = ["Agreement", "Background", "agreement_of", "explained_by_skill", "weighted_quantile"]
+
+
+# The oracle's constants: where a pair starts to lose weight, pseudo-meetings with an average annotator, rounds and step.
+_FAR, _PSEUDO, _ROUNDS, _STEP = 2.0, 2.0, 60, 1e-4
+# Entries of a block of products of label shares: some tens of megabytes.
+_BLOCK = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Agreement beyond chance of the pairs that met, sorted by (first, second)."""
+
+    first: Integers
+    second: Integers
+    n: Floats
+    agree: Floats
+    beyond: Floats
+    chance: Floats
+    own_al: Floats
+    shares_l: Floats
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators, A."""
+        return len(self.own_al)
+
+    @cached_property
+    def scale(self) -> float:
+        """What agreement beyond chance is measured in."""
+        return float(1 - (self.shares_l**2).sum())
+
+    @cached_property
+    def key(self) -> Integers:
+        """One number per pair, sorted: first * A + second."""
+        return self.first * self.n_annotators + self.second
+
+    def unit_variance(self, skill_p: Floats | float) -> Floats:
+        """Variance of one meeting where skill explains `skill_p` of agreement, [P]."""
+        expected = np.clip(self.chance + self.scale * skill_p, 0.02, 0.98)
+        return np.asarray(expected * (1 - expected) / self.scale**2)
+
+    def level(self, quantile: float, among: Flags | None = None) -> float:
+        """This quantile of agreement beyond chance over meetings, of all pairs or of some."""
+        kept = slice(None) if among is None else among
+        return weighted_quantile(self.beyond[kept], self.n[kept], quantile)
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """Skill of every annotator, [A]; the misfit's variance tau^2; per pair what skill explains, and the variance of one
+    meeting and of all of them with the misfit, [P] each.
+    """
+
+    skill: Floats
+    misfit: float
+    explained: Floats
+    unit_variance: Floats
+    variance: Floats
+
+
+def agreement_of(answers: Answers, most_pairs: int | None = None) -> Agreement:
+    """Agreement beyond chance of all pairs that met.
+
+    Beyond `most_pairs`, only the pairs among the annotators with most answers, as many as fit; few meetings show nothing.
+    """
+    share, n_annotators, n_classes = answers.share_cl, answers.n_annotators, answers.n_classes
+    shares_l = share.sum(axis=0) / max(len(share), 1)
+    own_al = np.column_stack([segment_sum(answers.annotator, column, n_annotators) for column in share.T]) + 2 * shares_l
+    own_al /= np.maximum(own_al.sum(axis=1, keepdims=True), 1e-300)
+    met = agreements(answers)
+    kept = _among_the_busiest(answers, met.first, met.second, most_pairs)
+    first, second, n, agree = met.first[kept], met.second[kept], met.n_items[kept], met.sums[kept, 0]
+    chance = np.empty(len(first))
+    step = max(_BLOCK // max(n_classes, 1), 1)
+    for start in range(0, len(first), step):
+        part = slice(start, start + step)
+        chance[part] = np.einsum("pl,pl->p", own_al[first[part]], own_al[second[part]])
+    scale = max(float(1 - (shares_l**2).sum()), 1e-12)
+    return Agreement(first, second, n, agree, (agree / n - chance) / scale, chance, own_al, shares_l)
+
+
+def explained_by_skill(pairs: Agreement, unit_variance: Floats, inside: Flags, level: float) -> Background:
+    """Fit u_a robustly to the pairs that are not `inside` a known group; twice, with the variance renewed.
+
+    The start is a crowd in which everybody's skill explains this `level` of agreement.
+    """
+    start = np.full(pairs.n_annotators, np.sqrt(max(level, 0.02)))
+    for _ in range(2):
+        skill, misfit = _rank_one(pairs, unit_variance, ~inside, start)
+        explained = skill[pairs.first] * skill[pairs.second]
+        unit_variance = pairs.unit_variance(explained)
+    return Background(skill, misfit, explained, unit_variance, unit_variance / pairs.n + misfit)
+
+
+def weighted_quantile(values: Floats, weight: Floats, quantile: float) -> float:
+    """The value below which this share of the weight lies."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    return float(values[order][np.searchsorted(total, quantile * total[-1])])
+
+
+def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Floats) -> tuple[Floats, float]:
+    """u_a and tau^2 of the kept pairs, by damped steps."""
+    a, b, n, s, unit = (x[kept] for x in (pairs.first, pairs.second, pairs.n, pairs.beyond, unit_variance))
+    size, sampling = pairs.n_annotators, unit / n
+    u, misfit, mean_unit = start.copy(), 0.0, unit.mean()
+    excess = s - u[a] * u[b]
+    for done in range(_ROUNDS):
+        variance = sampling + misfit
+        z = excess / np.sqrt(variance)
+        w = np.where(z > _FAR, (_FAR / np.maximum(z, _FAR)) ** 2, 1.0) / variance
+        u_a, u_b, ws = u[a], u[b], w * s
+        average = np.average(u, weights=segment_sum(a, w, size) + segment_sum(b, w, size) + 1e-9)
+        up = segment_sum(a, ws * u_b, size) + segment_sum(b, ws * u_a, size)
+        down = segment_sum(a, w * u_b**2, size) + segment_sum(b, w * u_a**2, size)
+        prior = _PSEUDO * average**2 / mean_unit
+        fitted = np.clip((up + prior * average) / np.maximum(down + prior, 1e-12), -1, 1)
+        step = np.abs(fitted - u).max()
+        u = 0.5 * u + 0.5 * fitted
+        excess = s - u[a] * u[b]
+        below = excess < 0
+        if below.any():
+            own = sampling[below]
+            weight = 1 / (own + misfit + 1e-6) ** 2
+            misfit = 0.5 * misfit + 0.5 * max(float(((excess[below] ** 2 - own) * weight).sum() / weight.sum()), 0.0)
+        if step < _STEP and done > 10:
+            break
+    return u, misfit
+
+
+def _among_the_busiest(answers: Answers, first: Integers, second: Integers, most: int | None) -> Flags:
+    """Pairs whose two annotators both are among those with most answers, as many annotators as `most` pairs allow."""
+    if most is None or len(first) <= most:
+        return np.ones(len(first), bool)
+    rank = np.empty(answers.n_annotators, np.int64)
+    rank[np.argsort(-np.bincount(answers.annotator, minlength=answers.n_annotators), kind="stable")] = np.arange(len(rank))
+    later = np.maximum(rank[first], rank[second])
+    fits = np.searchsorted(np.cumsum(np.bincount(later)), most, side="right")
+    return np.asarray(later < fits)

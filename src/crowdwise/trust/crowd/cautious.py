@@ -1,0 +1,84 @@
+"""How sure labels may be where annotators seem to share errors: the labels stay, their confidence is lowered.
+
+For every reading of the votes (`crowdwise.trust.crowd.dependence`), the same method is fitted again with votes of a group
+counting 1 / (1 + (m - 1) rho) where m members voted on the item; rho is the group's excess agreement. Every row of the
+posterior then moves towards that of the reading which believes least in its label, as far as the label stays the label:
+where a reading prefers another class, both come out even. Nothing becomes more certain.
+
+Notes
+-----
+Fitted again, not inferred again: a fit that followed a faction has learned to trust it, and discounted votes of annotators
+with nearly perfect matrices still decide everything. Fused votes (`crowdwise.trust.crowd.fusion`) give nearly the same
+confidence, but lose the annotators; the page on benchmarks has the comparison. Cost: one fit per reading, where groups are
+found.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from crowdwise.errors import CrowdwiseWarning
+from crowdwise.estimator.outcome import Result
+from crowdwise.estimator.registry import make_aggregator
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.trust.calibration.effective_votes import EffectiveVotes
+from crowdwise.trust.crowd.dependence import Dependence
+from crowdwise.trust.fitted_method import method_of, settings_of
+
+__all__ = ["cautious", "lowered"]
+
+
+# A label stays ahead by this much; differences below 1e-9 count as ties.
+_AHEAD = 1e-6
+
+
+def cautious(result: Result, found: Dependence) -> Floats:
+    """The posterior of `result` with the confidence that is left if the groups found share errors, [N, K].
+
+    Labels are those of `result`, and none is more certain. Without groups it is the posterior as it is.
+    """
+    votes, label = result.votes, result.codes
+    rows = np.arange(votes.n_items)
+    posterior = result.posterior
+    history = None
+    if result.history is not None:
+        history = {name: counts.T for name, counts in zip(votes.annotators.tolist(), result.history, strict=True)}
+    for reading in found.readings:
+        weight = EffectiveVotes(reading.code, reading.correlation).weight(votes)
+        discounted = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
+        with warnings.catch_warnings():
+            # What there is to say of the fit was said by the first.
+            warnings.simplefilter("ignore", CrowdwiseWarning)
+            fitted = make_aggregator(method_of(result), **settings_of(result)).fit(discounted, history=history)
+        moved = lowered(result.posterior, fitted.posterior_, label)
+        posterior = np.where((moved[rows, label] < posterior[rows, label])[:, None], moved, posterior)
+    return posterior
+
+
+def lowered(posterior: Floats, other: Floats, label: Integers) -> Floats:
+    """Rows of `posterior` moved towards `other` as far as the label stays ahead, [N, K]; never to more confidence.
+
+    Parameters
+    ----------
+    posterior, other : [N, K]
+    label : [N]
+        Class codes that lead in `posterior`.
+
+    Examples
+    --------
+    >>> lowered(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.8, 0.2], [0.1, 0.9]]), np.array([0, 0])).round(3).tolist()
+    [[0.8, 0.2], [0.5, 0.5]]
+    """
+    rows = np.arange(len(label))
+    lead = posterior[rows, label][:, None] - posterior
+    other_lead = other[rows, label][:, None] - other
+    # The share of `posterior` at which class k is _AHEAD behind the label: share * lead + (1 - share) * other_lead = _AHEAD.
+    share = np.where(other_lead < _AHEAD, (_AHEAD - other_lead) / np.maximum(lead - other_lead, 1e-12), 0.0)
+    share[rows, label] = 0.0
+    least = np.clip(share.max(axis=1, initial=0.0), 0.0, 1.0)[:, None]
+    moved = least * posterior + (1 - least) * other
+    surer = moved[rows, label] >= posterior[rows, label]
+    return np.where(surer[:, None], posterior, moved)
