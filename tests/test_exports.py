@@ -100,6 +100,7 @@ PUBLIC = [
     "Yan",
     "ZeroBasedSkill",
     "__version__",
+    "audit",
     "calibration",
     "campaign",
     "compare",

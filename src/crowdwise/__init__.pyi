@@ -100,6 +100,7 @@ from .methods.tags.baselines import TokenMajority as TokenMajority
 from .methods.tags.bsc import BSC as BSC
 from .methods.tags.hmm_crowd import HMMCrowd as HMMCrowd
 from .report import plot as plot
+from .trust import audit as audit
 from .trust import calibration as calibration
 from .trust import compare as compare
 from .trust import crowd as crowd

@@ -1,0 +1,138 @@
+"""``crowdwise audit``: a few labels checked by a person, and a certificate for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.cli.declare import argument, file, flag, option
+from crowdwise.cli.fitting import is_saved, result_of
+from crowdwise.cli.job import Job, at_least, between, command_line
+from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from crowdwise.estimator.outcome import Result
+    from crowdwise.trust.audit import CheckTable
+
+EXAMPLES = (
+    "Example: crowdwise audit votes.csv --check 100 -o check.csv\n\n"
+    "Or check them in a browser: crowdwise audit votes.csv --check 100 --page check.html --show items.csv\n\n"
+    "When they are checked: crowdwise audit votes.csv --checked check.csv --error 0.05 -o labels.csv\n\n"
+    "Not enough yet: crowdwise audit votes.csv --more check.csv --check 20 -o check-2.csv"
+)
+_FIRST, _FURTHER = 100, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(OutputOptions):
+    """What is read and written."""
+
+    votes: str = argument("VOTES", VOTES_OR_SAVED)
+    check: int | None = option("--check", "N", "Draw so many items to check.", shown="100; 20 with --more")
+    checked: Path | None = file("--checked", "The table of drawn items with their true labels: certify the others.")
+    more: Path | None = file("--more", "An earlier table of drawn items: keep its rows and draw further items.")
+    error: float = option("--error", "SHARE", "Share of wrong labels to allow among the accepted.", 0.05)
+    risk: float = option("--risk", "SHARE", "Chance that more of the accepted are wrong all the same.", 0.05)
+    page: Path | None = file(
+        "--page", "Write a page (.html) to check items in a browser, or, with --checked, on what was found."
+    )
+    show: Path | None = file("--show", "What the page shows of the items: item and columns of text, links or pictures.")
+    show_labels: bool = flag("--show-labels", "Show the proposed labels to those who check; they tend to agree with them.")
+
+
+def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
+    """Check a few labels, and certify how far the others can be accepted.
+
+    First draw items to check, surer ones and rare classes more often; then write their true classes into the table, or check
+    them on the page, without a look at the votes. From the checked labels follows which labels can be accepted so that at
+    most the stated share of them is wrong, with probability 1 - risk; how many of all labels are right; and how many more
+    checks would certify how much more. This assumes nothing of votes, annotators or model, and holds at every look: check
+    some, look, and draw more until it is enough. Wrong labels that were found are corrected.
+    """
+    between("--error", options.error)
+    between("--risk", options.risk)
+    at_least("--check", options.check, 1)
+    drawing = [name for name in ("check", "more", "show") if getattr(options, name) is not None]
+    if options.checked is not None and (drawing or options.show_labels):
+        name = drawing[0] if drawing else "show-labels"
+        raise SettingError(f"--checked certifies and --{name} is for drawing; run them one after the other")
+    if options.checked is None and not drawing and options.page is None:
+        raise SettingError("say what to do: --check N draws items to check, --checked FILE certifies by those that are checked")
+    if options.show is not None and options.page is None:
+        raise SettingError("--show says what a page shows; name the page with --page FILE")
+    reads = (options.votes, options.checked, options.more, options.show, method.gold, method.history)
+    job = Job(options, reads, page=options.page)
+    if options.checked is None:
+        _draw(job, options, read, method)
+    else:
+        _certify(job, options, read, method)
+
+
+def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
+    from crowdwise.report.audit_text import draw_lines
+    from crowdwise.report.check_page import write_check_page
+    from crowdwise.trust.audit import draw, read_checks
+    from crowdwise.trust.audit.checks import checks_of
+
+    earlier = None if options.more is None else read_checks(options.more)
+    result = _result(options, read, method, earlier)
+    checks = None if earlier is None else checks_of(result, earlier)
+    n = options.check or (_FIRST if checks is None else _FURTHER)
+    drawn = draw(result, n, error=options.error, seed=method.seed or 0, more=checks)
+    content = None if options.show is None else _content(options.show, result)
+    name = "check" if options.page is None else options.page.stem
+    job.file("--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name))
+    # The table is made for a spreadsheet, and reading it back takes the quotes off again.
+    job.safe = True
+    only_page = options.page is not None and options.output is None and not options.as_json
+    if not only_page:
+        job.main(drawn.frame(labels=options.show_labels), "item", document=lambda: {"design": drawn.plan.design}, key="check")
+    job.say(draw_lines(drawn, 0 if checks is None else len(checks.code), only_page))
+
+
+def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
+    from crowdwise import __version__
+    from crowdwise.report import write_answers
+    from crowdwise.report.audit_text import audit_lines, audit_page
+    from crowdwise.trust.audit import certify, read_checks
+
+    table = read_checks(options.checked)
+    result = _result(options, read, method, table)
+    audit = certify(result, table, options.error, 1 - options.risk)
+    made = {"Command": command_line(), "Method": result.method, "Drawn by": table.design, "crowdwise": __version__}
+    job.file("--page", lambda path: write_answers(path, method=result.method, made=made, **audit_page(audit)))
+    job.main(audit.frame(), "item", document=lambda: {"method": result.method, **audit.facts()}, key="labels")
+    job.say(audit_lines(audit))
+
+
+def _result(options: Options, read: ReadOptions, method: MethodOptions, table: CheckTable | None) -> Result:
+    """The fit; with a table of checks, with the seed with which its items were drawn."""
+    if table is not None and method.seed is None and table.seed and not is_saved(options.votes):
+        method = replace(method, seed=table.seed)
+    return result_of(options.votes, read, method, options.quiet)
+
+
+def _content(path: Path, result: Result) -> dict[Any, list[tuple[str, str]]]:
+    """What a table says of every item: names and texts of its other columns."""
+    from crowdwise.data.encode import as_text, codes_of, find_column, series_of, tidy
+    from crowdwise.io.source import Places, open_source
+    from crowdwise.io.votes import read_columns
+
+    source = open_source(path)
+    frame = read_columns(source, source.columns).frame
+    own = find_column(frame, "item", None, Places(str(path)))
+    rest = [name for name in frame.columns if name != own]
+    if not rest:
+        raise InputError(f"{path}: nothing to show beside the column {own!r}; add columns of text, links or pictures")
+    known = series_of(result.votes.items)
+    code = codes_of(as_text(tidy(frame[own])), as_text(tidy(known)))
+    if not (code >= 0).any():
+        raise InputError(f"{path}: none of its items is among the votes; give the ids that the votes have")
+    rows = frame.select(rest).rows()
+    return {
+        known[k]: [(name, str(cell)) for name, cell in zip(rest, row, strict=True) if cell is not None]
+        for k, row in zip(code.tolist(), rows, strict=True)
+        if k >= 0
+    }
