@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from crowdwise.estimator.registry import label_methods, make
 
 METHODS = label_methods()
 EVERY = [name for name, line in METHODS.items() if not line.binary_only]
+# An annotator model that judges those with few votes by all.
+POOLS = SimpleNamespace(pools=True)
 COUNTED = ("majority", "wawa", "zbs", "group-vote")
 
 
@@ -28,10 +31,10 @@ def fit(name: str, votes: Any, gold: Any = None, **settings: Any) -> Any:
 
 
 def votes_of(seed: int = 0, n_items: int = 40, weighted: bool = False) -> Annotations:
-    """One to five votes an item, by seven annotators, in three classes."""
+    """Two to five votes an item, by seven annotators, in three classes."""
     rng = np.random.default_rng(seed)
     votes, _ = crowd(seed, n_items, diagonal_crowd(7, 3, 0.75))
-    kept = np.concatenate([rng.permutation(np.flatnonzero(votes.item == n))[: rng.integers(1, 6)] for n in range(n_items)])
+    kept = np.concatenate([rng.permutation(np.flatnonzero(votes.item == n))[: rng.integers(2, 6)] for n in range(n_items)])
     weight = rng.choice([0.25, 1.0, 3.0], len(kept)) if weighted else None
     return Annotations.from_arrays(
         votes.item[kept],
@@ -72,7 +75,7 @@ def test_tempering_by_hand() -> None:
     # Four votes on the first item and one on the second; with an exponent of one half T is 2 and 1.
     votes = Annotations.from_arrays([0, 0, 0, 0, 1], list("abcda"), [0, 0, 0, 1, 1])
     posterior = np.array([[0.9, 0.1], [0.2, 0.8]])
-    found = calibrated(posterior, votes, None, np.array([0.5, 0.5]), 0.5)
+    found = calibrated(posterior, votes, POOLS, np.array([0.5, 0.5]), 0.5)
     # Square roots: .9487 and .3162, that is 3 : 1.
     assert found == pytest.approx(np.array([[0.75, 0.25], [0.2, 0.8]]))
 
@@ -80,7 +83,7 @@ def test_tempering_by_hand() -> None:
 def test_items_without_votes_keep_the_class_shares() -> None:
     votes = Annotations.from_arrays([0], ["a"], [0], items=range(2), classes=range(2))
     posterior = np.array([[0.9, 0.1], [0.6, 0.4]])
-    assert calibrated(posterior, votes, None, np.array([0.6, 0.4]), 0.8) == pytest.approx(posterior)
+    assert calibrated(posterior, votes, POOLS, np.array([0.6, 0.4]), 0.8) == pytest.approx(posterior)
 
 
 def test_light_votes_never_make_a_label_surer() -> None:
@@ -223,3 +226,41 @@ def test_a_crowd_may_be_independent_but_never_more_than_that() -> None:
     # .63 less many sd would be below zero: T stays at one, the model's own.
     sure = result.model_posterior[np.arange(40), result.codes]
     np.testing.assert_allclose(result.confidence_in(1e-6), sure, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "mace", "bayes-gc", "consensus", "majority"])
+def test_one_vote_is_never_certain(name: str) -> None:
+    rng = np.random.default_rng(0)
+    votes = Annotations.from_arrays(np.arange(200), rng.integers(7, size=200), rng.integers(2, size=200))
+    found = fit(name, votes).result_.confidence
+    assert found.max() < 0.95
+    # Nothing is known of annotators who always voted alone: 0.7 where each is judged alone.
+    if name == "dawid-skene":
+        assert found.max() == pytest.approx(0.7)
+
+
+def test_a_single_vote_is_as_sure_as_its_annotator_is_right_elsewhere() -> None:
+    # Annotator 0 is right on all 50 items that four others voted on too, annotator 1 on half of them; both vote alone once.
+    truth = np.arange(50) % 2
+    half = np.where(np.arange(50) % 4 < 2, truth, 1 - truth)
+    columns = [truth, half, truth, truth, truth]
+    item = np.concatenate([np.tile(np.arange(50), 5), [50, 51]])
+    annotator = np.concatenate([np.repeat(np.arange(5), 50), [0, 1]])
+    label = np.concatenate([*columns, [0, 0]])
+    result = fit("dawid-skene", Annotations.from_arrays(item, annotator, label)).result_
+    assert (result.codes[:50] == truth).all()
+    # 5 pseudo-votes of the crowd's reliability r beside 50 own: r = (225 + 3.5) / 255 over the 250 votes in company.
+    r = (225 + 5 * 0.7) / 255
+    for n, right in ((50, 50), (51, 25)):
+        most = (right + 5 * r) / 55
+        assert result.confidence[n] == pytest.approx(min(most, result.model_posterior[n].max()), abs=5e-3)
+
+
+def test_attention_and_items_that_nobody_could_tell_are_in_the_tables() -> None:
+    result = fit("consensus", votes_of()).result_
+    assert result.annotators_frame().columns[-1] == "attention"
+    assert "attention" not in fit("one-coin", votes_of()).result_.annotators_frame().columns
+    assert result.untold.shape == (result.votes.n_items,)
+    said = result.items_frame()["note"].to_numpy() == "nobody could tell"
+    assert (said == result.untold).all()
+    assert not fit("one-coin", votes_of()).result_.untold.any()

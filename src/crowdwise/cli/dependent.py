@@ -29,6 +29,7 @@ def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
     from crowdwise.trust.calibration.base import with_posterior
     from crowdwise.trust.crowd import cautious as lowering
 
+    found = lowering.settled_by_gold(result, found)
     for line in dependence_lines(found, result.votes):
         say(line)
     believed = with_posterior(result, lowering.cautious(result, found), result.confidence_source)

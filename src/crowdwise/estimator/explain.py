@@ -21,7 +21,7 @@ from crowdwise.parts.priors.rows import RowPrior
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "explain", "further_terms"]
 
 # Below this, what remains is rounding.
 _ROUNDING = 1e-9
@@ -82,7 +82,7 @@ def explain(result: Result, item: Any) -> Explanation:
     others[label] = -np.inf
     against = int(others.argmax())
     contribution = np.concatenate([[prior[label] - prior[against]], evidence[:, label] - evidence[:, against]])
-    further = {} if known else _further(result, n, label, against, unit, float(contribution.sum()))
+    further = {} if known else further_terms(result, n, label, against, unit, float(contribution.sum()))
     rows = pl.DataFrame(
         {
             "source": [
@@ -107,7 +107,7 @@ def explain(result: Result, item: Any) -> Explanation:
     )
 
 
-def _further(result: Result, n: int, label: int, against: int, unit: str, total: float) -> dict[str, float]:
+def further_terms(result: Result, n: int, label: int, against: int, unit: str, total: float) -> dict[str, float]:
     """What the mean of several models and calibration add to the votes' `total`, by their names."""
     further = {}
     before, after = result.model_posterior[n], result.posterior[n]

@@ -177,6 +177,12 @@ class LabelOutcome(Outcome, ABC):
         return low, high
 
     @property
+    def attention(self) -> Floats | None:
+        """Share of an annotator's votes that were given with attention, [A], where the model knows of it."""
+        found = getattr(getattr(self.annotators, "described", self.annotators), "attention", None)
+        return None if found is None else np.asarray(found)
+
+    @property
     def accuracy(self) -> Floats:
         """Probability that an annotator is right on an item drawn from the class prior, [A]."""
         return np.asarray(np.einsum("akk,k->a", self.confusion, self.class_prior))
@@ -184,7 +190,8 @@ class LabelOutcome(Outcome, ABC):
     def annotators_frame(self) -> pl.DataFrame:
         """One row per annotator: votes, accuracy with its standard deviation, agreement, most common error.
 
-        `agreement` is the share of an annotator's votes that equal the consensus label.
+        `agreement` is the share of an annotator's votes that equal the consensus label. Models that know of it (`consensus`)
+        add `attention`, the share of votes that were no guesses.
         """
         votes, prior, agree = self.votes, self.class_prior, self.agreements()
         n_votes = votes.votes_per_annotator
@@ -198,6 +205,7 @@ class LabelOutcome(Outcome, ABC):
                 "agreement": pl.Series(np.where(n_votes > 0, agree / np.maximum(n_votes, 1), np.nan)).fill_nan(None),
                 "common_error": self._common_errors(),
             }
+            | ({} if self.attention is None else {"attention": self.attention})
         )
 
     def confusion_frame(self) -> pl.DataFrame:
@@ -352,15 +360,25 @@ class Result(LabelOutcome):
         without = votes.votes_per_item == 0
         return np.asarray(without if votes.gold is None else without & (votes.gold < 0))
 
+    @cached_property
+    def untold(self) -> Flags:
+        """Items that nobody could tell, more probably than not, where the model knows of such, [N]."""
+        if not hasattr(self.annotators, "discrimination"):
+            return np.zeros(self.votes.n_items, bool)
+        return np.asarray(self.annotators.discrimination(self.votes)[:, 0] > 0.5)
+
     def items_frame(self, probabilities: bool = True, fill_unvoted: bool = False) -> pl.DataFrame:
         """One row per item: label, confidence and what it rests on, votes, a note, and (optionally) p(class) columns.
 
-        The note is "no votes", "known" (gold) or empty. An item without votes has no label, unless `fill_unvoted` asks for
+        The note is "no votes", "known" (gold), "nobody could tell" (by the model) or empty.
+        An item without votes has no label, unless `fill_unvoted` asks for
         the most frequent class; its probabilities are the class shares.
         """
         votes = self.votes
         gold = votes.gold if votes.gold is not None else np.full(votes.n_items, -1)
-        note = np.where(gold >= 0, "known", np.where(votes.votes_per_item == 0, "no votes", ""))
+        note = np.select(
+            [gold >= 0, votes.votes_per_item == 0, self.untold], ["known", "no votes", "nobody could tell"], default=""
+        )
         labels, confidence = series_of(votes.classes)[self.codes], pl.Series(self.confidence)
         if not fill_unvoted and self.unasked.any():
             asked = pl.Series(~self.unasked)
@@ -395,6 +413,10 @@ class Result(LabelOutcome):
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
 
 
+# What is thought of annotators before anything is known of them, and how many votes that is worth.
+_SINGLE, _PSEUDO_VOTES = 0.7, 5.0
+
+
 def expected_counts(votes: Annotations, posterior: Floats, annotators: Any, class_shares: Floats) -> Floats:
     """Expected confusion counts under a posterior, [A, L, K]; counted votes are no evidence for themselves."""
     if getattr(annotators, "additive_in", "") == "share":
@@ -412,8 +434,35 @@ def calibrated(posterior: Floats, votes: Annotations, annotators: Any, class_sha
     mass, believed = vote_mass(votes), posterior
     if getattr(annotators, "additive_in", "") == "share":
         believed = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
+    elif not getattr(annotators, "pools", False):
+        believed = _as_sure_as_one_vote(posterior, votes, class_shares)
     believed = tempered(believed, np.maximum(mass, 1) ** exponent)
     return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
+
+
+def _as_sure_as_one_vote(posterior: Floats, votes: Annotations, class_shares: Floats) -> Floats:
+    """Items with one vote are no surer than that annotator is right where others voted too, as far as that is known, [N, K].
+
+    Models that judge each annotator alone believe a single vote, and learn from it that it was right.
+    """
+    alone = votes.votes_per_item == 1
+    items = np.flatnonzero(alone)
+    if not len(items):
+        return posterior
+    company = ~alone[votes.item]
+    agreed = posterior[votes.item, votes.label] * company
+    right, given = (segment_sum(votes.annotator, of, votes.n_annotators) for of in (agreed, company.astype(float)))
+    typical = (right.sum() + _PSEUDO_VOTES * _SINGLE) / (given.sum() + _PSEUDO_VOTES)
+    reliability = ((right + _PSEUDO_VOTES * typical) / (given + _PSEUDO_VOTES))[votes.annotator[votes.item_ptr[items]]]
+    # Somebody who is mostly wrong tells as much as somebody who is mostly right.
+    most = np.maximum(reliability, 1 - reliability)
+    label = posterior[items].argmax(axis=1)
+    surest, share = posterior[items, label], class_shares[label]
+    kept = np.where(surest > most, (most - share) / np.maximum(surest - share, 1e-12), 1.0)
+    kept = np.clip(kept, 0.0, 1.0)[:, None]
+    capped = posterior.copy()
+    capped[items] = kept * posterior[items] + (1 - kept) * class_shares
+    return capped
 
 
 def vote_mass(votes: Annotations) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.estimator.explain import further_terms
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.parts.priors.rows import RowPrior
@@ -25,18 +26,22 @@ MOST_ITEMS, MOST_VOTES, MOST_CHARACTERS = 2000, 40, 1_200_000
 
 @dataclass(frozen=True, eq=False)
 class Why:
-    """Contributions to the label of an item against the class `against`; votes are positions among the votes."""
+    """Contributions to the label of an item against the class `against`; votes are positions among the votes.
+
+    `further` holds what the mean of several models and calibration add, by their names.
+    """
 
     item: int
     against: int
     prior: float
     votes: Integers
     contribution: Floats
+    further: dict[str, float]
 
     @property
     def total(self) -> float:
         """What they add up to."""
-        return self.prior + float(self.contribution.sum())
+        return self.prior + float(self.contribution.sum()) + sum(self.further.values())
 
 
 def why_of(result: Result, items: Integers) -> list[Why]:
@@ -62,7 +67,10 @@ def why_of(result: Result, items: Integers) -> list[Why]:
         others = (result.posterior[n] if shares and not known else prior + part.sum(axis=0)).copy()
         others[label] = -np.inf
         against = int(others.argmax())
-        found.append(Why(n, against, float(prior[label] - prior[against]), own, part[:, label] - part[:, against]))
+        first, contribution = float(prior[label] - prior[against]), part[:, label] - part[:, against]
+        total = first + float(contribution.sum())
+        further = {} if known else further_terms(result, n, label, against, unit_of(result), total)
+        found.append(Why(n, against, first, own, contribution, further))
     return found
 
 
@@ -103,6 +111,7 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why]) -> dict
                 votes.label[one.votes[order]].tolist(),
                 np.round(one.contribution[order], 3).tolist(),
                 round(one.total, 3),
+                [[name, round(value, 3)] for name, value in one.further.items()],
             ]
         rows.append(row)
         used += len(row[0]) + 60 + 14 * (len(row[9]) if len(row) > 9 else 0)
@@ -128,6 +137,7 @@ def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> 
     if len(order) > most:
         rest = one.contribution[order[most:]]
         lines.append((f"{len(rest)} more votes", "", float(rest.sum())))
+    lines += [(name, "", value) for name, value in one.further.items()]
     largest = max(max(abs(value) for _, _, value in lines), 1e-9)
     middle = left + 92 + width / 2
     against = plain(votes.classes[one.against], 20)

@@ -40,6 +40,8 @@ __all__ = [
     "review_section",
 ]
 
+# Confusions rarer than this are slips.
+_WORTH_A_ROW = 0.02
 # Items explained by a picture each.
 _CARDS = 4
 
@@ -153,7 +155,26 @@ def labels_section(facts: Facts) -> str:
     return (
         f'<div class="pair">{figure}<div>{counts_table(facts.result, counts)}<p class="note">{note}</p></div></div>'
         + item_figures(facts.result, facts.uncertainty, shares=False)
+        + _task(facts.result)
     )
+
+
+def _task(result: Result, most: int = 5) -> str:
+    """What this task confuses, and how many items nobody could tell, where the model knows."""
+    shared_lk = getattr(getattr(result.annotators, "described", result.annotators), "shared_lk", None)
+    if shared_lk is None or result.votes.n_classes < 2:
+        return ""
+    wrong = shared_lk * (1 - np.eye(len(shared_lk)))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:most]
+    rows = [
+        (text(result.votes.classes[k], 40), text(result.votes.classes[said], 40), percent(float(wrong[said, k])))
+        for said, k in (divmod(int(cell), len(wrong)) for cell in order)
+        if wrong[said, k] >= _WORTH_A_ROW
+    ]
+    untold = int(result.untold.sum())
+    words = f"<p>{counted(untold, 'item')} that nobody could tell, by how the votes fall.</p>" if untold else ""
+    caption = "What this task confuses, also for those who attend"
+    return (table(caption, ("True", "Answered", "How often"), rows, numeric=(2,)) if rows else "") + words
 
 
 def review_section(facts: Facts, why: list[Why]) -> str:

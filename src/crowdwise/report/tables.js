@@ -148,7 +148,8 @@
     return sorted.length > 5 ? [...some, ` and ${sorted.length - 5} other label${sorted.length > 6 ? "s" : ""}`] : some;
   };
   function detail(row) {
-    const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.annotators[who], label(row[10][i]), row[11][i]])];
+    const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.annotators[who], label(row[10][i]), row[11][i]]),
+      ...row[13].map(([source, value]) => [source, "", value])];
     const hidden = row[5] - row[9].length;
     const largest = Math.max(...sources.map((source) => Math.abs(source[2])), 1e-9);
     const lines = sources.map(([source, said, value]) => {

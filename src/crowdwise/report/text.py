@@ -123,6 +123,9 @@ def summary_lines(result: Result, estimator: Any = None, read: Annotations | Non
         once = not result.trace or (result.n_iter == 1 and result.converged)
         yield f"{method}: done" if once else f"{method}: {state} after {count(result.n_iter, 'iteration')}"
     yield from _confidence_lines(result)
+    untold = int(result.untold.sum())
+    if untold:
+        yield f"{count(untold, 'item')} that nobody could tell, by how the votes fall (see the column note)"
     weak = _unreliable(result)
     if weak:
         yield f"least reliable annotators: {', '.join(weak)}"

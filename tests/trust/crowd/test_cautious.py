@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests.trust.crowd.crowds import fit, grouped_crowd
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.estimator.registry import make
 from crowdwise.kernels.numerics import best_class
-from crowdwise.trust.crowd.cautious import cautious, lowered
+from crowdwise.trust.crowd.cautious import cautious, lowered, settled_by_gold
 from crowdwise.trust.crowd.dependence import Dependence, find
 
 SHARES = arrays(float, (4, 3), elements=st.floats(0.001, 1)).map(lambda x: x / x.sum(axis=1, keepdims=True))
@@ -75,6 +78,34 @@ def test_a_chosen_method_and_history_are_fitted_again_as_they_were() -> None:
     votes, _, _ = grouped_crowd(2, n_items=300, n_annotators=12, n_groups=3)
     found = find(votes)
     assert found
-    plain = fit(votes, "auto", seconds=0.0)
+    plain = fit(votes, "auto", operations=0)
     assert plain.method.startswith("auto: ")
     assert (cautious(plain, found).max(axis=1) <= plain.confidence + 1e-12).all()
+
+
+def test_known_labels_choose_between_the_readings() -> None:
+    votes, truth = judges()
+    result = make("dawid-skene").fit(votes).result_
+    found = find(votes)
+    assert len(found.readings) > 1
+    gold = np.where(np.arange(votes.n_items) < 60, truth, -1)
+    known = replace(votes, gold=gold.astype(np.int16))
+    settled = settled_by_gold(make("dawid-skene").fit(known).result_, found)
+    assert [group.names(votes) for group in settled.groups] == [["judge-0", "judge-1", "judge-2"]]
+    assert len(settled.readings) == 1
+    # Known labels that agree with both readings decide nothing.
+    assert settled_by_gold(result, found) is found
+
+
+def judges() -> tuple[Annotations, np.ndarray]:
+    """Three judges who share errors, four who do not; two classes."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(2, size=600)
+
+    def seen(right: float, what: np.ndarray) -> np.ndarray:
+        return np.where(rng.random(len(what)) < right, what, 1 - what)
+
+    shared = seen(0.75, truth)
+    columns = [seen(0.97, shared) for _ in range(3)] + [seen(0.85, truth) for _ in range(4)]
+    names = [f"judge-{j}" for j in range(7)]
+    return Annotations.from_matrix(np.column_stack(columns), annotators=names), truth

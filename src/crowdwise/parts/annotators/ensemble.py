@@ -52,6 +52,8 @@ class Ensemble:
 
     #: Inference takes E log pi; see `crowdwise.parts.annotators.confusion.predictive`.
     expects_logs: ClassVar[bool] = True
+    #: Annotators with few votes are judged by all.
+    pools: ClassVar[bool] = True
 
     @property
     def described(self) -> Any:

@@ -30,6 +30,7 @@ counts_alk : [A, L, K] expected counts C, with earlier answers
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -66,6 +67,8 @@ class Habits:
     mean_habit: Floats
     shared: bool
     own: bool
+    #: Annotators with few votes are judged by all.
+    pools: ClassVar[bool] = True
 
     @classmethod
     def start(cls, answers: Floats, earlier_alk: Floats, *, shared: bool = True, own: bool = True) -> Habits:

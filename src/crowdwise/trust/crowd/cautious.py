@@ -20,19 +20,61 @@ from dataclasses import replace
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
+from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make_aggregator
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
-from crowdwise.trust.crowd.dependence import Dependence
+from crowdwise.trust.crowd.dependence import Dependence, Reading
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-__all__ = ["cautious", "lowered"]
+__all__ = ["cautious", "lowered", "settled_by_gold"]
 
 
 # A label stays ahead by this much; differences below 1e-9 count as ties.
 _AHEAD = 1e-6
+# Of the test by which known labels choose between readings.
+_LEVEL = 0.05
+
+
+def settled_by_gold(result: Result, found: Dependence) -> Dependence:
+    """Leave out readings of the votes that known labels speak against; the best of the others comes first.
+
+    Every reading is fitted without the known labels; one goes if it is wrong on so many more of them than the best that
+    chance is no excuse (a sign test at 5 % over the known items in which the two differ).
+    """
+    gold = result.votes.gold
+    if gold is None or len(found.readings) < 2 or not (gold >= 0).any():
+        return found
+    known = np.flatnonzero(gold >= 0)
+    votes = replace(result.votes, gold=None)
+    right = [_refitted(result, votes, reading).result_.codes[known] == gold[known] for reading in found.readings]
+    order = sorted(range(len(right)), key=lambda i: -int(right[i].sum()))
+    best = right[order[0]]
+    kept = [i for i in order if not _worse(int((best & ~right[i]).sum()), int((~best & right[i]).sum()))]
+    return replace(found, readings=tuple(found.readings[i] for i in kept))
+
+
+def _worse(only_best: int, only_other: int) -> bool:
+    from scipy.stats import binomtest
+
+    differ = only_best + only_other
+    return differ > 0 and binomtest(only_best, differ, alternative="greater").pvalue <= _LEVEL
+
+
+def _refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:
+    """The same method fitted to votes of which those of groups count for less."""
+    weight = EffectiveVotes(reading.code, reading.correlation).weight(votes)
+    discounted = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
+    history = None
+    if result.history is not None:
+        history = {name: counts.T for name, counts in zip(votes.annotators.tolist(), result.history, strict=True)}
+    with warnings.catch_warnings():
+        # What there is to say of the fit was said by the first.
+        warnings.simplefilter("ignore", CrowdwiseWarning)
+        return make_aggregator(method_of(result), **settings_of(result)).fit(discounted, history=history)
 
 
 def cautious(result: Result, found: Dependence) -> Floats:
@@ -43,17 +85,8 @@ def cautious(result: Result, found: Dependence) -> Floats:
     votes, label = result.votes, result.codes
     rows = np.arange(votes.n_items)
     posterior = result.posterior
-    history = None
-    if result.history is not None:
-        history = {name: counts.T for name, counts in zip(votes.annotators.tolist(), result.history, strict=True)}
     for reading in found.readings:
-        weight = EffectiveVotes(reading.code, reading.correlation).weight(votes)
-        discounted = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
-        with warnings.catch_warnings():
-            # What there is to say of the fit was said by the first.
-            warnings.simplefilter("ignore", CrowdwiseWarning)
-            fitted = make_aggregator(method_of(result), **settings_of(result)).fit(discounted, history=history)
-        moved = lowered(result.posterior, fitted.posterior_, label)
+        moved = lowered(result.posterior, _refitted(result, votes, reading).posterior_, label)
         posterior = np.where((moved[rows, label] < posterior[rows, label])[:, None], moved, posterior)
     return posterior
 
