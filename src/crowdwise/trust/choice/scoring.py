@@ -76,10 +76,10 @@ class Terms:
         self.n_annotators, self.n_classes = votes.n_annotators + 1, votes.n_classes
 
 
-def tempered_score(terms: Terms, shares: Array) -> Floats:
+def tempered_score(terms: Terms, shares: Array, rounds: int = _ROUNDS) -> Floats:
     """As `cross_fitted`, with class probabilities as sure as suits the votes of the other folds."""
     company = np.maximum(terms.company, 1.0)
-    tried = np.array([cross_fitted(terms, tempered(shares, company**exponent)) for exponent in EXPONENTS])
+    tried = np.array([cross_fitted(terms, tempered(shares, company**exponent), rounds) for exponent in EXPONENTS])
     log_prob = np.empty(len(terms.item))
     for number in range(int(terms.fold.max(initial=-1)) + 1):
         own = terms.fold == number
@@ -87,7 +87,7 @@ def tempered_score(terms: Terms, shares: Array) -> Floats:
     return log_prob
 
 
-def cross_fitted(terms: Terms, shares: Array) -> Floats:
+def cross_fitted(terms: Terms, shares: Array, rounds: int = _ROUNDS) -> Floats:
     """Log-probability of every term, [H], from class probabilities of its item, [H, K], by fits without it."""
     n_classes = terms.n_classes
     # Only pairs of annotator and label that occur are kept, P of them: all A K K numbers are too many for large crowds.
@@ -106,7 +106,7 @@ def cross_fitted(terms: Terms, shares: Array) -> Floats:
     for number in range(int(terms.fold.max(initial=-1)) + 1):
         own, others = np.flatnonzero(terms.fold == number), np.flatnonzero(terms.fold != number)
         table = tables(shares[others], others)
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             joint = shares[others] * table[pair[others]]
             table = tables(joint / np.maximum(joint.sum(axis=1, keepdims=True), _FLOOR), others)
         chance = (shares[own] * table[pair[own]]).sum(axis=1)
