@@ -179,7 +179,7 @@ def test_items_without_votes_are_empty_and_marked(name: str) -> None:
     assert frame["label"].to_list()[2:] == [None, "y"]
     assert frame["confidence"].to_list()[2:] == [None, 1.0]
     assert frame["note"].to_list() == ["", "", "no votes", "known"]
-    assert frame["confidence_source"].to_list() == ["experience"] * 3 + ["gold"]
+    assert frame["confidence_source"].to_list() == ["experience", "experience", "", "gold"]
     shares = frame.select("p(x)", "p(y)").row(2)
     np.testing.assert_allclose(shares, result.class_prior, atol=1e-9)
     filled = result.items_frame(fill_unvoted=True)

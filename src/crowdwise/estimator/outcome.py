@@ -65,8 +65,11 @@ class Outcome(ReadOnly):
         # Also those of its parts (prior, annotators, ...), from which posteriors of other votes are computed.
         for part in vars(self).values():
             for value in vars(part).values() if is_dataclass(part) else ():
-                if isinstance(value, np.ndarray):
-                    value.setflags(write=False)
+                # A part may be made of others.
+                for inner in value if isinstance(value, tuple) else (value,):
+                    for array in (inner, *(vars(inner).values() if is_dataclass(inner) else ())):
+                        if isinstance(array, np.ndarray):
+                            array.setflags(write=False)
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "not converged"
@@ -387,7 +390,7 @@ class Result(LabelOutcome):
             "item": series_of(votes.items),
             "label": labels,
             "confidence": confidence,
-            "confidence_source": np.where(gold >= 0, "gold", self.confidence_source),
+            "confidence_source": np.select([gold >= 0, self.unasked], ["gold", ""], default=self.confidence_source),
             "n_votes": votes.votes_per_item,
             "note": note,
         }

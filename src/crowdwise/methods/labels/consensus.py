@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.engines.loop import Fit, Round, alternate_over, begin_at
+from crowdwise.engines.loop import Fit, Round, alternate_over
 from crowdwise.engines.shards import Shard, Shards, Tally, Whole
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
@@ -97,10 +97,8 @@ class Consensus(Aggregator):
         even = np.full(n_classes, 1 / n_classes)
         start = None
         if shards.kept(name) is None:
-            if problem.warm is not None and isinstance(shards, Whole):
-                start = shards.renew(begin_at, prior, member, False, problem.warm)
-            else:
-                start = shards.renew(start_from_votes, prior, member, even, False, False)
+            # Also where votes were added to an earlier fit: members that stop early end where they do because of their start.
+            start = shards.renew(start_from_votes, prior, member, even, False, False)
         done = alternate_over(
             shards,
             prior,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -168,4 +168,9 @@ def _by_crowd(result: Result, how: str) -> tuple[Result, str, dict[str, Any]]:
         f"{groups.n_groups} group{'s' if groups.n_groups > 1 else ''} of {n_members:,} annotators share errors "
         f"(correlation {low:.2f} to {high:.2f}); their votes count for less"
     )
-    return by_experience(groups.result(result)), account, facts
+    discounted, weight = groups.result(result), groups.weight(result.votes)
+    votes = result.votes
+    # The temperature goes by what is left of the votes, or dependence inside groups would count twice.
+    left = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
+    believed = calibrated(discounted.posterior, left, result.annotators, result.class_prior, exponent)
+    return with_posterior(discounted, believed, "experience"), account, facts
