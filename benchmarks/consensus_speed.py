@@ -2,8 +2,8 @@
 
     python benchmarks/consensus_speed.py
 
-Cold: `crowdwise aggregate` in a new process, five times after one that fills the compilation cache; median and range. A round: the
-step of the loop on a million votes and five classes, nanoseconds per vote and member, median of ten.
+Cold: `crowdwise aggregate` in a new process, five times after one that fills the compilation cache; median and range. A round:
+the step of the loop on a million votes and five classes, nanoseconds per vote and member, median of ten.
 """
 
 from __future__ import annotations
