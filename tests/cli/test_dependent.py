@@ -117,3 +117,21 @@ def test_a_wrong_table_of_groups_is_refused(
 ) -> None:
     (folder / "families.csv").write_text(table)
     assert words in run("aggregate", "verdicts.csv", "--groups", "families.csv", code=code).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("review", "-o", "out.csv"), ("plan",), ("calibrate", "-o", "out.csv"), ("explain", "0")]
+)
+def test_other_commands_warn_too(run: Run, truth: pl.Series, arguments: tuple[str, ...]) -> None:
+    command, *rest = arguments
+    wanted = rest[:1] if command == "explain" else []
+    more = [] if command == "explain" else rest
+    result = run(command, *wanted, "verdicts.csv", *FIT, *more)
+    assert "3 annotators seem to share errors: m-a, m-b, m-c" in result.stderr
+
+
+def test_review_accepts_what_aggregate_is_sure_of(run: Run, folder: Path, truth: pl.Series) -> None:
+    run("aggregate", "verdicts.csv", *FIT, "-o", "labels.csv")
+    run("review", "verdicts.csv", *FIT, "-o", "decisions.csv")
+    labels, decisions = (pl.read_csv(folder / name)["confidence"] for name in ("labels.csv", "decisions.csv"))
+    assert labels.to_list() == decisions.to_list()

@@ -3,7 +3,9 @@
 Labels and confusion matrices are drawn from their posteriors. Every step asks about the least certain items; who answers is
 drawn by the activity so far. The answers are weighed as the model would weigh them, which learns from them in turn: counts of
 true x observed classes grow, and with them all earlier votes are weighed again, q_nk ~ base_nk prod_e R[a_e, k, y_e] with
-R = the mean of the counts. `base` is what makes this the model's own posterior before the first new vote.
+R = the mean of the counts. `base` is what makes this the model's own posterior before the first new vote. How sure the labels
+are is what experience makes of it (`crowdwise.estimator.experience`), with the votes that have come: a vote more brings less
+than a model of independent annotators believes.
 
 Of m campaigns the i-th smallest exceeds the true number with probability i / (m + 1) if the campaigns are like it: the ends of
 the interval are ranked by this. Large sets are simulated by a part of M of N items, whose numbers vary more than those of
@@ -18,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdwise.errors import SettingError
-from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.numerics import expected_log
+from crowdwise.estimator.outcome import Result, exponent_of, vote_mass
+from crowdwise.kernels.numerics import expected_log, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["Plan", "plan"]
@@ -38,6 +40,8 @@ _ROUNDS = 2
 # Campaigns run again with other items, to know their part in the variance.
 _AGAIN = 6
 _FLOOR = 1e-12
+# Of what is known of an annotator, new votes leave at least this share of every entry.
+_LEAST_LEFT = 0.5
 
 
 @dataclass(frozen=True)
@@ -98,29 +102,29 @@ def _campaign(result: Result, target: float, crowd_seed: int, item_seed: int) ->
     rng = np.random.default_rng(item_seed)
     votes = result.votes
     learner = _Learner(result, _part_of(result, rng))
-    q = learner.q
-    truth = (rng.random((len(q), 1)) > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    believed = learner.believed(slice(None))
+    truth = (rng.random((len(believed), 1)) > believed.cumsum(axis=1)[:, :-1]).sum(axis=1)
     activity = votes.votes_per_annotator + 1e-9
     # A part drawn by chance may start elsewhere than the whole: it aims at as much more as the whole has to.
-    sure = q.max(axis=1)
+    sure = believed.max(axis=1)
     aim = min(float(sure.mean()) + target - float(result.posterior.max(axis=1).mean()), 1 - 1e-6)
-    n_step, n_asked, n_learnt = max(1, int(_STEP * len(q))), 0, 0
+    n_step, n_asked, n_learnt = max(1, int(_STEP * len(sure))), 0, 0
     while True:
         if sure.mean() >= aim:
             if n_learnt == n_asked:
-                return n_asked * votes.n_items / len(q)
-        elif n_asked > _MOST * len(q):
+                return n_asked * votes.n_items / len(sure)
+        elif n_asked > _MOST * len(sure):
             return float("inf")
         else:
             items = np.argpartition(sure, n_step - 1)[:n_step]
             who = rng.choice(votes.n_annotators, size=n_step, p=activity / activity.sum())
             said = (rng.random((n_step, 1)) > drawn[who, truth[items]].cumsum(axis=1)[:, :-1]).sum(axis=1)
             learner.tell(items, who, said)
-            sure[items] = q[items].max(axis=1)
+            sure[items] = learner.believed(items).max(axis=1)
             n_asked += n_step
         if sure.mean() >= aim or n_asked - n_learnt > _LEARN * n_asked:
             learner.learn()
-            sure, n_learnt = q.max(axis=1), n_asked
+            sure, n_learnt = learner.believed(slice(None)).max(axis=1), n_asked
 
 
 def _part_of(result: Result, rng: np.random.Generator) -> Integers:
@@ -144,25 +148,41 @@ class _Learner:
         self._votes: list[Columns] = [(place[votes.item][inside], votes.annotator[inside], votes.label[inside], weight[inside])]
         # What a part learns, the whole learns so many times.
         self._times = votes.n_items / max(len(chosen), 1)
-        self._bayesian = result.annotators.concentration() is not None
-        self.q = result.posterior[chosen].copy()
-        self._log_mean = _log_mean(result.concentration, self._bayesian)
+        # The mean of several models is no fixed point of the one whose matrices describe annotators: what new votes say of
+        # annotators is left out there, and votes count as predicted, by the mean matrices.
+        self._learns = not hasattr(result.annotators, "members")
+        self._bayesian = self._learns and result.annotators.concentration() is not None
+        by_experience = result.confidence_source == "experience"
+        self.q = (result.model_posterior if by_experience else result.posterior)[chosen].copy()
+        self._exponent = exponent_of(result.method) if by_experience else 0.0
+        self._mass = vote_mass(votes)[chosen]
+        self._first = result.concentration
+        self._log_mean = _log_mean(self._first, self._bayesian)
         item, who, said, weight = self._votes[0]
         self._fixed = result.concentration - self._times * self._counts(item, who, said, weight)
         self._base = np.log(np.maximum(self.q, _FLOOR)) - self._evidence(item, who, said, weight)
 
+    def believed(self, item: Integers | slice) -> Floats:
+        """Posteriors of some items as far as they can be believed, [n, K]."""
+        return tempered(self.q[item], np.maximum(self._mass[item], 1) ** self._exponent)
+
     def tell(self, item: Integers, who: Integers, said: Integers) -> None:
         """New votes on different items, weighed with what is known."""
         self._votes.append((item, who, said, np.ones(len(item))))
+        self._mass[item] += 1
         scores = np.log(np.maximum(self.q[item], 1e-300)) + self._log_mean[who, :, said]
         self.q[item] = _normalised(scores)
 
     def learn(self) -> None:
         """Weigh all votes again, after what they say of the annotators."""
+        if not self._learns:
+            return
         item, who, said, weight = (np.concatenate(column) for column in zip(*self._votes, strict=True))
         self._votes = [(item, who, said, weight)]
         for _ in range(_ROUNDS):
-            self._log_mean = _log_mean(self._fixed + self._times * self._counts(*self._votes[0]), self._bayesian)
+            # Counts under another posterior than the annotators were fitted with may take more away than there is.
+            counts = np.maximum(self._fixed + self._times * self._counts(*self._votes[0]), _LEAST_LEFT * self._first)
+            self._log_mean = _log_mean(counts, self._bayesian)
             self.q[:] = _normalised(self._base + self._evidence(*self._votes[0]))
 
     def _counts(self, item: Array, who: Array, said: Array, weight: Array) -> Floats:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, option
+from crowdwise.cli.dependent import careful
 from crowdwise.cli.fitting import build, fit_to, gold_of, is_saved, read_gold, read_votes, result_of
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
@@ -74,4 +75,4 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
     votes = read_votes(path, read)
     known: Any = read_gold(truth, votes)
     known = gold_of(votes) if known is None else known
-    return fit_to(replace(votes, gold=None), estimator, method, quiet).result_, known
+    return careful(fit_to(replace(votes, gold=None), estimator, method, quiet)).result_, known

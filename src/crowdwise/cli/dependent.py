@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from crowdwise.cli.options import MethodOptions
     from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["cautious", "check_groups", "counted", "grouped", "read_families"]
+__all__ = ["careful", "cautious", "check_groups", "counted", "grouped", "read_families"]
 
 
 def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
@@ -34,6 +35,14 @@ def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
         say(line)
     believed = with_posterior(result, lowering.cautious(result, found), result.confidence_source)
     return believed, {"dependence": dependence_facts(found, result.votes)}
+
+
+def careful(estimator: Aggregator) -> Aggregator:
+    """The same for a fitted estimator, which then shows the lowered confidence."""
+    result, found = cautious(estimator.result_)
+    if found:
+        estimator.keep_outcome(result)
+    return estimator
 
 
 def check_groups(groups: Path | None, other_answers: bool, warm_from: Path | None, method: MethodOptions) -> None:

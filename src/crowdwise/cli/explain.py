@@ -13,6 +13,12 @@ from crowdwise.errors import SettingError
 
 EXAMPLES = "Example: crowdwise explain photo-007 votes.csv\n\nOf a saved model: crowdwise explain photo-007 --from model"
 
+# Rows that are no votes.
+_FURTHER = {
+    "models": "several models were averaged, and the logarithm of a mean is not the mean of logarithms",
+    "caution": "what experience with other crowds takes back, because votes share errors",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -47,3 +53,6 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     rows.append(["total", None, why.total, ""])
     heading = f"for {one_line(why.label)}, against {one_line(why.against)}"
     print_rows(["source", "vote", why.unit, heading], rows, right=[why.unit])
+    for name, meaning in _FURTHER.items():
+        if name in why.rows["source"]:
+            print(f"{name}: {meaning}")

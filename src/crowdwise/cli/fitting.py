@@ -335,9 +335,11 @@ def fit_rows(rows: Features, votes: Annotations, estimator: Any, gold: Path | No
 
 
 def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = False, default: str = DEFAULT_METHOD) -> Aggregator:
-    """Read votes and fit the chosen method."""
+    """Read votes and fit the chosen method; confidence is lowered where annotators seem to share errors."""
+    from crowdwise.cli.dependent import careful
+
     estimator = build(options, default)
-    return fit_to(read_votes(path, read), estimator, options, quiet)
+    return careful(fit_to(read_votes(path, read), estimator, options, quiet))
 
 
 def result_of(

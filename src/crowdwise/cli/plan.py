@@ -42,6 +42,6 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         print_json(document | {"out_of_reach": found.out_of_reach})
         return
     print(f"expected accuracy now: {number(now['mean'])} (95% interval {number(now['low'])} to {number(now['high'])})")
-    print("as far as the model's confidence can be believed: check it on some known labels with crowdwise calibrate --truth")
+    print("as far as experience with other crowds goes; to measure it on these labels: crowdwise audit")
     for line in plan_lines(found, options.target, result.votes.n_items):
         print(line)

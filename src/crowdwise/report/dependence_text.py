@@ -26,7 +26,7 @@ def dependence_lines(found: Dependence, votes: Annotations, most: int = 3) -> It
         yield f"the votes can also be read so that {_who(other, votes)} share errors; which is right cannot be seen in votes"
     yield "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one"
     yield (
-        "next: name those who belong together (--groups families.csv with the columns annotator, group), "
+        "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group), "
         "or check some labels: crowdwise audit"
     )
 

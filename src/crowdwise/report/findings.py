@@ -10,6 +10,7 @@ import numpy as np
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.report.markup import counted, percent, table, text, whole
+from crowdwise.trust.crowd.dependence import find
 from crowdwise.trust.crowd.grades import UNJUDGED, Crowd
 from crowdwise.trust.metrics import score
 
@@ -64,6 +65,14 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
     if not result.converged:
         notes.append(
             "The method did <strong>not converge</strong>; raise <code>max_iter</code> before relying on these numbers."
+        )
+    shared = find(votes)
+    for group in shared.groups[:1]:
+        names = ", ".join(text(name, 30) for name in group.names(votes)[:5])
+        notes.append(
+            f"{_some(len(group.members), 'annotator')} with {percent(group.share)} of the votes seem to <strong>share "
+            f"errors</strong>: {names}{' and others' if len(group.members) > 5 else ''}. Count them as one "
+            "(<code>aggregate --groups</code>), or check labels (<code>crowdwise audit</code>)."
         )
     bad = crowd.unreliable
     if len(bad):

@@ -117,8 +117,8 @@ def choice_section(fitted: Any, facts: Facts) -> str:
     parts = [lead(result)]
     if choice is None:
         parts.append(
-            "<p>The method was given, not chosen by the data. <code>crowdwise compare</code> measures the others on the same "
-            "votes.</p>"
+            "<p>One method for all votes, not chosen by comparing several. <code>crowdwise compare</code> measures others on "
+            "the same votes.</p>"
         )
     else:
         parts.append(_choice_table(choice, getattr(fitted, "reason_", "")))

@@ -56,14 +56,23 @@ def decision_lines(decisions: Decisions, error: float, risk: float) -> Iterator[
     found, facts = decisions.selection, decisions.facts()
     yield f"{decisions.result.method}: {decisions.account}"
     accepted, total = facts["n_accepted"], facts["n_accepted"] + facts["n_review"]
-    limit = f" (confidence from {number(found.threshold)})" if accepted else ""
+    chosen = decisions.accept & (decisions.known < 0)
+    limit = f" (confidence from {number(float(decisions.result.confidence[chosen].min()))})" if accepted else ""
     rest = f"; {count(decisions.n_known, 'label')} known" if decisions.n_known else ""
     yield f"accept {accepted:,} of {count(total, 'item')}{limit}, review {total - accepted:,}{rest}"
     if decisions.n_known == 0:
         if accepted:
             expected = float((1 - decisions.result.confidence[decisions.accept]).mean())
             yield f"expected error of the accepted: {number(expected)}{_range(decisions.range_error)}"
-            yield "only checked labels tell of this crowd: crowdwise audit, or true labels with --truth FILE"
+        elif total:
+            smallest = float(1 - decisions.result.confidence.max())
+            yield (
+                f"no labels, however few, stay within {number(error)} as far as experience goes: the surest has an expected "
+                f"error of {number(smallest)}; ask for more votes, or allow a larger --error"
+                if smallest > error
+                else f"no labels stay within {number(error)} in so many crowds; allow a larger --error or a smaller --assurance"
+            )
+        yield "to measure the error on these labels: crowdwise audit, or true labels with --truth FILE"
     elif total == 0:
         yield "every item has a true label, so that there is nothing to decide"
     elif found.interval is None:
