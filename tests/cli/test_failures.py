@@ -27,7 +27,7 @@ CROWDWISE = [sys.executable, "-m", "crowdwise"]
         (["votes.csv", "-m", "dawid-skene", "--set", "tool=1"], 2, "no setting 'tool'; did you mean 'tol'?"),
         (["votes.csv", "-m", "dawid-skene", "--set", "tol=-1"], 2, "tol must be above 0"),
         (["votes.csv", "--set", "tol"], 2, "--set needs NAME=VALUE"),
-        (["votes.csv", "--class-prior", "flat"], 2, "--class-prior must be learn, uniform or shares"),
+        (["votes.csv", "--class-prior", "flat"], 2, "--class-prior must be learn, anchored, uniform or shares"),
         (["votes.csv", "--classes", "cat,,dog"], 2, "--classes has an empty entry"),
         (["votes.csv", "--format", "cvs"], 2, "did you mean 'csv'?"),
         (["votes.csv", "-o", "labels.xyz"], 2, "cannot write .xyz"),

@@ -152,7 +152,11 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         saved = result
     if votes is not None:
         more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
-    items = ordinal_frame(result) if options.kind == ORDINAL else result.items_frame(fill_unvoted=options.fill_unvoted)
+    items = (
+        ordinal_frame(result, options.fill_unvoted)
+        if options.kind == ORDINAL
+        else result.items_frame(fill_unvoted=options.fill_unvoted)
+    )
     if votes is not None:
         items = dependent.counted(items, votes)
     if options.page is not None:
@@ -173,7 +177,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         screen=narrow,
         limit=10,
     )
-    job.say(summary_lines(result, read=votes))
+    job.say(summary_lines(result, read=votes, fill_unvoted=options.fill_unvoted))
     # The table is asked for, quiet or not; stderr, as stdout is for labels.
     for line in choice_lines(estimator, not options.quiet, options.explain_choice):
         say(line)

@@ -239,12 +239,12 @@ def _with_prior() -> list[str]:
 
 
 def _class_prior(text: str) -> Any:
-    if text in ("learn", "uniform"):
+    if text in ("learn", "anchored", "uniform"):
         return text
     try:
         return json.loads(text if text.lstrip()[:1] in ("[", "{") else f"[{text}]")
     except ValueError:
-        raise SettingError(f"--class-prior must be learn, uniform or shares such as 0.2,0.8; got {text!r}") from None
+        raise SettingError(f"--class-prior must be learn, anchored, uniform or shares such as 0.2,0.8; got {text!r}") from None
 
 
 # -- methods -----------------------------------------------------------------------------------

@@ -81,7 +81,10 @@ class MethodOptions(TaskOptions):
 
     method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown="consensus")
     class_prior: str | None = option(
-        "--class-prior", "PRIOR", "Class shares: learn, uniform, or one share per class such as 0.2,0.8.", panel=METHOD
+        "--class-prior",
+        "PRIOR",
+        "Class shares: learn, anchored (near the votes), uniform, or one share per class such as 0.2,0.8.",
+        panel=METHOD,
     )
     annotator_prior: str | None = option("--annotator-prior", "PRIOR", ANNOTATOR_PRIOR, panel=METHOD)
     gold: Path | None = file("--gold", "Known labels of some items, which the fit keeps: item, label.", METHOD)

@@ -98,7 +98,9 @@ def training(estimator: Any) -> dict[str, Any]:
     return {"n_epochs": len(history["loss"]), "best_epoch": best, "held_out_score": score}
 
 
-def summary_lines(result: Result, estimator: Any = None, read: Annotations | None = None) -> Iterator[str]:
+def summary_lines(
+    result: Result, estimator: Any = None, read: Annotations | None = None, fill_unvoted: bool = False
+) -> Iterator[str]:
     """What was read, how the fit went, and who deserves a look; of a classifier with how its training went.
 
     `read` are the votes as they were read, where those of the result were made from them.
@@ -109,7 +111,9 @@ def summary_lines(result: Result, estimator: Any = None, read: Annotations | Non
     sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
     agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
     yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
-    yield from dropped_lines(votes.n_missing, votes.n_gold, int((votes.votes_per_item == 0).sum()), estimator is None)
+    by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None
+    unvoted = _EMPTY if by is None else f"labelled by {by}"
+    yield from dropped_lines(votes.n_missing, votes.n_gold, int((votes.votes_per_item == 0).sum()), unvoted)
     run = training(estimator) if estimator is not None else {}
     # What was chosen is what was run; that it was chosen is said in a line of its own.
     method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
@@ -149,14 +153,15 @@ def _confidence_lines(result: Result) -> Iterator[str]:
         yield f"{expected} (by {result.confidence_source})"
 
 
-def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, empty: bool = True) -> Iterator[str]:
-    """What of the votes did not count as one."""
+_EMPTY = "left without a label (--fill-unvoted takes the most frequent class)"
+
+
+def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, unvoted: str = _EMPTY) -> Iterator[str]:
+    """What of the votes did not count as one, and what became of items without any."""
     if n_missing:
         yield f"dropped {count(n_missing, 'missing label')}"
     if n_unvoted:
-        left = "left without a label (--fill-unvoted takes the most frequent class)"
-        done = left if empty else "labelled by their features alone"
-        yield f"{count(n_unvoted, 'item')} without votes: {done}"
+        yield f"{count(n_unvoted, 'item')} without votes: {unvoted}"
     if n_gold:
         yield f"{count(n_gold, 'known label')} kept fixed"
 
@@ -192,14 +197,14 @@ def _aligned(table: pl.DataFrame) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def ordinal_frame(result: Result) -> pl.DataFrame:
+def ordinal_frame(result: Result, fill_unvoted: bool = False) -> pl.DataFrame:
     """The table of items, with the median class and the expected rank from 1."""
     import polars as pl
 
     from crowdwise.data.encode import series_of
     from crowdwise.kernels.numerics import expected_rank, median_class
 
-    frame = result.items_frame()
+    frame = result.items_frame(fill_unvoted=fill_unvoted)
     median = series_of(result.votes.classes)[median_class(result.posterior)]
     more = [pl.Series("median", median), pl.Series("expected_rank", expected_rank(result.posterior))]
     names = frame.columns
