@@ -42,6 +42,7 @@ def fake_result(votes: Annotations, posterior: Any, confusion: Any, mass: float 
         history=None,
         annotators=SimpleNamespace(concentration=lambda: None),
         posterior=np.asarray(posterior, float),
+        confidence_source="model",
         confusion=np.asarray(confusion, float),
         concentration=concentration,
         confusion_sd=np.sqrt(mean * (1 - mean) / (concentration.sum(axis=2, keepdims=True) + 1)),

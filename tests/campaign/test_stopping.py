@@ -135,7 +135,7 @@ def test_the_interval_of_a_plan_covers_campaigns() -> None:
 def needed(drawn: Simulation, target: float, rng: np.random.Generator) -> int:
     """Votes of a real campaign: the least certain items, whoever comes, the model fitted to all votes again and again."""
     votes, asked, step = drawn.votes, 0, max(1, drawn.votes.n_items // 50)
-    sure = BayesGC().fit(votes).posterior_.max(axis=1)
+    sure = BayesGC(confidence="model").fit(votes).posterior_.max(axis=1)
     while sure.mean() < target:
         items, who = np.argsort(sure)[:step], rng.integers(votes.n_annotators, size=step)
         chances = drawn.confusion[who, drawn.truth[items]].cumsum(axis=1)
@@ -144,7 +144,7 @@ def needed(drawn: Simulation, target: float, rng: np.random.Generator) -> int:
             names[codes].tolist() for names, codes in ((votes.items, items), (votes.annotators, who), (votes.classes, said))
         ]
         votes, asked = votes.concat(Annotations.from_arrays(*answers)), asked + step
-        sure = BayesGC().fit(votes).posterior_.max(axis=1)
+        sure = BayesGC(confidence="model").fit(votes).posterior_.max(axis=1)
     return asked
 
 
@@ -153,7 +153,7 @@ def test_nine_in_ten_intervals_cover_the_votes_that_were_needed() -> None:
     covered, widths = [], []
     for seed in range(16):
         drawn = simulate(n_items=150, n_annotators=12, n_classes=2, votes_per_item=2, annotators="one-coin", random_state=seed)
-        found = plan(BayesGC().fit(drawn.votes).result_, 0.93, repeats=20, random_state=seed)
+        found = plan(BayesGC(confidence="model").fit(drawn.votes).result_, 0.93, repeats=20, random_state=seed)
         votes = needed(drawn, 0.93, np.random.default_rng(seed))
         covered.append(found.low <= votes <= found.high)
         widths.append((found.high - found.low) / found.votes)

@@ -20,7 +20,7 @@ from crowdwise.estimator.estimator import Estimator, check_settings, check_table
 from crowdwise.estimator.experience import CONFIDENCES
 from crowdwise.estimator.explain import Explanation
 from crowdwise.estimator.history import encode_history
-from crowdwise.estimator.outcome import LabelOutcome, Result, calibrated, exponent_of
+from crowdwise.estimator.outcome import LabelOutcome, Result, calibrated, exponent_of, in_company, reliability_of
 from crowdwise.kernels.numerics import best_class, generator, vote_shares
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.annotators.model import predictive, weight_of
@@ -301,7 +301,9 @@ class Aggregator(ResultViews):
             return posterior
         # Known labels play no part in a prediction.
         asked = replace(as_annotations(votes), gold=None)
-        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent_of(result.method))
+        known = reliability_of(in_company(result.votes, result.model_posterior))
+        who = known[positions(asked.annotators, result.votes.annotators)]
+        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent_of(result.method), who)
 
     def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""

@@ -77,8 +77,8 @@ def explain(result: Result, item: Any) -> Explanation:
         prior = log_prior[n if len(log_prior) > 1 else 0]
     label = int(result.codes[n])
     known = votes.gold is not None and votes.gold[n] >= 0
-    # Tempering keeps the order of classes; the vote that is added to counted ones decides among classes without any.
-    others = (prior + evidence.sum(axis=0) if known or unit != "share" else result.posterior[n]).copy()
+    # What is reported may order the other classes in another way than the model: a single vote is mixed with class shares.
+    others = (prior + evidence.sum(axis=0) if known else result.posterior[n]).copy()
     others[label] = -np.inf
     against = int(others.argmax())
     contribution = np.concatenate([[prior[label] - prior[against]], evidence[:, label] - evidence[:, against]])

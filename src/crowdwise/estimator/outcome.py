@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "expected_counts", "exponent_of", "vote_mass"]
+__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "expected_counts", "exponent_of", "in_company"]
+__all__ += ["reliability_of", "vote_mass"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -289,12 +290,12 @@ class Result(LabelOutcome):
     confidence_source: str = "model"
 
     @classmethod
-    def of_fit(cls, *, votes: Annotations, posterior: Floats, **fields: Any) -> Result:
-        """From a fitted posterior, which is calibrated by experience where the settings ask for it."""
+    def of_fit(cls, *, votes: Annotations, posterior: Floats, reliability: Floats | None = None, **fields: Any) -> Result:
+        """From a fitted posterior, which is calibrated by experience where the settings ask for it; see `calibrated`."""
         if fields["settings"].get("confidence") != "experience":
             return cls(votes=votes, posterior=posterior, **fields)
         exponent = exponent_of(fields["method"])
-        believed = calibrated(posterior, votes, fields["annotators"], fields["prior"].probability, exponent)
+        believed = calibrated(posterior, votes, fields["annotators"], fields["prior"].probability, exponent, reliability)
         return cls(votes=votes, posterior=believed, inferred=posterior, confidence_source="experience", **fields)
 
     @property
@@ -432,33 +433,65 @@ def exponent_of(method: str) -> float:
     return EXPONENTS.get(method.rpartition(": ")[2], OTHER_EXPONENT)
 
 
-def calibrated(posterior: Floats, votes: Annotations, annotators: Any, class_shares: Floats, exponent: float) -> Floats:
-    """The posterior of a fit as experience has it, [N, K]; known labels stay known."""
+def calibrated(
+    posterior: Floats,
+    votes: Annotations,
+    annotators: Any,
+    class_shares: Floats,
+    exponent: float,
+    reliability: Floats | None = None,
+) -> Floats:
+    """The posterior of a fit as experience has it, [N, K]; known labels stay known.
+
+    `reliability` is that of the annotators by all votes (see `reliability_of`), where these are others or a part of them.
+    """
     mass, believed = vote_mass(votes), posterior
     if getattr(annotators, "additive_in", "") == "share":
         believed = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
     elif not getattr(annotators, "pools", False):
-        believed = _as_sure_as_one_vote(posterior, votes, class_shares)
+        known = reliability_of(in_company(votes, posterior))[:-1] if reliability is None else reliability
+        believed = _as_sure_as_one(posterior, votes, class_shares, known)
     believed = tempered(believed, np.maximum(mass, 1) ** exponent)
     return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
 
 
-def _as_sure_as_one_vote(posterior: Floats, votes: Annotations, class_shares: Floats) -> Floats:
-    """Items with one vote are no surer than that annotator is right where others voted too, as far as that is known, [N, K].
+def in_company(votes: Annotations, posterior: Floats) -> Floats:
+    """Weight of an annotator's votes on items that others voted on too: of those that were right, and of all, [2, A]."""
+    company = _lone_voter(votes)[votes.item] < 0
+    weight = company * (1.0 if votes.weight is None else votes.weight)
+    right = weight * posterior[votes.item, votes.label]
+    return np.stack([segment_sum(votes.annotator, of, votes.n_annotators) for of in (right, weight.astype(float))])
+
+
+def reliability_of(company: Floats) -> Floats:
+    """How often annotators are right in company, with some votes like all; last, one never seen, [A + 1]."""
+    right, given = company
+    typical = (right.sum() + _PSEUDO_VOTES * _SINGLE) / (given.sum() + _PSEUDO_VOTES)
+    return np.append((right + _PSEUDO_VOTES * typical) / (given + _PSEUDO_VOTES), typical)
+
+
+def _lone_voter(votes: Annotations) -> Integers:
+    """Who alone voted on an item, [N]; -1 where nobody or several did. A vote without weight is none."""
+    counted = slice(None) if votes.weight is None else votes.weight > 0
+    item, annotator = votes.item[counted], votes.annotator[counted]
+    who = np.full(votes.n_items, -1, np.int64)
+    who[item] = annotator
+    several = item[annotator != who[item]]
+    who[several] = -1
+    return who
+
+
+def _as_sure_as_one(posterior: Floats, votes: Annotations, class_shares: Floats, reliability: Floats) -> Floats:
+    """Items that one annotator alone voted on are no surer than that annotator is right elsewhere, as far as known, [N, K].
 
     Models that judge each annotator alone believe a single vote, and learn from it that it was right.
     """
-    alone = votes.votes_per_item == 1
-    items = np.flatnonzero(alone)
+    who = _lone_voter(votes)
+    items = np.flatnonzero(who >= 0)
     if not len(items):
         return posterior
-    company = ~alone[votes.item]
-    agreed = posterior[votes.item, votes.label] * company
-    right, given = (segment_sum(votes.annotator, of, votes.n_annotators) for of in (agreed, company.astype(float)))
-    typical = (right.sum() + _PSEUDO_VOTES * _SINGLE) / (given.sum() + _PSEUDO_VOTES)
-    reliability = ((right + _PSEUDO_VOTES * typical) / (given + _PSEUDO_VOTES))[votes.annotator[votes.item_ptr[items]]]
     # Somebody who is mostly wrong tells as much as somebody who is mostly right.
-    most = np.maximum(reliability, 1 - reliability)
+    most = np.maximum(reliability, 1 - reliability)[who[items]]
     label = posterior[items].argmax(axis=1)
     surest, share = posterior[items, label], class_shares[label]
     kept = np.where(surest > most, (most - share) / np.maximum(surest - share, 1e-12), 1.0)

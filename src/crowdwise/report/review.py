@@ -64,7 +64,7 @@ def why_of(result: Result, items: Integers) -> list[Why]:
             prior = result.class_prior
         label = int(result.codes[n])
         known = votes.gold is not None and votes.gold[n] >= 0
-        others = (result.posterior[n] if shares and not known else prior + part.sum(axis=0)).copy()
+        others = (prior + part.sum(axis=0) if known else result.posterior[n]).copy()
         others[label] = -np.inf
         against = int(others.argmax())
         first, contribution = float(prior[label] - prior[against]), part[:, label] - part[:, against]

@@ -132,8 +132,8 @@ class Engine(ABC):
         fields = estimator.summary_fields(done, counts)
         outcome: Result | ShardedResult
         if isinstance(votes, Store):
-            counts_alk, agree = shards.total(account, done.annotators, done.prior.probability).sums
-            outcome = ShardedResult(votes=crowd, shards=shards, counts=counts_alk, agree=agree, **fields)
+            counts_alk, agree, company = shards.total(account, done.annotators, done.prior.probability).sums
+            outcome = ShardedResult(votes=crowd, shards=shards, counts=counts_alk, agree=agree, company=company, **fields)
         else:
             outcome = Result.of_fit(votes=votes, posterior=shards.posterior, **fields)
         estimator.keep_outcome(outcome)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
+from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts, in_company, reliability_of
 from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
@@ -38,12 +38,15 @@ class ShardedResult(LabelOutcome):
         Expected confusion counts under the posterior.
     agree : [A]
         Votes that equal the label.
+    company : [2, A]
+        Votes on items that others voted on too: those that were right, and all.
     """
 
     votes: ShardedCrowd
     shards: Shards
     counts: Floats
     agree: Floats
+    company: Floats
 
     def write_labels(self, path: str | PathLike[str], *, spreadsheet_safe: bool = False, fill_unvoted: bool = False) -> int:
         """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
@@ -67,6 +70,7 @@ class ShardedResult(LabelOutcome):
         def write_parts(folder: Path) -> None:
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
             fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
+            fields["reliability"] = reliability_of(self.company)[:-1]
             self.shards.total(write_part, str(folder), self.votes.classes, fields, safe, fill_unvoted)
 
         return gather_labels(Path(path), write_parts)
@@ -85,7 +89,8 @@ def account(shard: Shard, annotators: Any, class_shares: Floats) -> Tally:
     votes = shard.votes
     codes = best_class(shard.posterior, class_shares)
     agree = segment_sum(votes.annotator, (votes.label == codes[votes.item]).astype(float), votes.n_annotators)
-    return Tally((expected_counts(votes, shard.posterior, annotators, class_shares), agree))
+    counts = expected_counts(votes, shard.posterior, annotators, class_shares)
+    return Tally((counts, agree, in_company(votes, shard.posterior)))
 
 
 def write_part(shard: Shard, folder: str, classes: Array, fields: Mapping[str, Any], safe: bool, fill_unvoted: bool) -> Tally:

@@ -24,7 +24,7 @@ ALL = [name for name, method in METHODS.items() if not method.binary_only and no
 ORDERED = [name for name in ALL if METHODS[name].ordered]
 ITERATIVE = [name for name in ALL if issubclass(METHODS[name].cls, IterativeAggregator)]
 MOMENTS = [name for name in ALL if issubclass(METHODS[name].cls, MomentAggregator)]
-COUNTING = [name for name in ALL if name not in (*ITERATIVE, *MOMENTS, "consensus")]
+COUNTING = [name for name in ALL if name not in (*ITERATIVE, *MOMENTS, "consensus", "auto")]
 
 CLASSIC = ("majority", "wawa", "zbs", "dawid-skene", "one-coin", "confusion-vector", "glad", "mace", "bayes-gc")
 

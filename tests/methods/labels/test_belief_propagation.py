@@ -266,7 +266,7 @@ def test_draws_of_tables_have_the_priors_moments(family: str) -> None:
 def test_a_new_item_takes_what_all_votes_say_of_its_annotators() -> None:
     # E[R | votes of a] on a tree, from the ratio of two enumerated evidences.
     votes = votes_on(TREE_ITEM, TREE_ANNOTATOR, 2, 3)
-    model = tightly().fit(votes)
+    model = tightly().set_params(confidence="model").fit(votes)
     new = Annotations.from_arrays(["new"], [0], [1], annotators=range(5), classes=[0, 1])
     _, before = enumerated(votes, np.full(2, 0.5), lambda counts: log_factor("one-coin", counts))
     more = Annotations.from_arrays(
