@@ -73,9 +73,14 @@ class Audit:
     @cached_property
     def accept(self) -> Flags:
         """Labels that need no further look, [N]: certified, checked or known."""
-        accepted = np.zeros(self.result.votes.n_items, bool)
-        accepted[self.strata.item] = self.strata.band[self.strata.stratum] < self.certificate.n_bands
-        return np.asarray((accepted | (self.true_code >= 0)) & (self.true_code != -2))
+        return np.asarray((self.certified | (self.true_code >= 0)) & (self.true_code != -2))
+
+    @cached_property
+    def certified(self) -> Flags:
+        """Items in the certified bands, [N]; some of them may have been checked, and found wrong or unclear."""
+        inside = np.zeros(self.result.votes.n_items, bool)
+        inside[self.strata.item] = self.strata.band[self.strata.stratum] < self.certificate.n_bands
+        return inside
 
     @property
     def n_certified(self) -> int:
@@ -84,7 +89,7 @@ class Audit:
 
     @property
     def threshold(self) -> float:
-        """Smallest confidence of the certified bands; infinite where none is."""
+        """Smallest confidence of the certified bands, before the audit; infinite where none is."""
         bands = self.certificate.n_bands
         return float(self.strata.threshold[bands - 1]) if bands else float("inf")
 
