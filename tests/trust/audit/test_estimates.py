@@ -42,3 +42,11 @@ def test_nothing_checked_leaves_everything_possible() -> None:
     found = estimate_right(SIZE, WEIGHT, ERROR, none, none.astype(bool), rate=rate)
     assert (found.low, found.high) == (0, 1)
     assert found.share == pytest.approx(1 - (0.3 + 0.8) / 5)
+
+
+def test_an_estimate_outside_of_its_interval_widens_it() -> None:
+    size, weight, stratum, wrong = np.array([100]), np.array([0.01]), np.zeros(60, int), np.zeros(60, bool)
+    low, high = wrong_interval(size, weight, np.array([0.1]), stratum, wrong)
+    assert (low, high < 30) == (0, True)
+    found = estimate_right(size, weight, np.array([0.1]), stratum, wrong, rate=np.full(100, 0.3))
+    assert (found.share, found.low, found.high) == pytest.approx((0.7, 0.7, 1.0))

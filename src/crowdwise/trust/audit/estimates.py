@@ -2,7 +2,7 @@
 
 The estimate is the mean of the rates of `crowdwise.trust.audit.rates`. The interval inverts the bets of
 `crowdwise.trust.audit.bets`: it holds every number of wrong labels against which neither those who bet on fewer nor those who
-bet on more have reached 2 / alpha. It does not depend on the estimate.
+bet on more have reached 2 / alpha. It is right whatever the estimate, to which it is widened should that lie outside.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def estimate_right(
     """
     n_items, wrong = int(size.sum()), np.asarray(wrong, bool)
     low, high = wrong_interval(size, weight, error, stratum, wrong, alpha=alpha)
-    total = float(np.clip(rate.sum(), low, high))
-    share, least, most = (1 - errors / max(n_items, 1) for errors in (total, high, low))
+    total = float(rate.sum())
+    # A wider interval holds as well; an estimate that was moved into it would no longer add up with the others.
+    share, least, most = (1 - errors / max(n_items, 1) for errors in (total, max(high, total), min(low, total)))
     return Estimate(share, least, most, n_items, len(stratum), int(wrong.sum()))
 
 
