@@ -27,7 +27,7 @@ from crowdwise.cli.fitting import DEFAULT_METHOD
 from crowdwise.data.gold import encode_gold
 from crowdwise.trust.audit.bets import start_bets
 from crowdwise.trust.audit.certificate import allowed_wrong, levels_of_sets, passed_sets, start_sets
-from crowdwise.trust.audit.estimates import estimate_right
+from crowdwise.trust.audit.estimates import wrong_interval
 from crowdwise.trust.audit.strata import Strata, drawing_order, drawing_weights, first_set, strata_of
 from crowdwise.trust.calibration.intervals import share_interval
 
@@ -87,9 +87,9 @@ def covered(strata: Strata, wrong: np.ndarray) -> tuple[int, float]:
     weight, hits, widths = drawing_weights(strata, ERROR), 0, []
     for seed in range(INTERVALS):
         order = drawing_order(strata, weight, seed)[:INTERVAL_CHECKS]
-        found = estimate_right(strata.size, weight, strata.error, strata.stratum[order], wrong[order])
-        hits += found.low - 1e-12 <= 1 - wrong.mean() <= found.high + 1e-12
-        widths.append(found.high - found.low)
+        low, high = wrong_interval(strata.size, weight, strata.error, strata.stratum[order], wrong[order])
+        hits += low <= wrong.sum() <= high
+        widths.append((high - low) / strata.n_items)
     return hits, float(np.mean(widths))
 
 

@@ -49,8 +49,58 @@ def test_draw_check_and_certify(run: Run, crowd: Path) -> None:
     assert set(labels.filter(pl.col("note") != "checked")["confidence_source"]) == {"audit"}
     truth = dict(pl.read_csv(crowd / "all.csv").rows())
     assert all(truth[item] == label for item, label in checked.select("item", "label").rows())
-    assert labels.filter(pl.col("decision") == "accept").height >= accepted
-    assert "Audit of labels" in (crowd / "found.html").read_text()
+    marked = labels.filter(pl.col("decision") == "accept").height
+    assert marked > accepted
+    words = f"decision accept: {marked} labels, the {accepted} certified and {marked - accepted} more that are checked or known"
+    assert words in done.stderr
+    # The column of the file is updated by the checks; the threshold is of the confidence before.
+    assert re.search(r"those with a confidence from [0-9.>]+ before the audit", done.stderr)
+    page = (crowd / "found.html").read_text()
+    assert "Audit of labels" in page
+    assert "Labels in all" in page
+
+
+def test_a_draw_never_replaces_true_labels(run: Run, crowd: Path) -> None:
+    run("audit", "crowd.csv", "--check", "30", "-o", "check.csv")
+    run("audit", "crowd.csv", "--check", "20", "-o", "check.csv")
+    fill(crowd, "check.csv", blank=(3, 4))
+    before = (crowd / "check.csv").read_bytes()
+    message = "check.csv has 18 true labels filled in; certify it with --checked, add draws with --more, or name another file"
+    assert message in run("audit", "crowd.csv", "--check", "5", "-o", "check.csv", code=2).stderr
+    assert (crowd / "check.csv").read_bytes() == before
+    # Nor where the columns that say how it was drawn are lost.
+    pl.read_csv(crowd / "check.csv").select("item", pl.col("true label").alias("True_Label")).write_csv(crowd / "check.csv")
+    assert "has 18 true labels" in run("audit", "crowd.csv", "--check", "5", "-o", "check.csv", code=2).stderr
+    for text in ("item,label\na,cat\n", "", "no table \0"):
+        (crowd / "other.csv").write_text(text)
+        run("audit", "crowd.csv", "--check", "5", "-o", "other.csv")
+        assert pl.read_csv(crowd / "other.csv").height == 5
+
+
+def test_too_few_checks_are_named_when_they_are_drawn(run: Run, crowd: Path) -> None:
+    said = run("audit", "crowd.csv", "--check", "30", "-o", "few.csv").stderr
+    needed = int(re.search(r"30 checks cannot certify anything at 5%, even if .*: that takes (\d+)", said)[1])  # type: ignore[index]
+    # With all labels right, so many checks certify something, and one fewer nothing.
+    for n, certified in ((needed, True), (needed - 1, False)):
+        said = run("audit", "crowd.csv", "--check", str(n), "--show-labels", "-o", f"{n}.csv").stderr
+        assert ("cannot certify" in said) is not certified
+        table = pl.read_csv(crowd / f"{n}.csv")
+        table.with_columns(pl.col("label").alias("true label")).write_csv(crowd / f"{n}.csv")
+        facts = json.loads(run("audit", "crowd.csv", "--checked", f"{n}.csv", "--json").stdout)
+        assert (facts["n_certified"] > 0) is certified
+
+
+def test_a_missing_row_is_called_missing(run: Run, crowd: Path) -> None:
+    run("audit", "crowd.csv", "--check", "30", "-o", "check.csv")
+    fill(crowd, "check.csv")
+    table = pl.read_csv(crowd / "check.csv")
+    table.filter(pl.col("draw") != 4).write_csv(crowd / "check.csv")
+    said = run("audit", "crowd.csv", "--checked", "check.csv", "-o", "labels.csv").stderr
+    assert re.search(r"draw 4 \(item [^)]*\) is missing from the table: only the 3 draws before it count", said)
+    # An interval that leaves nearly everything possible is not printed.
+    assert "that could be drawn: too few checks count to say (3)" in said
+    run("audit", "crowd.csv", "--more", "check.csv", "--check", "1", "-o", "more.csv")
+    assert pl.read_csv(crowd / "more.csv")["draw"].to_list() == list(range(1, 32))
 
 
 def test_more_draws_continue_the_same_sequence(run: Run, crowd: Path) -> None:
@@ -91,6 +141,7 @@ def test_what_nobody_can_tell_counts_as_wrong_and_stays_for_review(run: Run, cro
     assert after["accuracy"]["n_wrong"] == before["accuracy"]["n_wrong"] + 1
     unclear = [row for row in after["labels"] if row["note"] == "unclear"]
     assert [row["decision"] for row in unclear] == ["review"]
+    assert "decision accept: 39 labels, those checked or known" in run("audit", "crowd.csv", "--checked", "check.csv").stderr
 
 
 def test_the_page_shows_items_as_text_and_keeps_votes_to_itself(run: Run, crowd: Path) -> None:
@@ -116,6 +167,9 @@ def test_the_page_shows_items_as_text_and_keeps_votes_to_itself(run: Run, crowd:
     assert shown["url"][0] == "link"
     assert shown["picture"] == ("image", "pictures/a.png")
     assert not any(kind != "text" and "javascript" in value for row in data["rows"] for _, kind, value in row["shown"])
+    assert "--show items.csv" not in page
+    run("audit", "crowd.csv", "--check", "20", "--page", "bare.html")
+    assert "give <code>--show items.csv</code>" in (crowd / "bare.html").read_text()
     shown_labels = run("audit", "crowd.csv", "--check", "20", "--show-labels").stdout
     assert shown_labels.splitlines()[0] == "item,label,confidence,true label,draw,stratum,weight,design"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import is_saved, result_of
-from crowdwise.cli.job import Job, at_least, between, command_line
+from crowdwise.cli.job import Job, at_least, between, command_line, to_stdout
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
 
@@ -64,10 +64,24 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         raise SettingError("--show says what a page shows; name the page with --page FILE")
     reads = (options.votes, options.checked, options.more, options.show, method.gold, method.history)
     job = Job(options, reads, page=options.page)
+    _keep_checks(options.output)
     if options.checked is None:
         _draw(job, options, read, method)
     else:
         _certify(job, options, read, method)
+
+
+def _keep_checks(path: Path | None) -> None:
+    """Refuse to replace a table into which somebody has written true labels: nothing else brings that work back."""
+    from crowdwise.report.text import count
+    from crowdwise.trust.audit.checks import filled_labels
+
+    filled = 0 if path is None or to_stdout(path) else filled_labels(path)
+    if filled:
+        raise SettingError(
+            f"-o: {path} has {count(filled, 'true label')} filled in; certify it with --checked, add draws with --more, "
+            "or name another file"
+        )
 
 
 def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
@@ -89,7 +103,7 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) 
     only_page = options.page is not None and options.output is None and not options.as_json
     if not only_page:
         job.main(drawn.frame(labels=options.show_labels), "item", document=lambda: {"design": drawn.plan.design}, key="check")
-    job.say(draw_lines(drawn, 0 if checks is None else len(checks.code), only_page))
+    job.say(draw_lines(drawn, 0 if checks is None else len(checks.code), only_page, options.risk))
 
 
 def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:

@@ -14,15 +14,26 @@ if TYPE_CHECKING:
 __all__ = ["audit_lines", "audit_page", "draw_lines"]
 
 _MOST_CLASSES = 10
+# An interval wider than this says nothing that a reader could use.
+_WIDEST = 0.6
+# From so far apart on, the share among the checked labels and the estimate seem to contradict each other.
+_APART = 0.02
 
 
-def draw_lines(drawn: Draw, earlier: int, page: bool = False) -> Iterator[str]:
-    """What was drawn, and what to do with it."""
+def draw_lines(drawn: Draw, earlier: int, page: bool = False, risk: float = 0.05) -> Iterator[str]:
+    """What was drawn, whether it can certify anything, and what to do with it."""
+    from crowdwise.trust.audit.growth import fewest_draws
+
     strata, new = drawn.plan.strata, len(drawn.item) - earlier
     after = f" after {earlier:,} earlier ones" if earlier else ""
     yield f"drew {count(new, 'item')}{after} of {strata.n_items:,} that can be checked; seed {drawn.plan.seed}"
     if len(drawn.item) == strata.n_items:
         yield "these are all of them: once they are checked, nothing is left to be certified"
+    elif len(drawn.item) < (fewest := fewest_draws(drawn.plan, drawn.plan.error, risk)):
+        yield (
+            f"{count(len(drawn.item), 'check')} cannot certify anything at {_percent(drawn.plan.error)}, even if all labels "
+            f"are right: that takes {fewest:,}, and more if some are wrong; --more draws further items"
+        )
     where = (
         "choose the true class of each on the page and download the answers"
         if page
@@ -38,10 +49,11 @@ def audit_lines(audit: Audit) -> Iterator[str]:
     yield from _checked(audit)
     yield from _certified(audit)
     yield f"right labels among all {audit.strata.n_items:,} that could be drawn: {_interval(audit.right, audit.level)}"
+    yield from _apart(audit.right)
     shown = sorted(audit.by_class.items(), key=lambda pair: -pair[1].n_items)
     for code, found in shown[:_MOST_CLASSES] if len(shown) > 1 else []:
         name, checked = one_line(audit.result.votes.classes[code]), f"{found.n_checked:,} of {found.n_items:,} checked"
-        yield f"  labelled {name}: {_interval(found, audit.level)}; {checked}"
+        yield f"  labelled {name}: {'too few checks to say' if _is_vague(found) else _interval(found, audit.level)}; {checked}"
     if len(shown) > _MOST_CLASSES:
         yield f"  and {count(len(shown) - _MOST_CLASSES, 'class')} more; --json lists all"
     yield from _outlook(audit)
@@ -53,10 +65,12 @@ def _checked(audit: Audit) -> Iterator[str]:
     found = f"{wrong:,} wrong and corrected" if wrong else "none wrong"
     yield f"{audit.result.method}: {count(looked, 'label')} checked, {found}" + (f", {unclear:,} unclear" if unclear else "")
     if checks.n_usable < looked:
-        first = one_line(audit.result.votes.items[checks.item[checks.n_usable]])
+        first, listed = one_line(audit.result.votes.items[checks.item[checks.n_usable]]), checks.listed[checks.n_usable]
+        problem = "is not filled in" if listed else "is missing from the table"
+        remedy = "Fill it in, or write ?" if listed else "Restore its row (--more writes it again), and fill it in"
         yield (
-            f"draw {checks.n_usable + 1:,} (item {first}) is not filled in: only the {checks.n_usable:,} draws before it count "
-            "for certificate and accuracy, for those after it may be filled in because they are easy. Fill it in, or write ?"
+            f"draw {checks.n_usable + 1:,} (item {first}) {problem}: only the {count(checks.n_usable, 'draw')} before it count "
+            f"for certificate and accuracy, for those after it may be filled in because they are easy. {remedy}"
         )
 
 
@@ -64,8 +78,8 @@ def _certified(audit: Audit) -> Iterator[str]:
     total, share, level = audit.strata.n_items, _percent(audit.error), _percent(audit.level)
     if audit.n_certified:
         yield (
-            f"accept {audit.n_certified:,} of {total:,} labels ({audit.n_certified / total:.0%}; confidence from "
-            f"{number(audit.threshold)}): at most {share} of them are wrong, with probability {level}, "
+            f"accept {audit.n_certified:,} of {total:,} labels ({audit.n_certified / total:.0%}; those with a confidence from "
+            f"{number(audit.threshold)} before the audit): at most {share} of them are wrong, with probability {level}, "
             "whatever the votes are like"
         )
     else:
@@ -73,6 +87,28 @@ def _certified(audit: Audit) -> Iterator[str]:
             f"no labels are certified yet: the checks do not show of any set of labels, with probability {level}, that at most "
             f"{share} of them are wrong"
         )
+    accepted, more, unclear = (
+        int(which.sum()) for which in (audit.accept, audit.accept & ~audit.certified, audit.certified & ~audit.accept)
+    )
+    if more or unclear:
+        without = f", without {unclear:,} that nobody could tell" if unclear else ""
+        beside = f" and {more:,} more that are checked or known" if more else ""
+        which = f"the {audit.n_certified:,} certified{without}{beside}" if audit.n_certified else "those checked or known"
+        yield f"decision accept: {count(accepted, 'label')}, {which}"
+
+
+def _apart(found: Estimate) -> Iterator[str]:
+    checked = 1 - found.n_wrong / max(found.n_checked, 1)
+    if not _is_vague(found) and checked - found.share > _APART:
+        yield (
+            f"  of the {found.n_checked:,} checked themselves {_percent(checked, 1)} are right, but sure items are checked "
+            "more often than others: the share among the checked is not the estimate"
+        )
+
+
+def _is_vague(found: Estimate) -> bool:
+    """Whether the checks leave nearly everything possible."""
+    return found.high - found.low > _WIDEST
 
 
 def _outlook(audit: Audit) -> Iterator[str]:
@@ -87,6 +123,8 @@ def _outlook(audit: Audit) -> Iterator[str]:
 
 
 def _interval(found: Estimate, level: float) -> str:
+    if _is_vague(found):
+        return f"too few checks count to say ({found.n_checked:,})"
     low, high = _percent(found.low, 1), _percent(found.high, 1)
     return f"{_percent(found.share, 1)} ({_percent(level)} interval {low} to {high})"
 
@@ -106,9 +144,9 @@ def audit_page(audit: Audit) -> dict[str, Any]:
     rows = [
         {
             "labelled": str(classes[k]),
-            "right": e.share,
-            "low": e.low,
-            "high": e.high,
+            "right": None if _is_vague(e) else e.share,
+            "low": None if _is_vague(e) else e.low,
+            "high": None if _is_vague(e) else e.high,
             "checked": e.n_checked,
             "items": e.n_items,
         }
@@ -123,13 +161,15 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "title": "Audit of labels",
         "facts": {
             "Certified labels": audit.n_certified,
-            "Of": audit.strata.n_items,
+            "Labels in all": audit.strata.n_items,
             "Checked": int((audit.checks.code != -1).sum()),
             "Wrong and corrected": len(audit.corrected),
         },
         "notes": list(audit_lines(audit)),
         "tables": {
-            "Right labels by predicted class": pl.DataFrame(rows),
+            "Right labels by predicted class": pl.DataFrame(
+                rows, schema_overrides=dict.fromkeys(("right", "low", "high"), pl.Float64)
+            ),
             "Checked labels, the corrected ones first": checked,
             "Labels to review, the least certain first": frame.filter(frame["decision"] == "review").sort("confidence"),
         },

@@ -81,11 +81,18 @@ def check_page(
         "name": re.sub(r"[^\w.-]+", "-", name),
         "rows": rows,
     }
+    only_ids = (
+        ""
+        if content
+        else '<p class="lead">Only the ids of the items are shown here: give <code>--show items.csv</code>, a table '
+        "with the column item and columns of text, links or pictures, to see the items themselves.</p>"
+    )
     script = files("crowdwise.report").joinpath("check.js").read_text(encoding="utf-8")
     body = (
         '<main><h1>Check labels</h1><p class="lead">Choose the true class of each item, without a look at the votes. Keys: '
         "numbers choose, <kbd>?</kbd> cannot tell, <kbd>←</kbd> <kbd>→</kbd> move, <kbd>Backspace</kbd> "
         "clears. Answers stay in this browser; download them when you stop.</p>"
+        f"{only_ids}"
         '<div class="bar"><progress id="done"></progress><span id="count" aria-live="polite"></span>'
         '<button type="button" id="back">← Back</button><button type="button" id="next">Next →</button>'
         '<button type="button" id="download">Download answers</button></div>'

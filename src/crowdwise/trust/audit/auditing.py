@@ -19,6 +19,8 @@ from crowdwise.trust.audit.checks import Checks, checks_of
 from crowdwise.trust.audit.estimates import Estimate, estimate_right
 from crowdwise.trust.audit.exponent import Exponent, update_exponent
 from crowdwise.trust.audit.growth import more_draws
+from crowdwise.trust.audit.plan import Plan
+from crowdwise.trust.audit.rates import error_rates
 from crowdwise.trust.audit.strata import Strata
 
 __all__ = ["Audit", "certify"]
@@ -71,9 +73,14 @@ class Audit:
     @cached_property
     def accept(self) -> Flags:
         """Labels that need no further look, [N]: certified, checked or known."""
-        accepted = np.zeros(self.result.votes.n_items, bool)
-        accepted[self.strata.item] = self.strata.band[self.strata.stratum] < self.certificate.n_bands
-        return np.asarray((accepted | (self.true_code >= 0)) & (self.true_code != -2))
+        return np.asarray((self.certified | (self.true_code >= 0)) & (self.true_code != -2))
+
+    @cached_property
+    def certified(self) -> Flags:
+        """Items in the certified bands, [N]; some of them may have been checked, and found wrong or unclear."""
+        inside = np.zeros(self.result.votes.n_items, bool)
+        inside[self.strata.item] = self.strata.band[self.strata.stratum] < self.certificate.n_bands
+        return inside
 
     @property
     def n_certified(self) -> int:
@@ -82,7 +89,7 @@ class Audit:
 
     @property
     def threshold(self) -> float:
-        """Smallest confidence of the certified bands; infinite where none is."""
+        """Smallest confidence of the certified bands, before the audit; infinite where none is."""
         bands = self.certificate.n_bands
         return float(self.strata.threshold[bands - 1]) if bands else float("inf")
 
@@ -201,15 +208,15 @@ def certify(result: Result, checked: Any, error: float = 0.05, level: float = 0.
     if not (checks.code != -1).any():
         raise InputError("no label is checked yet; fill in the column 'true label', one class per row")
     plan, n = checks.plan, checks.n_usable
-    place = plan.order[:n]
-    stratum = plan.strata.stratum[place]
-    item = plan.strata.item[place]
-    wrong = result.codes[item] != checks.code[:n]
-    certificate = certified_bands(plan.strata, plan.weight, stratum, wrong, error=error, alpha=1 - level)
-    right = estimate_right(plan.strata.size, plan.weight, plan.strata.error, stratum, wrong, alpha=1 - level)
-    return Audit(
-        result, checks, error, level, certificate, _updated(result, checks), right, _by_class(result, checks, 1 - level)
-    )
+    strata, place = plan.strata, plan.order[:n]
+    stratum, code = strata.stratum[place], result.codes[strata.item]
+    wrong = code[place] != checks.code[:n]
+    alpha = 1 - level
+    certificate = certified_bands(strata, plan.weight, stratum, wrong, error=error, alpha=alpha)
+    rate = error_rates(strata, plan.weight, code, place, wrong)
+    right = estimate_right(strata.size, plan.weight, strata.error, stratum, wrong, rate=rate, alpha=alpha)
+    by_class = _by_class(plan, code, wrong, rate, alpha)
+    return Audit(result, checks, error, level, certificate, _updated(result, checks), right, by_class)
 
 
 def _updated(result: Result, checks: Checks) -> Exponent:
@@ -220,21 +227,19 @@ def _updated(result: Result, checks: Checks) -> Exponent:
     return update_exponent(untempered, vote_mass(votes), checks.item[clear], checks.code[clear], mean=mean, sd=EXPONENT_SD)
 
 
-def _by_class(result: Result, checks: Checks, alpha: float) -> dict[int, Estimate]:
+def _by_class(plan: Plan, code: Integers, wrong: Flags, rate: Floats, alpha: float) -> dict[int, Estimate]:
     """Share of right labels among the items of each predicted class that was checked."""
-    plan, strata = checks.plan, checks.plan.strata
-    place = plan.order[: checks.n_usable]
-    code = result.codes[strata.item]
+    strata, place = plan.strata, plan.order[: len(wrong)]
     found = {}
     for k in np.unique(code[place]).tolist():
-        size = np.bincount(strata.stratum[code == k], minlength=len(strata.size))
+        inside = code == k
+        size = np.bincount(strata.stratum[inside], minlength=len(strata.size))
         used = np.flatnonzero(size)
         new = np.full(len(size), -1)
         new[used] = np.arange(len(used))
-        drawn = place[code[place] == k]
-        wrong = code[drawn] != checks.code[: checks.n_usable][code[place] == k]
-        stratum = new[strata.stratum[drawn]]
-        found[k] = estimate_right(size[used], plan.weight[used], strata.error[used], stratum, wrong, alpha=alpha)
+        stratum = new[strata.stratum[place[inside[place]]]]
+        weight, expected = plan.weight[used], strata.error[used]
+        found[k] = estimate_right(size[used], weight, expected, stratum, wrong[inside[place]], rate=rate[inside], alpha=alpha)
     return found
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import Where, as_text, codes_of, series_of, tidy, to_polars
-from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.errors import CrowdwiseError, InputError, did_you_mean, listed
 from crowdwise.estimator.outcome import Result
 from crowdwise.io.source import open_source
 from crowdwise.io.votes import read_columns
-from crowdwise.kernels.types import Integers
+from crowdwise.kernels.types import Flags, Integers
 from crowdwise.trust.audit.plan import DESIGN, DRAW, TRUE_LABEL, Plan, parse_design, plan_of
 
-__all__ = ["UNCLEAR", "CheckTable", "Checks", "checks_of", "read_checks"]
+__all__ = ["UNCLEAR", "CheckTable", "Checks", "checks_of", "filled_labels", "read_checks"]
 
 UNCLEAR = "?"
 _BLANK, _UNCLEAR = -1, -2
@@ -47,11 +48,16 @@ class Checks:
     plan : Plan
     code : [T]
         Of the first T drawn items in order: code of the true class, -1 where nobody looked, -2 where nobody could tell.
+    classes : list
+        Names of the classes.
+    listed : [T]
+        Draws that the table has a row of.
     """
 
     plan: Plan
     code: Integers
     classes: list[str]
+    listed: Flags
 
     @property
     def texts(self) -> list[str | None]:
@@ -96,10 +102,29 @@ def read_checks(source: Any) -> CheckTable:
     return CheckTable(frame, where, *parsed)
 
 
+def filled_labels(path: Path) -> int:
+    """Count the true labels that a person has written into a file; 0 where it is no table of checks, or does not exist."""
+    if not path.is_file():
+        return 0
+    try:
+        opened = open_source(path)
+        own = _plain_names(opened.columns).get(TRUE_LABEL.replace(" ", ""))
+        if own is None:
+            return 0
+        text = as_text(tidy(read_columns(opened, [own]).frame[own])).str.strip_chars()
+    except CrowdwiseError:
+        return 0
+    return int((text.fill_null("") != "").sum())
+
+
+def _plain_names(columns: list[str]) -> dict[str, str]:
+    """Columns by their names without case, spaces and dashes."""
+    return {"".join(c for c in column.lower() if c.isalnum()): column for column in columns}
+
+
 def _columns(columns: list[str], name: str) -> dict[str, str]:
     """The needed columns and what they are called here; case, spaces and dashes do not matter."""
-    plain = {"".join(c for c in column.lower() if c.isalnum()): column for column in columns}
-    found = {}
+    plain, found = _plain_names(columns), {}
     for column in ("item", TRUE_LABEL, DRAW, DESIGN):
         own = plain.get(column.replace(" ", ""))
         if own is None:
@@ -144,7 +169,7 @@ def checks_of(result: Result, source: Any) -> Checks:
         if value != _BLANK and code[place] not in (_BLANK, value):
             raise InputError(f"{where.row(row)}: item {frame['item'][row]!r} stands twice with different labels; keep one")
         code[place] = value if value != _BLANK else code[place]
-    return Checks(plan, code, [str(name) for name in votes.classes])
+    return Checks(plan, code, [str(name) for name in votes.classes], np.isin(np.arange(len(code)), draw))
 
 
 def _draws(text: pl.Series, item: Integers, plan: Plan, where: Where) -> Integers:

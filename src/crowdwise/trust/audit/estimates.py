@@ -1,12 +1,8 @@
 """How many labels are right, of all and of single classes: an estimate and an interval that holds at any look.
 
-The estimate is the model's expectation plus Des Raj's estimate of how far it is off (a difference estimator, the idea of
-prediction-powered inference): with y_t the error of the t-th drawn label minus the expected one, and chance s_t of drawing it,
-
-    total = sum of expected errors + mean over t of (y_1 + ... + y_(t-1) + y_t / s_t)
-
-which is unbiased whatever the model. The interval inverts the bets of `crowdwise.trust.audit.bets`: it holds every number of
-wrong labels against which neither those who bet on fewer nor those who bet on more have reached 2 / alpha.
+The estimate is the mean of the rates of `crowdwise.trust.audit.rates`. The interval inverts the bets of
+`crowdwise.trust.audit.bets`: it holds every number of wrong labels against which neither those who bet on fewer nor those who
+bet on more have reached 2 / alpha. It is right whatever the estimate, to which it is widened should that lie outside.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ class Estimate:
 
 
 def estimate_right(
-    size: Integers, weight: Floats, error: Floats, stratum: Integers, wrong: Flags, *, alpha: float = 0.05
+    size: Integers, weight: Floats, error: Floats, stratum: Integers, wrong: Flags, *, rate: Floats, alpha: float = 0.05
 ) -> Estimate:
     """Estimate the share of right labels.
 
@@ -46,24 +42,15 @@ def estimate_right(
         Of each stratum: items, weight of an item when drawing, expected share of wrong labels.
     stratum, wrong : [T]
         Of the drawn items in order.
+    rate : [P]
+        Chance of each item that its label is wrong, after the checks.
     """
     n_items, wrong = int(size.sum()), np.asarray(wrong, bool)
     low, high = wrong_interval(size, weight, error, stratum, wrong, alpha=alpha)
-    total = float(np.clip(_difference_estimate(size, weight, error, stratum, wrong), low, high))
-    share, least, most = (1 - errors / max(n_items, 1) for errors in (total, high, low))
+    total = float(rate.sum())
+    # A wider interval holds as well; an estimate that was moved into it would no longer add up with the others.
+    share, least, most = (1 - errors / max(n_items, 1) for errors in (total, max(high, total), min(low, total)))
     return Estimate(share, least, most, n_items, len(stratum), int(wrong.sum()))
-
-
-def _difference_estimate(size: Integers, weight: Floats, error: Floats, stratum: Integers, wrong: Flags) -> float:
-    """Expected errors plus Des Raj's estimate of the difference."""
-    expected = float(size @ error)
-    if not len(stratum):
-        return expected
-    gone = np.concatenate([[0.0], np.cumsum(weight[stratum])[:-1]])
-    chance = weight[stratum] / np.maximum(size @ weight - gone, 1e-300)
-    y = wrong - error[stratum]
-    before = np.concatenate([[0.0], np.cumsum(y)[:-1]])
-    return expected + float(np.mean(before + y / chance))
 
 
 def wrong_interval(

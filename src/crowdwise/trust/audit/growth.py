@@ -1,4 +1,4 @@
-"""How fast the wealth of bets is expected to grow, and so how many more checks a certificate takes."""
+"""How fast the wealth of bets is expected to grow, and so how many checks a certificate takes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import numpy as np
 
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.audit.bets import Bets
+from crowdwise.trust.audit.certificate import levels_of_sets, passed_sets, start_sets
+from crowdwise.trust.audit.plan import Plan
 
-__all__ = ["growth_by_bettor", "more_draws"]
+__all__ = ["fewest_draws", "growth_by_bettor", "more_draws"]
 
 
 def growth_by_bettor(bets: Bets, error: Floats) -> Floats:
@@ -37,3 +39,20 @@ def more_draws(bets: Bets, error: Floats, level: Floats) -> Floats:
     left = bets.member @ bets.remaining
     # No more draws than items: checking all of a set decides it.
     return np.asarray(np.where((draws * share > left) | (bets.wrong_left <= 0), np.inf, draws))
+
+
+def fewest_draws(plan: Plan, error: float, alpha: float) -> int:
+    """Draws of a plan after which something is certified if no label is wrong: with fewer, nothing can be."""
+    strata = plan.strata
+    bets, level = start_sets(strata, plan.weight, error), levels_of_sets(strata, alpha)
+    best, done = np.full(len(level), -np.inf), 0
+    while done < strata.n_items:
+        # A hundred at a time: mostly the first few hundred of many thousand items decide.
+        stratum = strata.stratum[plan.order[done : done + 100]]
+        bets, path = bets.after(stratum, np.zeros(len(stratum), bool))
+        path = np.maximum.accumulate(np.maximum(path, best))
+        for draws, wealth in enumerate(path):
+            if passed_sets(wealth[None], level).any():
+                return done + draws
+        best, done = path[-1], done + len(stratum)
+    return strata.n_items
