@@ -251,6 +251,7 @@ def test_a_problem_without_votes_returns_the_prior(path: str) -> None:
     assert not kernels.confusion_counts(item_ptr, none, kernels.NO_WEIGHT, posterior, 2).any()
 
 
+@pytest.mark.slow
 def test_a_whole_fit_is_the_same_on_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
     # The paths meet real arrays here: dtypes, memory order and read-only flags as `Annotations` gives them.
     from crowdwise.data.annotations import Annotations

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.trust.fairness.crowds import biased_crowd
 
 from crowdwise.data.annotations import Annotations
@@ -15,12 +17,14 @@ def test_names_of_groups_and_annotators_cannot_leave_the_page() -> None:
     assert "How groups are treated" in page
 
 
+@pytest.mark.slow
 def test_one_group_is_said_to_be_one() -> None:
     crowd = biased_crowd(0, n_items=30)
     page = report_page(DawidSkene().fit(crowd.votes), groups=["all"] * 30)
     assert "nothing to compare" in page
 
 
+@pytest.mark.slow
 def test_many_groups_fit_on_the_page() -> None:
     crowd = biased_crowd(0, n_items=60)
     page = report_page(DawidSkene().fit(crowd.votes), groups=[f"g{n % 30}" for n in range(60)])

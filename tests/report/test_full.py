@@ -65,6 +65,7 @@ def page_without_truth() -> str:
     return report_page(fitted(datasets.demo().votes), price=0.5)
 
 
+@pytest.mark.slow
 def test_every_section_is_there_and_linked(demo_page: str) -> None:
     page = Page(demo_page)
     assert [name for name in page.ids if name in SECTIONS] == SECTIONS
@@ -198,6 +199,7 @@ def test_a_choice_is_shown_with_its_reason() -> None:
     assert "The method was given" not in markup
 
 
+@pytest.mark.slow
 def test_copies_are_linked_and_grouped() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 400)
@@ -268,6 +270,7 @@ def test_size_stays_small_and_the_rest_is_named(tmp_path: Path) -> None:
     assert "200 more are in the file" in markup
 
 
+@pytest.mark.slow
 def test_same_fit_same_bytes_and_a_failure_leaves_the_old_page(tmp_path: Path) -> None:
     result = fitted(three_items())
     for name in ("a.html", "b.html"):

@@ -26,6 +26,7 @@ def found() -> dict[str, Any]:
     return house.read_house(SRC)
 
 
+@pytest.mark.slow
 def test_no_cycle_among_rooms_or_modules() -> None:
     assert found()["room_cycles"] == []
     assert found()["module_cycles"] == []

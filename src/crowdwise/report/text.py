@@ -146,7 +146,7 @@ def _confidence_lines(result: Result) -> Iterator[str]:
     if result.confidence_source == "experience":
         single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5
         spread = "" if single else f", in nine of ten crowds like these at least {result.confidence_in(0.9)[judged].mean():.0%}"
-        yield f"{expected}{spread}; crowdwise audit would tell of this one"
+        yield f"{expected}{spread}; to measure it: crowdwise audit"
     elif result.confidence_source == "model":
         yield f"{expected}, if annotators err independently, as the model takes them to"
     else:

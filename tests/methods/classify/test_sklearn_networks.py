@@ -46,6 +46,7 @@ VOTES = votes_on(TRUTH, even(3, 3, 0.85))
 FAST: dict[str, Any] = {"epochs": 6, "batch_size": 32, "init": "majority", "learning_rate": 0.02}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_scikit_learns_own_checks_pass(name: str) -> None:
     """With a plain y, which is one annotator; six epochs at a high rate are enough for the data of the checks."""

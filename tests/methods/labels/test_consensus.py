@@ -224,6 +224,7 @@ class Stop(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 5, 12, 25])
 def test_an_interrupted_fit_resumes_to_the_same_bits(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # On a busy machine a file may take longer than what counts as cheap.

@@ -14,6 +14,7 @@ STRATA = np.array([0, 0, 0, 1, 1])
 SIZE, WEIGHT, ERROR = np.array([3, 2]), np.array([1.0, 2.5]), np.array([0.1, 0.4])
 
 
+@pytest.mark.slow
 def test_over_all_orders_the_interval_misses_with_probability_alpha_at_most() -> None:
     stratum, size = np.array([0, 0, 1, 1]), np.array([2, 2])
     orders = [np.array(order) for order in permutations(range(4))]

@@ -22,6 +22,7 @@ def fit(votes: Annotations) -> Result:
     return make("dawid-skene", confidence="model").fit(votes).result_
 
 
+@pytest.mark.slow
 def test_correlation_and_effective_votes_by_hand():
     # p = 0.75 * 0.9 + 0.25 * 0.1 = 0.7; both right: 0.75 * 0.81 + 0.25 * 0.01 = 0.61; (0.61 - 0.49) / 0.21 = 0.571.
     votes, _ = teams(4000, [4, 4, 4], 0.75, 0.9, seed=0)

@@ -49,6 +49,7 @@ def assert_as_prototype(prototype: Any, votes: Annotations) -> None:
 # -- beside the prototype ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dependent_crowds_are_read_as_by_the_prototype(prototype: Any, crowds: Any) -> None:
     for drawn in crowds.DEPENDENT.values():
         assert_as_prototype(prototype, drawn(11).votes)
