@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.trust.fairness.crowds import biased_crowd
 
 from crowdwise.data.annotations import Annotations
