@@ -103,8 +103,8 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
     unjudged = int((crowd.grade[crowd.order] == UNJUDGED).sum())
     if unjudged:
         notes.append(f"{_some(unjudged, 'annotator')} with too few votes to be judged.")
-    absent = np.flatnonzero(np.bincount(result.codes, minlength=votes.n_classes) == 0)
-    if len(absent):
+    absent = np.flatnonzero(np.bincount(result.codes[~result.unasked], minlength=votes.n_classes) == 0)
+    if len(absent) and not result.unasked.all():
         names = ", ".join(text(name, 30) for name in votes.classes[absent[:5]])
         notes.append(
             f"{_some(len(absent), 'class', 'es')} that no item is labelled with: {names}"
