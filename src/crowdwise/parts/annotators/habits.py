@@ -89,6 +89,11 @@ class Habits:
             own,
         )
 
+    @property
+    def expects_logs(self) -> bool:
+        """Whether inference takes E log pi; see `crowdwise.parts.annotators.model.predictive`."""
+        return self.own
+
     def update(self, votes: Annotations, posterior: Floats) -> Habits:
         """One step under a posterior of the labels."""
         return self.conditioned(self.statistics(votes, posterior))
