@@ -417,7 +417,7 @@ class Result(LabelOutcome):
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
 
 
-# What is thought of annotators before anything is known of them, and how many votes that is worth.
+# What is thought of annotators before anything is known of them, and how many votes that is worth: by judgement, not by data.
 _SINGLE, _PSEUDO_VOTES = 0.7, 5.0
 
 
