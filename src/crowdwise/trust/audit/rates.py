@@ -15,7 +15,8 @@ Errors of the estimated share of wrong labels on 17 labelled sets (points, 50 au
 checks, the last on 15 sets): root mean square 3.6 / 2.9 / 2.3, absolute bias 0.9 / 0.8 / 0.5. The unbiased difference
 estimator of Des Raj has 6.1 / 4.6 / 3.1 and, all of it chance, 0.7 / 0.6 / 0.4, and left the interval in 6 % of the audits
 instead of 0.5 %; counting in full, with a ~ N(0, 4), has 5.0 / 3.9 / 2.8 and 0.6 / 0.6 / 0.3. The sds and the root were chosen
-among 17 variants on these same sets, which flatters them somewhat. These figures come from a script that is not part of the project.
+among 17 variants on these same sets, which flatters them somewhat.
+These figures come from a script that is not part of the project.
 """
 
 from __future__ import annotations
