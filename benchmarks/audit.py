@@ -180,7 +180,7 @@ def estimates(runs: dict[str, Any]) -> str:
             cells = [f"{size[0]:.1f}", f"{bias[0]:.1f}", f"{size[1]:.1f}", f"{bias[1]:.1f}"]
             rows.append([str(n), str(len(known)), *cells])
     words = (
-        f"\n\nErrors of the estimated share of wrong labels, in points ({ESTIMATES} audits a set, means over the sets with more "
+        f"\n\nErrors of the estimated share of wrong labels, in points ({ESTIMATES} audits a set, means over sets with more "
         "items), beside the unbiased difference estimator (Des Raj 1956), whose bias here is chance. The prior of the "
         "estimate was chosen among 17 variants on these sets, which flatters it somewhat.\n\n"
     )
