@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdwise.errors import SettingError
-from crowdwise.estimator.outcome import Result, exponent_of, vote_mass
+from crowdwise.estimator.experience import exponent_of, vote_mass
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
 

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts, in_company, reliability_of
+from crowdwise.estimator.experience import in_company, reliability_of
+from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
 from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
