@@ -174,7 +174,7 @@ class _Learner:
         self._times = votes.n_items / max(len(chosen), 1)
         # The mean of several models is no fixed point of the one whose matrices describe annotators: what new votes say of
         # annotators is left out there, and votes count as predicted, by the mean matrices.
-        self._learns = not hasattr(result.annotators, "members")
+        self._learns = not getattr(result.annotators, "averages", False)
         self._bayesian = self._learns and result.annotators.concentration() is not None
         by_experience = result.confidence_source == "experience"
         self.q = (result.model_posterior if by_experience else result.posterior)[chosen].copy()
