@@ -30,7 +30,7 @@ from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.dependence import Dependence, Reading
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-__all__ = ["cautious", "lowered", "settled_by_gold"]
+__all__ = ["cautious", "lowered", "refitted", "settled_by_gold"]
 
 
 # A label stays ahead by this much; differences below 1e-9 count as ties.
@@ -50,7 +50,7 @@ def settled_by_gold(result: Result, found: Dependence) -> Dependence:
         return found
     known = np.flatnonzero(gold >= 0)
     votes = replace(result.votes, gold=None)
-    right = [_refitted(result, votes, reading).result_.codes[known] == gold[known] for reading in found.readings]
+    right = [refitted(result, votes, reading).result_.codes[known] == gold[known] for reading in found.readings]
     order = sorted(range(len(right)), key=lambda i: -int(right[i].sum()))
     best = right[order[0]]
     kept = [i for i in order if not _worse(int((best & ~right[i]).sum()), int((~best & right[i]).sum()))]
@@ -64,7 +64,7 @@ def _worse(only_best: int, only_other: int) -> bool:
     return differ > 0 and binomtest(only_best, differ, alternative="greater").pvalue <= _LEVEL
 
 
-def _refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:
+def refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:
     """The same method fitted to votes of which those of groups count for less."""
     weight = EffectiveVotes(reading.code, reading.correlation).weight(votes)
     discounted = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
@@ -86,7 +86,7 @@ def cautious(result: Result, found: Dependence) -> Floats:
     rows = np.arange(votes.n_items)
     posterior = result.posterior
     for reading in found.readings:
-        moved = lowered(result.posterior, _refitted(result, votes, reading).posterior_, label)
+        moved = lowered(result.posterior, refitted(result, votes, reading).posterior_, label)
         posterior = np.where((moved[rows, label] < posterior[rows, label])[:, None], moved, posterior)
     return posterior
 
