@@ -151,3 +151,16 @@ def test_votes_in_shards_are_believed_as_little(run: Run, folder: Path, truth: p
 def test_suggest_says_it_too(run: Run, truth: pl.Series) -> None:
     result = run("suggest", "verdicts.csv", "--budget", "5", "-o", "ask.csv")
     assert result.stderr.startswith("warning: 3 annotators seem to share errors: m-a, m-b, m-c")
+
+
+@pytest.mark.parametrize("where", [(), ("--shards", "2")])
+def test_a_trusted_annotator_settles_it(run: Run, folder: Path, truth: pl.Series, where: tuple[str, ...]) -> None:
+    plain = run("aggregate", "verdicts.csv", *FIT, "-o", "plain.csv", *where)
+    told = run("aggregate", "verdicts.csv", *FIT, "-o", "told.csv", "--trusted", "ann", *where)
+    assert "the votes can also be read so that" in plain.stderr
+    assert "the votes can also be read so that" not in told.stderr
+    plain_frame, frame = (pl.read_csv(folder / f"{name}.csv").sort("item") for name in ("plain", "told"))
+    assert frame["label"].to_list() == plain_frame["label"].to_list()
+    assert (frame["confidence"] >= plain_frame["confidence"] - 1e-6).all()
+    refused = run("aggregate", "verdicts.csv", *FIT, "-o", "x.csv", "--trusted", "nobody", *where, code=2)
+    assert "no annotator is called 'nobody'" in refused.stderr

@@ -153,7 +153,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     with _engine(name, scale) as engine:
         earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
         store = _encode(engine, options.votes, read, method.gold, options.quiet)
-        doubts = _doubts(store, estimator, history)
+        doubts = _doubts(store, estimator, history, method.trusted or ())
         by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
         again = f"; encoded by an earlier run, in {one_line(scale.work_dir)}" if earlier else ""
         job.say([f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
@@ -170,17 +170,16 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.say(_summary_lines(result, engine, scale, first))
 
 
-def _doubts(store: Store, estimator: Any, history: Any) -> list[Doubt]:
+def _doubts(store: Store, estimator: Any, history: Any, trusted: Sequence[str]) -> list[Doubt]:
     """Look for annotators who share errors; where there are, say so before any number."""
     from crowdwise.scale.doubts import doubts_of, found_in
 
-    found, sample = found_in(store)
+    found, doubts = doubts_of(*found_in(store), estimator, history, trusted)
     if not found:
         return []
     from crowdwise.report.dependence_text import dependence_lines
 
-    found, doubts = doubts_of(found, sample, estimator, history)
-    for line in dependence_lines(found, sample):
+    for line in dependence_lines(found, store):
         say(line)
     return doubts
 

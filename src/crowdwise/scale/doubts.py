@@ -21,7 +21,7 @@ from crowdwise.scale.collecting import collected
 from crowdwise.scale.store import Store
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
-from crowdwise.trust.crowd.cautious import lowered, refitted, settled_by_gold
+from crowdwise.trust.crowd.cautious import lowered, refitted, settled_by_gold, settled_by_trust
 from crowdwise.trust.crowd.dependence import Dependence, find
 
 __all__ = ["Doubt", "believed", "doubts_of", "found_in"]
@@ -58,9 +58,10 @@ def found_in(store: Store) -> tuple[Dependence, Annotations]:
 
 
 def doubts_of(
-    found: Dependence, sample: Annotations, estimator: Aggregator, history: Any = None
+    found: Dependence, sample: Annotations, estimator: Aggregator, history: Any = None, trusted: Sequence[Any] = ()
 ) -> tuple[Dependence, list[Doubt]]:
     """Readings that known labels leave, and the method fitted to the sample by each."""
+    found = settled_by_trust(sample, found, trusted)
     if not found:
         return found, []
     result = type(estimator)(**estimator.get_params()).fit(sample, history=history).result_

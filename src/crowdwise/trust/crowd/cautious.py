@@ -16,12 +16,14 @@ found.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import CrowdwiseWarning
+from crowdwise.errors import CrowdwiseWarning, SettingError
 from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make_aggregator
@@ -30,7 +32,7 @@ from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.dependence import Dependence, Reading
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-__all__ = ["cautious", "lowered", "refitted", "settled_by_gold"]
+__all__ = ["cautious", "lowered", "refitted", "settled_by_gold", "settled_by_trust"]
 
 
 # A label stays ahead by this much; differences below 1e-9 count as ties.
@@ -55,6 +57,17 @@ def settled_by_gold(result: Result, found: Dependence) -> Dependence:
     best = right[order[0]]
     kept = [i for i in order if not _worse(int((best & ~right[i]).sum()), int((~best & right[i]).sum()))]
     return replace(found, readings=tuple(found.readings[i] for i in kept))
+
+
+def settled_by_trust(votes: Annotations, found: Dependence, trusted: Collection[Any]) -> Dependence:
+    """Leave out readings in which one of the `trusted` annotators shares errors, as long as another reading is left."""
+    who = {str(name): code for code, name in enumerate(votes.annotators.tolist())}
+    unknown = [name for name in trusted if str(name) not in who]
+    if unknown:
+        raise SettingError(f"no annotator is called {unknown[0]!r}, who is to be trusted")
+    code = np.array([who[str(name)] for name in trusted], np.int64)
+    kept = tuple(reading for reading in found.readings if (reading.code[code] < 0).all())
+    return replace(found, readings=kept or found.readings)
 
 
 def _worse(only_best: int, only_other: int) -> bool:

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.crowd import Vocabularies
 from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
 from crowdwise.engines.linkage import linked
 from crowdwise.engines.meetings import Answers, answers_of, sampled
@@ -74,7 +75,7 @@ class SharedErrors:
     p_value: float
     share: float
 
-    def names(self, votes: Annotations) -> list[Any]:
+    def names(self, votes: Vocabularies) -> list[Any]:
         """Ids of the annotators."""
         return [votes.annotators[a] for a in self.members]
 
