@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,12 @@ def test_easy_classes_are_learned(cls: Any, likelihood: str) -> None:
     assert (model.predict(FEATURES) == TRUTH).mean() > 0.9
 
 
-@pytest.mark.slow
-@both
-def test_digits_are_learned_about_as_well_as_by_svgpcr(cls: Any) -> None:
-    """Five annotators, among them a spammer and an adversary; a third of the items is only predicted."""
+@cache
+def digits(cls: Any) -> tuple[float, float, float]:
+    """Accuracy and log loss on a third of the items, which is only predicted, and accuracy of the labels of the others.
+
+    Five annotators, among them a spammer and an adversary.
+    """
     features, votes, truth = crowd_digits()
     train = np.arange(len(truth)) % 3 > 0
     position = np.cumsum(train) - 1
@@ -64,14 +67,19 @@ def test_digits_are_learned_about_as_well_as_by_svgpcr(cls: Any) -> None:
     taught = Annotations.from_arrays(
         position[votes.item[kept]], votes.annotator[kept], votes.label[kept], items=range(train.sum()), classes=range(10)
     )
-    accuracy, nll = [], []
-    for method in (SVGPCR(inducing=50, epochs=20), cls(inducing=50, epochs=20) if cls is SVGPCRNF else cls(epochs=20)):
-        proba = method.fit(features[train], taught).predict_proba(features[~train])
-        accuracy.append((proba.argmax(axis=1) == truth[~train]).mean())
-        nll.append(-np.log(proba[np.arange(len(proba)), truth[~train]]).mean())
-        assert (method.labels_ == truth[train]).mean() > 0.995
-    assert accuracy[1] > max(0.95, accuracy[0] - 0.01)
-    assert nll[1] < nll[0] + 0.03
+    model = (cls(epochs=5) if cls is GPNETCR else cls(inducing=50, epochs=10)).fit(features[train], taught)
+    proba = model.predict_proba(features[~train])
+    loss = -np.log(proba[np.arange(len(proba)), truth[~train]]).mean()
+    return (proba.argmax(axis=1) == truth[~train]).mean(), loss, (model.labels_ == truth[train]).mean()
+
+
+@pytest.mark.slow
+@both
+def test_digits_are_learned_about_as_well_as_by_svgpcr(cls: Any) -> None:
+    (known, known_loss, _), (accuracy, loss, labels) = digits(SVGPCR), digits(cls)
+    assert labels > 0.995
+    assert accuracy > max(0.95, known - 0.01)
+    assert loss < known_loss + 0.03
 
 
 @both
