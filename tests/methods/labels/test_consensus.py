@@ -81,6 +81,7 @@ def test_members_are_fitted_with_the_shares_of_votes_as_an_anchor() -> None:
     np.testing.assert_allclose(fit(votes, class_prior=[0.5, 0.3, 0.2]).prior_, [0.5, 0.3, 0.2])
 
 
+@pytest.mark.slow
 def test_its_third_member_is_a_method_of_its_own() -> None:
     votes, _ = some()
     rounds = {"tol": 1e-13, "max_iter": 3000}

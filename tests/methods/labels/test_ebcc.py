@@ -58,6 +58,7 @@ def test_posterior_and_bound_with_every_state_enumerated(situation: str, n_class
     assert model.trace_[-1] == pytest.approx(bound, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_bound_of_random_splits_never_falls() -> None:
     for seed in range(10):
         votes = random_votes(np.random.default_rng(seed), 12, 4, 3, 40)
