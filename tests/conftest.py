@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,16 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
         once = collector.config.getoption("once")
         settings.load_profile("once" if once else "parts" if folder in PARTS else "whole")
     return (yield)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """For every call of one command, typer makes all of them again, which takes longer than most calls in tests do."""
+    from typer.main import get_command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 @pytest.fixture(scope="session")
