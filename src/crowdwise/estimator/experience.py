@@ -119,12 +119,15 @@ def reliability_of(company: Floats) -> Floats:
 
 def _lone_voter(votes: Annotations) -> Integers:
     """Who alone voted on an item, [N]; -1 where nobody or several did. A vote without weight is none."""
-    counted = slice(None) if votes.weight is None else votes.weight > 0
-    item, annotator = votes.item[counted], votes.annotator[counted]
+    if votes.weight is not None and not (votes.weight > 0).all():
+        votes = votes.take_votes(votes.weight > 0)
     who = np.full(votes.n_items, -1, np.int64)
-    who[item] = annotator
-    several = item[annotator != who[item]]
-    who[several] = -1
+    voted = np.flatnonzero(votes.votes_per_item)
+    if len(voted):
+        # Votes are sorted by item: from the first vote of one to that of the next.
+        start = votes.item_ptr[voted]
+        lowest, highest = (of.reduceat(votes.annotator, start) for of in (np.minimum, np.maximum))
+        who[voted] = np.where(lowest == highest, lowest, -1)
     return who
 
 
