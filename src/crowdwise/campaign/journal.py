@@ -22,6 +22,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
+from crowdwise.io.limits import check_archive
 from crowdwise.io.writer import replacing
 
 __all__ = ["Journal", "Start"]
@@ -72,6 +73,7 @@ class Start:
         """What `members` wrote."""
         try:
             with zipfile.ZipFile(path) as archive:
+                check_archive(archive, path.stat().st_size, str(path), stored=True)
                 meta = json.loads(archive.read("meta.json"))
                 if meta["crowdwise"] != _VERSION:
                     raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}")
@@ -82,8 +84,8 @@ class Start:
             allowed = None if "allowed" not in frames else Annotations.from_frame(frames["allowed"])
             items = frames["pool"]["item"] if "pool" in frames else None
             return cls(votes, items, allowed, meta["settings"], frames.get("history"))
-        except Exception as problem:  # whatever a damaged or foreign file does to the readers is its fault, not theirs
-            raise InputError(f"{path}: not a campaign that this version of crowdwise can read ({problem})") from problem
+        except (Exception, pl.exceptions.PanicException) as problem:  # whatever a damaged or foreign file does to the readers
+            raise InputError(f"{path}: not a campaign that this version of crowdwise can read ({problem!s:.300})") from problem
 
 
 class Journal:

@@ -225,19 +225,22 @@ class _Closed(io.RawIOBase):
 
 
 def _open_streams() -> None:
-    """Stand in for streams that the caller has closed: Python has None for them, and files opened later would take their numbers."""
+    """Stand in for streams that the caller has closed: Python has None for them, and files opened later get their numbers.
+
+    They stay open as long as the program runs.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)  # type: ignore[type-var]
     if sys.stderr is None:
         # Otherwise `print(..., file=sys.stderr)` would mix into the results on stdout.
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """How much a compressed file may unfold to: counted before it is kept, so that a few megabytes cannot take all memory.
 
-A plain file is as large as it looks. Gzip, zip archives, Parquet and stdin are not, so all readers ask here. The limit holds for
-a block (`limited`), which is what ``max_bytes=`` and ``--max-bytes`` set.
+A plain file is as large as it looks. Gzip, zip archives, Parquet and stdin are not, so all readers ask here. The limit holds
+for a block (`limited`), which is what ``max_bytes=`` and ``--max-bytes`` set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ import numpy as np
 
 from crowdwise.errors import InputError, SettingError
 
-__all__ = ["DEFAULT", "bytes_of", "check_archive", "check_npy", "check_rows", "copied", "limit", "limited", "npy_of", "unfolded"]
+__all__ = [
+    "DEFAULT",
+    "bytes_of",
+    "check_archive",
+    "check_npy",
+    "check_rows",
+    "copied",
+    "limit",
+    "limited",
+    "npy_of",
+    "unfolded",
+]
 
 DEFAULT = 2**30
 _LIMIT: ContextVar[int] = ContextVar("max_bytes", default=DEFAULT)

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import Where
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
     from crowdwise.kernels.types import Integers
@@ -156,8 +156,16 @@ def sniff_separator(data: bytes, suffix: str) -> str:
     usual = "\t" if suffix in (".tsv", ".tab") else ","
     header = data[: data.find(b"\n")] if b"\n" in data else data
     line = header.decode("utf-8", "replace")
-    counts = {separator: len(next(csv.reader([line], delimiter=separator), [])) for separator in SEPARATORS}
+    counts = {separator: _width(line, separator) for separator in SEPARATORS}
     return usual if counts[usual] > 1 else max(SEPARATORS, key=lambda separator: counts[separator])
+
+
+def _width(line: str, separator: str) -> int:
+    """Fields of a line; a carriage return inside it is for the reader of the rows to judge."""
+    try:
+        return len(next(csv.reader([line], delimiter=separator), []))
+    except csv.Error:
+        return line.count(separator) + 1
 
 
 def read_header(data: bytes, separator: str, name: str) -> list[str]:
@@ -366,6 +374,9 @@ class Source:
         if frame.height == 0:
             raise InputError(f"{self.name}: a header and no rows below it")
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        absent = next((name for name in columns if name not in frame.columns), None)
+        if absent is not None:
+            raise InputError(f"{self.name}: no column {absent!r}; found {listed(map(repr, frame.columns))}")
         frame = frame.select(columns)
         if not blank.any():
             return Table(frame, Places(self.name, 2))

@@ -469,7 +469,7 @@ def test_a_prior_of_other_items_is_refused(content: dict[str, bytes], tmp_path: 
     from crowdwise.estimator.storage import npy_bytes
 
     members = content | {"prior/log_nk.npy": npy_bytes(np.zeros((3, 2)))}
-    with pytest.raises(InputError, match="contradict each other"):
+    with pytest.raises(InputError, match="log_nk has shape"):
         Result.load(written(tmp_path, members))
 
 

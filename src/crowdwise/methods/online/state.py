@@ -16,7 +16,8 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import translate, union
 from crowdwise.estimator.outcome import Result
-from crowdwise.estimator.storage import npy_bytes, npy_of
+from crowdwise.estimator.storage import npy_bytes
+from crowdwise.io.limits import npy_of
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.online.loops import append, recount
 from crowdwise.methods.online.records import Arrays, Memory

@@ -55,6 +55,10 @@ class Ensemble:
     #: Annotators with few votes are judged by all.
     pools: ClassVar[bool] = True
 
+    def fits(self, votes: Annotations) -> bool:
+        """Whether members read from a file are some, and the one that speaks is among them."""
+        return len(self.members) == len(self.log_share_mk) == len(self.share_mf) and 0 <= self.spokesman < len(self.members)
+
     @property
     def described(self) -> Any:
         """The member whose matrices describe the annotators."""
