@@ -237,7 +237,7 @@ def _open_streams() -> None:
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)  # type: ignore[type-var]
+        sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)
     if sys.stderr is None:
         # Otherwise `print(..., file=sys.stderr)` would mix into the results on stdout.
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

@@ -328,6 +328,8 @@ def recoded_classes(
 
 def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
     """Weights as floats; anything but a finite number >= 0 is an error that names its row."""
+    if not (weight.dtype.is_numeric() or weight.dtype in (pl.String, pl.Boolean, pl.Null)):
+        raise InputError(f"{where.source}: the weight column holds {weight.dtype}, not numbers; name another")
     values = np.array(weight.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy())
     bad = ~((values >= 0) & (values <= HEAVIEST))
     if bad.any():

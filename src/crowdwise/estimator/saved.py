@@ -25,16 +25,18 @@ _NO_AXES = ("sd", "iter", "size", "in", "out", "post", "ptr", "rate")
 # Probabilities, counts and pseudo-counts, by the first word of their name.
 _NOT_NEGATIVE = {
     "prior", "pi", "pooled", "beta", "counts", "earlier", "share", "rho", "habit", "habit0", "alpha", "alpha0", "member",
-    "attention", "honest", "honest0", "accuracy", "probability", "posterior", "inferred", "strength", "xi", "h", "right", "wrong", "history",
-    "anchor", "mass", "pseudo", "membership", "shared", "lapse",
+    "attention", "honest", "honest0", "accuracy", "probability", "posterior", "inferred", "strength", "xi", "h", "right",
+    "wrong", "history", "anchor", "mass", "pseudo", "membership", "shared", "lapse",
 }  # fmt: skip
 _LARGEST = 2**62
-_DTYPES = {"Floats": "f", "Integers": "iu", "Flags": "b", "Array": "iufbO"}
+# Of answers: those with two axes, and those that are vocabularies.
+_TABLES, _VOCABULARIES = {"value"}, {"items", "annotators", "classes", "labels", "sequences"}
+_DTYPES = {"Floats": "f", "Integers": "iu", "Flags": "b", "Array": "iufbOU"}
 
 
 def check_fields(cls: type, values: Mapping[str, Any]) -> None:
     """Raise ValueError for the first field whose value is not what its annotation says."""
-    known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
+    known = {f.name: f for f in fields(cls) if f.init}
     for name, value in values.items():
         if name not in known:
             raise ValueError(f"{cls.__name__} has no field {name!r}")
@@ -43,6 +45,10 @@ def check_fields(cls: type, values: Mapping[str, Any]) -> None:
             raise ValueError(f"{cls.__name__}: {name} is not {wanted}")
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
             _check_numbers(cls, name, value)
+        if wanted.startswith("NDArray[") and value is not None and value.ndim != (2 if name in _TABLES else 1):
+            raise ValueError(f"{cls.__name__}: {name} has {value.ndim} axes")
+        if name in _VOCABULARIES and isinstance(value, np.ndarray) and len(set(value.tolist())) < len(value):
+            raise ValueError(f"{cls.__name__}: {name} has a name twice")
 
 
 def _alternatives(wanted: str) -> list[str]:
@@ -73,7 +79,8 @@ def _is(wanted: str, value: Any) -> bool:
 
 
 def _dtype(name: str) -> np.dtype[Any]:
-    return np.dtype(getattr(np, name.removeprefix("np.")))
+    found: np.dtype[Any] = np.dtype(getattr(np, name.removeprefix("np.")))
+    return found
 
 
 def _check_numbers(cls: type, name: str, array: Any) -> None:
@@ -88,10 +95,10 @@ def _check_numbers(cls: type, name: str, array: Any) -> None:
 
 def check_parts(part: Any, votes: Any) -> None:
     """Raise ValueError where arrays of a fitted part have other sizes than the votes, or than each other."""
-    if not is_dataclass(part):
+    if not is_dataclass(part) or isinstance(part, type):
         return
     sizes = {letter: getattr(votes, of) for letter, of in _SIZES.items()}
-    shapes = getattr(type(part), "shapes", {})
+    shapes: dict[str, str] = getattr(type(part), "shapes", {})
     for f in fields(part):
         value = getattr(part, f.name)
         for each in value if isinstance(value, tuple) else (value,):
@@ -103,12 +110,13 @@ def check_parts(part: Any, votes: Any) -> None:
         shape = value.shape
         # A prior that is the same for all annotators may be there once.
         shared = f.name.startswith(("prior", "earlier")) and axes[:1] == "a" and shape[:1] == (1,)
-        if len(shape) < len(axes) or (f.name in shapes and len(shape) != len(axes)):
+        if len(shape) != len(axes):
             raise ValueError(f"{type(part).__name__}: {f.name} has {len(shape)} axes")
         for axis, size in list(zip(axes, shape, strict=False))[shared:]:
             if sizes.setdefault(axis, size) != size:
                 raise ValueError(f"{type(part).__name__}: {f.name} has shape {shape}, and the votes are of another size")
-    if "n_classes" in {f.name for f in fields(part)} and part.n_classes != votes.n_classes:
-        raise ValueError(f"{type(part).__name__}: {part.n_classes} classes, and the votes have {votes.n_classes}")
+    n_classes = getattr(part, "n_classes", votes.n_classes)
+    if n_classes != votes.n_classes:
+        raise ValueError(f"{type(part).__name__}: {n_classes} classes, and the votes have {votes.n_classes}")
     if hasattr(part, "fits") and not part.fits(votes):
         raise ValueError(f"{type(part).__name__}: its arrays point outside each other")

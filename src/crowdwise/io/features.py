@@ -240,9 +240,10 @@ def _ids(values: Any, n_rows: int, name: str, key: str) -> Array:
     if values.dtype.kind not in "biufUS" or values.dtype == np.float16:
         raise InputError(f"{name}: {key!r} is an array of {values.dtype}; ids are text or whole numbers")
     if values.dtype.kind == "U":
-        # As Python's own texts: an array may hold numbers that are no characters.
-        values = values.tolist()
-        "".join(values).encode()
+        # An array may hold numbers that are no characters, which Python takes and nothing else does.
+        points = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if ((points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))).any():
+            raise InputError(f"{name}: {key!r} holds numbers that are no characters; save the ids again")
     return checked_ids(tidy(series_of(values)), Places(name, 0), "id")
 
 

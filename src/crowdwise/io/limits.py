@@ -50,9 +50,9 @@ def limited(max_bytes: int | None) -> Iterator[None]:
     if max_bytes is None:
         yield
         return
-    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int | np.integer) or max_bytes < 1:
+    if type(max_bytes) is not int or max_bytes < 1:
         raise SettingError(f"max_bytes must be a whole number of bytes above 0; got {max_bytes!r}")
-    token = _LIMIT.set(int(max_bytes))
+    token = _LIMIT.set(max_bytes)
     try:
         yield
     finally:

@@ -30,7 +30,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path to write; on success it replaces `path` in one step.
 
     On any exception, `KeyboardInterrupt` included, the temporary file is removed and `path` stays
-    as it was. A killed process leaves `path` entirely old or entirely new.
+    as it was. A killed process leaves `path` entirely old or entirely new; what else it leaves is deleted by
+    the next that writes into the folder.
 
     Parameters
     ----------
@@ -45,10 +46,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{os.fspath(path)} is a folder; name a file in it")
-    # The suffix stays last, so that writers that look at it still recognise the format.
-    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp{target.suffix}")
-    # os.open rather than tempfile: the user's umask decides who may read the result.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    _clear_left(target.parent)
+    temporary, lock = _temporary_beside(target)
     try:
         yield temporary
         if target.exists():
@@ -59,9 +58,49 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
     # Without this the rename itself may be lost when the power fails.
     with contextlib.suppress(OSError):
         _sync(target.parent, os.O_RDONLY)
+
+
+def _temporary_beside(target: Path) -> tuple[Path, int | None]:
+    """A new empty file, and its lock, by which others see that it is being written; None where there are no such locks."""
+    while True:
+        # The suffix stays last, so that writers that look at it still recognise the format.
+        temporary = target.with_name(f".{os.urandom(8).hex()}.tmp{target.suffix}")
+        # os.open rather than tempfile: the user's umask decides who may read the result.
+        file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except (ImportError, OSError):
+            os.close(file)
+            return temporary, None
+        # Somebody who clears the folder may have been quicker than the lock.
+        if os.fstat(file).st_nlink:
+            return temporary, file
+        os.close(file)
+
+
+# Folders that this process has looked through.
+_CLEARED: set[Path] = set()
+
+
+def _clear_left(folder: Path) -> None:
+    """Delete what killed writers have left in a folder, once per process."""
+    if folder in _CLEARED:
+        return
+    _CLEARED.add(folder)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        left = [entry.path for entry in entries if entry.name.startswith(".") and ".tmp" in entry.name]
+        if left:
+            from crowdwise.io.leftovers import clear_files, is_temporary
+
+            clear_files([path for path in left if is_temporary(os.path.basename(path))])
 
 
 def _sync(path: Path, flags: int) -> None:

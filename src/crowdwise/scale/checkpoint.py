@@ -15,7 +15,6 @@ from crowdwise.engines.shards import Kept
 from crowdwise.errors import InputError
 from crowdwise.estimator.codec import pack, unpack
 from crowdwise.estimator.storage import npy_bytes
-from crowdwise.io.limits import npy_of
 from crowdwise.io.limits import check_archive, npy_of
 from crowdwise.io.writer import replacing
 from crowdwise.scale.store import full_disk_named

@@ -69,7 +69,7 @@ class ItemReliability(WithoutPosterior):
 
     def fits(self, votes: Annotations) -> bool:
         """Whether arrays read from a file agree."""
-        return len(self.population) == self.features.shape[1] + 1
+        return bool(len(self.population) == self.features.shape[1] + 1)
 
     def update(self, votes: Annotations, posterior: Floats) -> ItemReliability:
         """Newton steps on the annotators' weights, then the crowd's as their (shrunk) mean."""
