@@ -159,9 +159,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         result = estimator.result_
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
-        n_rows = result.write_labels(
-            options.output, spreadsheet_safe=options.spreadsheet_safe, fill_unvoted=options.fill_unvoted
-        )
+        n_rows = result.write_labels(options.output, spreadsheet_safe=not options.raw, fill_unvoted=options.fill_unvoted)
         job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
         if options.as_json:
             print_json(facts(result) | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
