@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +30,14 @@ class Job:
     folder: Path
     process: Any = None
     seen: tuple[int, float] = (-1, 0.0)
-    log: Any = field(default=None, repr=False)
 
     def begin(self) -> None:
         """Start the process at the next case."""
         (self.folder / f"at-{self.at % self.step}").unlink(missing_ok=True)
         words = [str(each) for each in (self.seed, self.at, self.stop, self.step, self.folder)]
         # Panics of polars are printed by polars itself.
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz.worker", *words], cwd=_ROOT, stderr=(self.folder / "stderr.txt").open("ab")
-        )
+        with (self.folder / "stderr.txt").open("ab") as log:
+            self.process = subprocess.Popen([sys.executable, "-m", "tests.fuzz.worker", *words], cwd=_ROOT, stderr=log)
         self.seen = -1, time.monotonic()
 
     def look(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import crowdwise
 from crowdwise.campaign.loop import ActiveLoop
@@ -146,8 +147,12 @@ def _command(path: Path, rng: random.Random) -> None:
     out.flush()
     if code not in (0, 1, 2, None):
         raise Finding(f"exit code {code}")
-    if code in (0, None) and b"NaN" in out.buffer.getvalue():  # type: ignore[attr-defined]
-        raise Finding("NaN in the output and exit code 0")
+    content = out.buffer.getvalue()  # type: ignore[attr-defined]
+    if code in (0, None) and content:
+        table = pl.read_csv(content, infer_schema=False)
+        for name in (name for name in table.columns if name.startswith(("p(", "confidence", "accuracy"))):
+            if table[name].str.to_lowercase().is_in(["nan", "inf", "-inf"]).any():
+                raise Finding(f"{name!r} is not finite, and the exit code is 0")
 
 
 def _kind(path: Path, name: str, rng: random.Random) -> None:

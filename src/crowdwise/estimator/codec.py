@@ -60,6 +60,8 @@ def pack(value: Any, name: str, arrays: dict[str, Any]) -> Any:
 
 def unpack(plain: Any, arrays: Mapping[str, Any]) -> Any:
     """The value that `pack` took apart; classes that are not storable, and arrays that contradict each other, are refused."""
+    if isinstance(plain, str):
+        plain.encode()  # half of a surrogate pair could never be written again
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
     kind = next(iter(plain))

@@ -74,6 +74,9 @@ def read_text_bytes(path: Path, name: str) -> bytes:
         raise InputError(f"{name}: the file is empty; expected a header and rows below it")
     if not data.isascii():
         check_utf8(data, name)
+    if b"\r\r\n" in data:
+        # Line ends that were converted twice, as Python does on Windows without newline="".
+        data = data.replace(b"\r\r\n", b"\r\n")
     # Old Macintosh files end lines with a carriage return alone.
     return data if b"\n" in data or b"\r" not in data.rstrip() else data.replace(b"\r", b"\n")
 
@@ -186,7 +189,7 @@ def parse_delimited(data: bytes, separator: str, name: str) -> pl.DataFrame:
     """
     header = read_header(data, separator, name)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-        # Polars takes a carriage return alone for text, the csv module outside quotes for the end of a row.
+        # Polars takes a carriage return alone for text, others for the end of a row: outside quotes, nobody knows.
         return _parse_slowly(data, separator, name, header)
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema=False, new_columns=header)
@@ -200,7 +203,8 @@ def parse_delimited(data: bytes, separator: str, name: str) -> pl.DataFrame:
 
 def _rows(data: bytes, separator: str, name: str) -> Iterator[list[str]]:
     """Yield records; raise naming the spreadsheet row (the header is row 1) of the first broken one."""
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=separator, strict=True)
+    # Not newline="": that would also end lines at a carriage return alone, and cut a row in two without a word.
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="\n"), delimiter=separator, strict=True)
     row = 0
     while True:
         row += 1
@@ -209,6 +213,11 @@ def _rows(data: bytes, separator: str, name: str) -> Iterator[list[str]]:
         except StopIteration:
             return
         except csv.Error as error:
+            if "new-line character" in str(error):
+                raise InputError(
+                    f"{name} row {row}: a carriage return alone, which may be text or the end of a row; save the file with one "
+                    "kind of line ends, and with quotes around text that holds one"
+                ) from None
             raise InputError(
                 f"{name} row {row}: cannot be read ({error}); a quote is not closed, or text follows a closing quote. "
                 'Write a quote inside a quoted field as ""'
