@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -137,13 +138,11 @@ def _again(votes: Annotations, path: Path) -> None:
 
 
 def _command(path: Path, rng: random.Random) -> None:
-    from crowdwise.cli.app import app
-
     verb, *options = rng.choice(_COMMANDS)
     options = [str(path.parent / each) if each.startswith("out.") else each for each in options]
     out, err = TextIOWrapper(BytesIO(), "utf-8"), TextIOWrapper(BytesIO(), "utf-8", errors="backslashreplace")
     with redirect_stdout(out), redirect_stderr(err):
-        code = app([verb, str(path), *options], prog_name="crowdwise", standalone_mode=False)
+        code = _app()([verb, str(path), *options], prog_name="crowdwise", standalone_mode=False)
     out.flush()
     if code not in (0, 1, 2, None):
         raise Finding(f"exit code {code}")
@@ -153,6 +152,16 @@ def _command(path: Path, rng: random.Random) -> None:
         for name in (name for name in table.columns if name.startswith(("p(", "confidence", "accuracy"))):
             if table[name].str.to_lowercase().is_in(["nan", "inf", "-inf"]).any():
                 raise Finding(f"{name!r} is not finite, and the exit code is 0")
+
+
+@cache
+def _app() -> Any:
+    """The command line, built once."""
+    from typer.main import get_command
+
+    from crowdwise.cli.app import app
+
+    return get_command(app)
 
 
 def _kind(path: Path, name: str, rng: random.Random) -> None:

@@ -25,6 +25,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
+from crowdwise.io.declared import declared_size
 from crowdwise.io.limits import check_archive
 from crowdwise.io.lock import hold
 from crowdwise.io.writer import replacing
@@ -81,7 +82,7 @@ class Start:
                 meta = json.loads(archive.read("meta.json"))
                 if meta["crowdwise"] != _VERSION:
                     raise ValueError(f"format {meta['crowdwise']}, expected {_VERSION}")
-                frames = {name: pl.read_ipc(BytesIO(archive.read(f"{name}.arrow"))) for name in meta["members"]}
+                frames = {name: _frame(archive.read(f"{name}.arrow")) for name in meta["members"]}
             votes = _votes_of(frames["votes"], frames["items"]["item"], frames["annotators"]["annotator"], frames["classes"])
             if "gold" in frames["items"].columns:
                 votes = votes.with_gold(frames["items"].rename({"gold": "label"}).drop_nulls())
@@ -205,6 +206,13 @@ def _votes_of(frame: pl.DataFrame, items: pl.Series, annotators: pl.Series, clas
         annotators=annotators.to_list(),
         classes=classes["class"].to_list(),
     )
+
+
+def _frame(content: bytes) -> pl.DataFrame:
+    """A table as `_arrow` wrote it, which is not compressed."""
+    if declared_size(BytesIO(content), "arrow") > len(content):
+        raise ValueError("a compressed table, which could grow without bounds")
+    return pl.read_ipc(BytesIO(content))
 
 
 def _arrow(frame: pl.DataFrame) -> bytes:
