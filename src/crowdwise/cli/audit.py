@@ -98,8 +98,6 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) 
     content = None if options.show is None else _content(options.show, result)
     name = "check" if options.page is None else options.page.stem
     job.file("--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name))
-    # The table is made for a spreadsheet, and reading it back takes the quotes off again.
-    job.safe = True
     only_page = options.page is not None and options.output is None and not options.as_json
     if not only_page:
         job.main(drawn.frame(labels=options.show_labels), "item", document=lambda: {"design": drawn.plan.design}, key="check")
