@@ -19,6 +19,7 @@ EXAMPLES = (
 )
 DEFAULT = "gaussian-crowd-bayes"
 _READ = "Reading the values"
+_VALUES = "A table with a row per answer: item, annotator, value; or a platform's ratings or boxes; - reads stdin."
 _VALUE = "Name of the value column; several comma-separated."
 
 
@@ -26,10 +27,11 @@ _VALUE = "Name of the value column; several comma-separated."
 class Options(OutputOptions):
     """What is read and written."""
 
-    values: str = argument("VALUES", "A table with a row per answer: item, annotator, value; - reads stdin.")
+    values: str = argument("VALUES", _VALUES)
     item: str | None = column("--item", "item", _READ)
     annotator: str | None = column("--annotator", "annotator", _READ)
     value: str | None = option("--value", "A,B", _VALUE, panel=_READ, shown="found by its name")
+    question: str | None = option("--question", "NAME", "Which question of a platform's export to read.", panel=_READ)
     weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=_READ, shown="every answer counts 1")
     gold: Path | None = file("--gold", "Known values of some items: item, value.", _READ)
     annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
@@ -61,6 +63,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     _check_features(estimator, features.features)
     columns = None if options.value is None else [str(name) for name in parse_list(options.value, "--value")]
     named: dict[str, Any] = {"item": options.item, "annotator": options.annotator, "weight": options.weight}
+    named["question"] = options.question
     data = read_answers(options.values, Ratings, value=columns, **named)
     known = None if options.gold is None else read_known(options.gold, data)
     rows = read_features(features)

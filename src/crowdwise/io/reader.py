@@ -20,7 +20,8 @@ from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.source import AnyPath, Source, open_source
 from crowdwise.io.votes import Export, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
 
-__all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read", "read_export"]
+__all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read"]
+__all__ += ["read_export", "recognised"]
 
 
 TABLES: dict[str, str] = {
@@ -148,6 +149,11 @@ _PLATFORMS = (
         _JSON, (("id",), ("text",), ("label", "labels", "entities")), inspects=True, folders=True,
     ),
     Platform(
+        "potato", "potato",
+        "Potato annotated_instances.jsonl: label_annotations by schema; the annotator is user_id or the folder of the file",
+        _JSON, (("id", "instance_id"), ("label_annotations", "span_annotations")), folders=True,
+    ),
+    Platform(
         "judges", "judges",
         'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item',
         _JSON, (("item*", "*id", "key"), ("judg*", "model*", "verdicts", "votes", "ratings")), inspects=True,
@@ -167,9 +173,9 @@ def find_format(source: Source, given: str | None) -> str:
         return given
     if source.parts == ():
         raise InputError(f"{source.name}: a folder without .json or .jsonl files; name a file")
-    for platform in _PLATFORMS:
-        if platform.matches(source):
-            return platform.name
+    platform = recognised(source)
+    if platform is not None:
+        return platform.name
     if source.kind == "folder":
         raise InputError(f"{source.name}: a folder, and not one of doccano or SageMaker files; name a file")
     if source.kind == "matrix":
@@ -179,6 +185,11 @@ def find_format(source: Source, given: str | None) -> str:
     if source.kind == "delimited":
         return "tsv" if source.separator == "\t" else "csv"
     return "jsonl" if source.kind == "json" else source.kind
+
+
+def recognised(source: Source) -> Platform | None:
+    """The platform whose export this is, if any."""
+    return next((platform for platform in _PLATFORMS if platform.matches(source)), None)
 
 
 def find_platform(name: str) -> Platform:
