@@ -118,7 +118,7 @@ def test_every_control_is_named_with_what_reads_it(tmp_path: Path) -> None:
     assert triples(read(path, question="note")) == [(1, 1, "odd")]
     # Named, the labels that occur; marked words are no label.
     assert triples(read(path, question="ner")) == [(1, 1, "PER")]
-    with pytest.raises(InputError, match="marks a ranking, no label of a whole item.*crowdwise rank"):
+    with pytest.raises(InputError, match=r"marks a ranking, no label of a whole item.*crowdwise rank"):
         read(path, question="order")
 
 
@@ -191,7 +191,7 @@ def test_rankings_are_comparisons(tmp_path: Path) -> None:
 def test_the_real_boxes() -> None:
     path = export("label_studio.json")
     boxes = [r["value"] for t in json.loads(path.read_text()) for a in t["annotations"] for r in a["result"]]
-    with pytest.raises(InputError, match="'label' marks boxes.*crowdwise regress"):
+    with pytest.raises(InputError, match=r"'label' marks boxes.*crowdwise regress"):
         read(path)
     ratings = read(path, Ratings)
     assert ratings.n_votes == len(boxes)
