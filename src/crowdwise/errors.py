@@ -18,11 +18,25 @@ __all__ = [
     "SettingError",
     "did_you_mean",
     "listed",
+    "shortened",
 ]
+
+
+# A message is read by a person: a file may hold a hundred thousand columns, or an id of a megabyte.
+LONGEST = 1000
+
+
+def shortened(text: object, most: int = LONGEST) -> str:
+    """Return the text; of a long one its beginning, which names the place, and its end, which names the fix."""
+    text = str(text)
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} ... {text[5 - most // 3 :]}"
 
 
 class CrowdwiseError(Exception):
     """Base of every error that crowdwise raises on purpose."""
+
+    def __init__(self, message: object = "", *more: object) -> None:
+        super().__init__(shortened(message) if isinstance(message, str) else message, *more)
 
 
 class InputError(CrowdwiseError, ValueError):
@@ -48,6 +62,9 @@ class DivergedError(CrowdwiseError, ArithmeticError):
 class CrowdwiseWarning(UserWarning):
     """Base of every warning that crowdwise issues."""
 
+    def __init__(self, message: object = "", *more: object) -> None:
+        super().__init__(shortened(message) if isinstance(message, str) else message, *more)
+
 
 class CostWarning(CrowdwiseWarning):
     """A fit will take minutes; the message says about how many and what to do instead."""
@@ -62,12 +79,15 @@ class ConvergenceWarning(CrowdwiseWarning):
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:
-    """Return the names, comma-separated; of many the first, and how many more there are."""
-    every = [str(name) for name in names]
-    return ", ".join(every[:most]) + (f", ... ({len(every) - most:,} more)" if len(every) > most else "")
+    """Return the names, comma-separated; of many the first, and how many more there are; of a long one its beginning."""
+    every = list(names)
+    shown = ", ".join(shortened(name, 60) for name in every[:most])
+    return shown + (f", ... ({len(every) - most:,} more)" if len(every) > most else "")
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
     """Return "; did you mean 'x'?" for the closest known word, or an empty string."""
-    close = get_close_matches(word, known, n=1)
+    # Likeness takes the product of the lengths to find out, for every known word.
+    near = [name for name in known if abs(len(name) - len(word)) <= len(word)] if len(word) <= 100 else []
+    close = get_close_matches(word, near[:2000], n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

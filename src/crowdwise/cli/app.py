@@ -7,6 +7,7 @@ function gets the groups filled in.
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import re
 import sys
@@ -29,6 +30,15 @@ from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 __all__ = ["Group", "app", "main", "paragraphs", "register"]
 
 
+MaxBytes = Annotated[
+    str | None,
+    typer.Option(
+        "--max-bytes",
+        metavar="SIZE",
+        help="Most that a compressed file, a saved model or stdin may unfold to, such as 4GB. [default: 1GiB]",
+        show_default=False,
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
 
 
@@ -64,10 +74,11 @@ def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples:
     hints = get_type_hints(run)
     groups: dict[str, Any] = {parameter: hints[parameter] for parameter in inspect.signature(run).parameters}
     parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
-    parameters.append(inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug))
+    for parameter, kind, default in (("max_bytes", MaxBytes, None), ("debug", Debug, False)):
+        parameters.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
 
-    def command(*, debug: bool, **given: Any) -> None:
-        with _guarded(debug):
+    def command(*, max_bytes: str | None, debug: bool, **given: Any) -> None:
+        with _guarded(debug), _bounded(max_bytes):
             run(**{of: group(**{f.name: given[f.name] for f in fields(group)}) for of, group in groups.items()})
             # Here rather than at exit, where a full disk or a closed pipe could no longer be reported.
             sys.stdout.flush()
@@ -94,6 +105,18 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
         )
         for field in sorted(fields(group), key=lambda f: next(k for k, own in enumerate(origins) if f.name in own))
     ]
+
+
+@contextmanager
+def _bounded(max_bytes: str | None) -> Iterator[None]:
+    """Set how much files may unfold to, where it is given: nothing is imported for the default."""
+    if max_bytes is None:
+        yield
+        return
+    from crowdwise.io.limits import bytes_of, limited
+
+    with limited(bytes_of(max_bytes)):
+        yield
 
 
 @contextmanager
@@ -191,6 +214,38 @@ for _panel, _names in _PANELS.items():
         register(app, _module.run, name=_name, examples=_module.EXAMPLES, panel=_panel)
 
 
+class _Closed(io.RawIOBase):
+    """Stdout where the caller has closed it: fine as long as nothing is written."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        raise OSError("stdout is closed; write to a file with -o, or leave stdout open")
+
+
+def _open_streams() -> None:
+    """Stand in for streams that the caller has closed: Python has None for them, and files opened later would take their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)  # type: ignore[type-var]
+    if sys.stderr is None:
+        # Otherwise `print(..., file=sys.stderr)` would mix into the results on stdout.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+
+
 def main() -> None:
     """Run the command line; the console script and ``python -m crowdwise`` both start here."""
-    app(prog_name="crowdwise")
+    _open_streams()
+    try:
+        app(prog_name="crowdwise")
+    except OSError as problem:
+        # Help and version are printed before a command, and its guard, begins.
+        say(f"error: {one_line(problem)}")
+        sys.exit(1)

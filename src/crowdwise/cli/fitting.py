@@ -60,8 +60,11 @@ def from_path(path: str, read: Callable[[str | Path], T]) -> T:
         return read(path)
     with TemporaryDirectory(prefix="crowdwise-") as folder:
         # Without a suffix the content decides, so JSON lines and Parquet can be piped in as well.
+        from crowdwise.io.limits import copied
+
         file = Path(folder) / "stdin"
-        file.write_bytes(sys.stdin.buffer.read())
+        with file.open("wb") as copy:
+            copied(sys.stdin.buffer, copy, "stdin")
         try:
             return read(file)
         except CrowdwiseError as problem:

@@ -60,6 +60,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 # No leading zeros, so that "007" stays text; at most 18 digits, so that it fits 64 bits.
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+# A weight says how many votes a vote counts as; sums and products of larger ones leave the numbers that computers have.
+HEAVIEST = 1e9
 _MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "<na>", "nil"}
 
 
@@ -327,10 +329,11 @@ def recoded_classes(
 def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
     """Weights as floats; anything but a finite number >= 0 is an error that names its row."""
     values = np.array(weight.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy())
-    bad = ~(np.isfinite(values) & (values >= 0))
+    bad = ~((values >= 0) & (values <= HEAVIEST))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise InputError(f"{where.row(row)}: weight {weight[row]!r} is not a finite number >= 0")
+        fix = "" if not values[row] > HEAVIEST else f" and at most {HEAVIEST:g}; divide all weights by the largest"
+        raise InputError(f"{where.row(row)}: weight {weight[row]!r:.60} is not a finite number >= 0{fix}")
     return values
 
 

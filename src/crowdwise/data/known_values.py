@@ -16,6 +16,9 @@ from crowdwise.kernels.types import Array, Flags, Floats
 
 __all__ = ["known_columns", "known_values", "numbers"]
 
+# Variances square a value: beyond this they leave the numbers that computers have.
+LARGEST = 1e100
+
 
 def known_values(gold: Any, items: Array, names: tuple[str, ...]) -> Floats:
     """Known values of the items, [N, D], NaN where unknown; see `Ratings.known`."""
@@ -66,11 +69,12 @@ def numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) ->
             text = text.str.strip_chars()
             number, absent = text.cast(pl.Float64, strict=False), text.is_null() | text.eq("").fill_null(True)
         found = np.array(number.fill_null(np.nan).to_numpy(), np.float64)
-        bad = np.flatnonzero(~np.isfinite(found) & ~absent.to_numpy())
+        bad = np.flatnonzero(~(np.abs(found) <= LARGEST) & ~absent.to_numpy())
         if len(bad):
             row = int(bad[0])
+            why = f"is beyond {LARGEST:g}" if np.isfinite(found[row]) else "is no finite number"
             raise InputError(
-                f"{where.row(row)}: the {name} {str(column[row])!r} is no finite number;"
+                f"{where.row(row)}: the {name} {str(column[row])!r:.60} {why};"
                 " correct it, or leave the cell empty where there is no answer"
             )
         values.append(found)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import ALIASES, integers, tidy, vocabulary_array
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.kernels.types import Array
 
@@ -63,14 +63,14 @@ def _id_column(names: list[str], item: str | None, source: str) -> str | None:
     """The column of the ids by the names that votes use, or called id; None where there is none."""
     if item is not None:
         if item not in names:
-            raise InputError(f"{source}: no column {item!r}; found {', '.join(map(repr, names))}{did_you_mean(item, names)}")
+            raise InputError(f"{source}: no column {item!r}; found {listed(map(repr, names))}{did_you_mean(item, names)}")
         return item
     plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in names}
     for known in (("item",), ALIASES["item"], ("id",)):
         found = [name for name in names if plain[name] in known]
         if len(found) > 1:
             raise InputError(
-                f"{source}: several columns could be the item: {', '.join(map(repr, found))}. "
+                f"{source}: several columns could be the item: {listed(map(repr, found))}. "
                 "Name it: item=... in Python, --features-item NAME on the command line"
             )
         if found:

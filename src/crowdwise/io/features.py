@@ -5,6 +5,7 @@ Nothing is ever unpickled. A fault is named with its file, row and column, befor
 
 from __future__ import annotations
 
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.encode import series_of, tidy
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.feature_tables import checked_ids, not_finite, read_feature_table
+from crowdwise.io.limits import check_archive, check_npy, limited
 from crowdwise.io.source import Places, open_source
 from crowdwise.kernels.types import Array
 
@@ -31,6 +33,9 @@ _SPARSE = {"data", "indices", "indptr", "shape"}
 # Keys that scipy.sparse.save_npz writes beside these.
 _SPARSE_MORE = {"format", "_is_array", "row", "col", "offsets", "coords"}
 _KNOWN = ".npz .npy .csv .tsv .parquet .arrow"
+# What numpy, zip and zlib say of damaged files; a header of numpy is Python's own text.
+_FAULTS = (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, OverflowError, NotImplementedError)
+_FAULTS += (RuntimeError, SyntaxError, MemoryError, zipfile.BadZipFile, zlib.error)  # type: ignore[assignment]
 # Rows of a large array that are looked at together.
 _CHUNK = 65_536
 
@@ -60,7 +65,9 @@ class Features:
         return int(self.X.shape[0])
 
 
-def read_features(path: str | PathLike[str], *, item: str | None = None, key: str | None = None) -> Features:
+def read_features(
+    path: str | PathLike[str], *, item: str | None = None, key: str | None = None, max_bytes: int | None = None
+) -> Features:
     """Read one row of features per item.
 
     Parameters
@@ -73,12 +80,19 @@ def read_features(path: str | PathLike[str], *, item: str | None = None, key: st
         Column or array of the ids; found by the usual names when left out.
     key : str, optional
         Which array of an ``.npz`` file holds the features.
+    max_bytes : int, optional
+        Most bytes that a compressed file may unfold to; 1 GiB when left out.
 
     Raises
     ------
     InputError
         Names the file, the row, the column and the fix.
     """
+    with limited(max_bytes):
+        return _read_features(path, item, key)
+
+
+def _read_features(path: str | PathLike[str], item: str | None, key: str | None) -> Features:
     kind = _kind(path)
     if key is not None and kind != "npz":
         raise InputError(f"{fspath(path)}: only .npz files hold several arrays by name; leave the key out")
@@ -86,6 +100,7 @@ def read_features(path: str | PathLike[str], *, item: str | None = None, key: st
         if item is not None:
             raise InputError(f"{fspath(path)}: a .npy file has no ids; save an .npz with the arrays X and items")
         with _readable(path, kind):
+            # Mapped, so that a size that the file does not have is refused and takes no memory.
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_array(array, fspath(path), "")
         return Features(array, None, None, fspath(path))
@@ -132,13 +147,13 @@ def _readable(path: Any, kind: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as problem:
+    except _FAULTS as problem:
         if "object" in str(problem).lower():
             raise InputError(
                 f"{fspath(path)}: holds Python objects, and opening those could run code; "
                 "save numbers as numbers and ids as text: np.asarray(values, dtype=str)"
             ) from None
-        raise InputError(f"{fspath(path)}: not a readable .{kind} file ({problem}); save it again") from None
+        raise InputError(f"{fspath(path)}: not a readable .{kind} file ({problem!s:.200}); save it again") from None
 
 
 # -- archives of arrays ------------------------------------------------------------------------
@@ -148,6 +163,10 @@ def _readable(path: Any, kind: str) -> Iterator[None]:
 def _archive(path: Any) -> Iterator[Any]:
     # Opened here because numpy forgets to close a file that is no archive.
     with _readable(path, "npz"), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        check_archive(archive.zip, os.fstat(file.fileno()).st_size, fspath(path))
+        for member in (each for each in archive.zip.infolist() if each.filename.endswith(".npy")):
+            with archive.zip.open(member) as content:
+                check_npy(content, member.file_size)
         yield archive
 
 
@@ -170,24 +189,24 @@ def _of_archive(path: Any, item: str | None, key: str | None) -> Features:
 def _id_key(keys: list[str], item: str | None, name: str) -> str | None:
     if item is not None:
         if item not in keys:
-            raise InputError(f"{name}: no array {item!r}; found {', '.join(map(repr, keys))}{did_you_mean(item, keys)}")
+            raise InputError(f"{name}: no array {item!r}; found {listed(map(repr, keys))}{did_you_mean(item, keys)}")
         return item
     found = [key for key in keys if key.lower() in _IDS]
     if len(found) > 1:
-        raise InputError(f"{name}: several arrays could be the ids: {', '.join(map(repr, found))}; keep one of them")
+        raise InputError(f"{name}: several arrays could be the ids: {listed(map(repr, found))}; keep one of them")
     return found[0] if found else None
 
 
 def _feature_key(keys: list[str], key: str | None, name: str) -> str:
-    listed = ", ".join(map(repr, keys)) or "none"
+    every = listed(map(repr, keys)) or "none"
     if key is not None:
         if key not in keys:
-            raise InputError(f"{name}: no array {key!r}; found {listed}{did_you_mean(key, keys)}")
+            raise InputError(f"{name}: no array {key!r}; found {every}{did_you_mean(key, keys)}")
         return key
     found = [entry for entry in keys if entry in _FEATURES] or keys
     if len(found) != 1:
         raise InputError(
-            f"{name}: which array holds the features? Found {listed}; "
+            f"{name}: which array holds the features? Found {every}; "
             "name it: key=... in Python, --key NAME on the command line"
         )
     return found[0]
@@ -199,7 +218,7 @@ def _sparse(path: Any, archive: Any, keys: list[str], name: str) -> Any:
 
     unknown = sorted(set(keys) - _SPARSE - _SPARSE_MORE)
     if unknown:
-        raise InputError(f"{name}: a sparse matrix beside {', '.join(map(repr, unknown))}; say which with --key or key=...")
+        raise InputError(f"{name}: a sparse matrix beside {listed(map(repr, unknown))}; say which with --key or key=...")
     if "format" in keys:
         matrix = scipy.sparse.load_npz(path)
     else:

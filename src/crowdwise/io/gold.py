@@ -8,6 +8,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, series_of, tidy
 from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.io.limits import limited
 from crowdwise.io.reader import TABLES, find_format, read_export
 from crowdwise.io.source import AnyPath, Places, Source, open_source
 from crowdwise.io.votes import Request, read_columns
@@ -17,7 +18,7 @@ __all__ = ["read_gold"]
 _GOLD = ("gold", "goldlabel", "truelabel", "truth", "groundtruth", "true", "trueclass", "class", "correct")
 
 
-def read_gold(path: AnyPath, votes: Annotations | None = None) -> pl.DataFrame:
+def read_gold(path: AnyPath, votes: Annotations | None = None, *, max_bytes: int | None = None) -> pl.DataFrame:
     """Read known true labels as a frame with columns item and label, for ``gold=``.
 
     Parameters
@@ -27,7 +28,14 @@ def read_gold(path: AnyPath, votes: Annotations | None = None) -> pl.DataFrame:
         export that holds gold; or, with `votes`, a text file with one label per item in order.
     votes : Annotations, optional
         Checks the labels against the classes, and gives the items of a file that names none.
+    max_bytes : int, optional
+        As in `read`.
     """
+    with limited(max_bytes):
+        return _read_gold(path, votes)
+
+
+def _read_gold(path: AnyPath, votes: Annotations | None) -> pl.DataFrame:
     source = open_source(path)
     if votes is not None and source.path.suffix.lower() == ".txt" and not any(c in source.data for c in b",;\t|{"):
         return _gold_by_position(source.data.split(), votes, source)
@@ -43,7 +51,7 @@ def read_gold(path: AnyPath, votes: Annotations | None = None) -> pl.DataFrame:
     labels = [name for name in names if plain[name] in _GOLD] or [name for name in names if plain[name] in ALIASES["label"]]
     if len(items) != 1 or len(labels) != 1:
         raise InputError(
-            f"{source.name}: expected an item column and one called gold, truth or label; found {', '.join(map(repr, names))}"
+            f"{source.name}: expected an item column and one called gold, truth or label; found {listed(map(repr, names))}"
         )
     table = read_columns(source, [items[0], labels[0]])
     item, label = (integers(table.frame[name]) for name in (items[0], labels[0]))

@@ -84,10 +84,14 @@ class Platform:
         first = source.parts[0] if self.folders and source.parts else source
         if first.kind not in self.kinds:
             return False
-        names = first.field_names
-        if not all(any(fnmatchcase(name, mark) for name in names for mark in group) for group in self.marks):
+        if not all(any(_has(first.field_names, mark) for mark in group) for group in self.marks):
             return False
         return not self.inspects or bool(import_module(f"crowdwise.io.platforms.{self.module}").matches(source))
+
+
+def _has(names: list[str], mark: str) -> bool:
+    """Whether a name fits the mark; plain marks are not tried as patterns, for a table may have 100,000 columns."""
+    return any(fnmatchcase(name, mark) for name in names) if "*" in mark else mark in names
 
 
 # From the most to the least telling fields: the last three would also fit files of others.
@@ -213,10 +217,11 @@ def read(
     missing: Iterable[Any] = ...,
     question: str | None = ...,
     predictions: bool = ...,
+    max_bytes: int | None = ...,
 ) -> Annotations: ...
 @overload
 def read(path: AnyPath | Sequence[AnyPath], kind: type[Kind], **options: Any) -> Kind: ...
-def read(path: Any, kind: Any = Annotations, **options: Any) -> Any:
+def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **options: Any) -> Any:
     """Read answers from a table, or votes for classes from a platform's export.
 
     Parameters
@@ -239,6 +244,8 @@ def read(path: Any, kind: Any = Annotations, **options: Any) -> Any:
         Which question to read where an export holds several.
     predictions : bool
         Whether a platform's model predictions vote, as annotators ``model:<version>``.
+    max_bytes : int, optional
+        Most bytes that a compressed file may unfold to; 1 GiB when left out. A plain file has no limit.
 
     Returns
     -------
@@ -250,6 +257,11 @@ def read(path: Any, kind: Any = Annotations, **options: Any) -> Any:
     InputError
         Names the file, the row (the header of a table is row 1) and the fix.
     """
+    if max_bytes is not None:
+        from crowdwise.io.limits import limited
+
+        with limited(max_bytes):
+            return read(path, kind, **options)
     if kind is Annotations:
         return _read_votes(path, **options)
     from crowdwise.io.kinds import read_kind
@@ -283,6 +295,12 @@ def read_export(source: Source, name: str, request: Request) -> Export:
     if name in TABLES:
         return read_tidy(source, request)
     platform = find_platform(name)
+    kinds = {part.kind for part in source.parts or () if platform.folders} or {source.kind}
+    if not kinds <= set(platform.kinds):
+        raise InputError(
+            f"{source.name}: {', '.join(sorted(kinds - set(platform.kinds)))} content, and {name} exports are "
+            f"{' or '.join(platform.kinds)}; leave format= or --format out, and it is recognised"
+        )
     given = {"item": request.item, "annotator": request.annotator, "weight": request.weight}
     for role, column in given.items():
         if column is None:
@@ -298,7 +316,9 @@ def read_export(source: Source, name: str, request: Request) -> Export:
             )
     try:
         return platform.load().read(source, request)
-    except (AttributeError, IndexError, KeyError, TypeError, UnicodeEncodeError) as error:
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         # The first record was recognised; readers trust the shape from there instead of checking every level.
         raise InputError(
             f"{source.last_place}: recognised as {name}, but this record is not shaped like it; "

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import polars as pl
 
-from crowdwise.errors import InputError
+from crowdwise.io.binary import readable
 from crowdwise.io.source import Places, Table
 from crowdwise.scale.inputs import Column, Input, Plan
 from crowdwise.scale.text import columns_of_text, tables_of_text, typical_rows
@@ -31,7 +30,7 @@ def rows_of(source: Input) -> int:
     """Number of rows of a file: exact for Parquet and Arrow, estimated from the first lines for text."""
     if source.kind == "delimited":
         return typical_rows(source.path, source.size)
-    with _readable(source):
+    with readable(source.path, source.kind):
         return int(_scan(source).select(pl.len()).collect().item())
 
 
@@ -46,7 +45,7 @@ def read_batches(source: Input, plan: Plan) -> Iterator[Table]:
     if source.kind == "delimited":
         present = columns_of_text(source.path)
     else:
-        with _readable(source):
+        with readable(source.path, source.kind):
             present = _scan(source).collect_schema().names()
     chosen, columns = [], []
     for role, column in plan.columns.items():
@@ -64,7 +63,7 @@ def read_batches(source: Input, plan: Plan) -> Iterator[Table]:
 
 
 def _tables(source: Input, names: list[str]) -> Iterator[Table]:
-    with _readable(source):
+    with readable(source.path, source.kind):
         scan, size = _scan(source), rows_of(source)
         for start in range(0, size, ROWS):
             yield Table(scan.select(names).slice(start, ROWS).collect(), Places(source.path, start + 1))
@@ -75,14 +74,3 @@ def _scan(source: Input) -> pl.LazyFrame:
     if source.kind == "parquet":
         return pl.scan_parquet(source.path, hive_partitioning=False, glob=False)
     return pl.scan_ipc(source.path, hive_partitioning=False, glob=False)
-
-
-@contextmanager
-def _readable(source: Input) -> Iterator[None]:
-    """Turn what polars says of a file into an error that names it."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"{source.path}: not a readable {source.kind} file ({str(error).splitlines()[0]}); export it again"
-        ) from None

@@ -20,6 +20,7 @@ import polars as pl
 
 from crowdwise.data.encode import find_column, integers, vocabulary_series
 from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.io.binary import readable
 from crowdwise.io.source import KINDS, AnyPath, Places, refuse_known_binary, sniff_kind
 from crowdwise.io.votes import Request
 from crowdwise.scale.text import columns_of_text, start_of
@@ -205,12 +206,8 @@ def _types(each: Input, keys: dict[str, str]) -> dict[str, tuple[str, str]]:
     types = {name: (keys[name], f"{keys[name]}s in folder names") for name, _ in each.keys}
     if each.kind == "delimited":
         return types | dict.fromkeys(columns_of_text(each.path), ("text", "text"))
-    try:
+    with readable(each.path, each.kind):
         schema = pl.read_parquet_schema(each.path) if each.kind == "parquet" else pl.read_ipc_schema(each.path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"{each.path}: not a readable {each.kind} file ({str(error).splitlines()[0]}); export it again"
-        ) from None
     return types | {name: (_kind(dtype), str(dtype)) for name, dtype in schema.items()}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
-from crowdwise.io.source import UTF8_ADVICE, Places, Table, check_utf8, parse_delimited, read_header, sniff_separator
+from crowdwise.io.source import Places, Table, check_utf8, parse_delimited, read_header, refuse_other_text, sniff_separator
 
 __all__ = ["columns_of_text", "start_of", "tables_of_text", "typical_rows"]
 
@@ -31,7 +31,7 @@ def start_of(path: str, size: int = _START) -> bytes:
     """Return the first bytes of a text file, unzipped, cut behind a line where there are several."""
     with _opened(path) as file:
         data = _read(file, size, path)
-    _refuse_other_text(data, path)
+    refuse_other_text(data, path)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\n" not in data:
         data = data.replace(b"\r", b"\n")
@@ -77,6 +77,7 @@ def tables_of_text(path: str, names: list[str], block: int | None = None) -> Ite
         if not data:
             continue
         try:
+            refuse_other_text(header + data, path)
             if not data.isascii():
                 check_utf8(header + data, path)
             frame = parse_delimited(header + data, separator, path)
@@ -94,7 +95,7 @@ def _blocks(path: str, size: int) -> Iterator[bytes]:
     """Yield pieces that end behind a line feed outside quotes."""
     with _opened(path) as file:
         start = _read(file, _START, path)
-    _refuse_other_text(start, path)
+    refuse_other_text(start, path)
     # Old Macintosh files end lines with a carriage return alone.
     old = b"\n" not in start and b"\r" in start.rstrip()
     rest = b""
@@ -146,11 +147,6 @@ def _read(file: IO[bytes] | gzip.GzipFile, size: int, path: str) -> bytes:
         return file.read(size)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: the gzip data are damaged ({error}); download or compress it again") from None
-
-
-def _refuse_other_text(data: bytes, path: str) -> None:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data[:1024]:
-        raise InputError(f"{path}: not UTF-8 text; it looks like UTF-16 or a binary file: {UTF8_ADVICE}")
 
 
 def _shifted(message: str, path: str, rows: int) -> str:

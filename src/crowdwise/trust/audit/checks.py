@@ -129,7 +129,7 @@ def _columns(columns: list[str], name: str) -> dict[str, str]:
         own = plain.get(column.replace(" ", ""))
         if own is None:
             raise InputError(
-                f"{name}: no column {column!r}; found {', '.join(map(repr, columns))}. Keep all columns of the table that "
+                f"{name}: no column {column!r}; found {listed(map(repr, columns))}. Keep all columns of the table that "
                 "`crowdwise audit --check N` writes; they say how the items were drawn"
             )
         found[column] = own
