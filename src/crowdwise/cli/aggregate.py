@@ -316,4 +316,4 @@ def _read_kind(kind: str, path: str, read: ReadOptions, separator: str) -> Any:
     how["abstain"] = (*ABSTAIN, *(read.missing or ()))
     if read.classes:
         how["labels"] = parse_list(read.classes, "--classes")
-    return read_answers(path, LabelSets, **how)
+    return read_answers(path, LabelSets, read, **how)

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdwise.cli.job import epochs, iterations, say
-from crowdwise.cli.options import MaybeFeatures, MethodOptions, ReadOptions, TaskOptions
+from crowdwise.cli.options import FileOptions, MaybeFeatures, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import CrowdwiseError, DataWarning, InputError, MissingExtraError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["CAMPAIGN_CLASSIFIER", "CAMPAIGN_METHOD", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build"]
 __all__ += ["build_classifier", "build_task", "check_explainable", "check_own_column", "fit", "fit_rows", "fit_to"]
-__all__ += ["from_path", "gold_of", "is_saved", "learns", "parse_list", "read_answers", "read_features", "read_gold"]
+__all__ += [
+    "from_path",
+    "gold_of",
+    "is_saved",
+    "learns",
+    "opening_of",
+    "parse_list",
+    "read_answers",
+    "read_features",
+    "read_gold",
+]
 __all__ += ["read_history", "read_times", "read_votes", "result_of", "settings_of"]
 
 
@@ -50,7 +60,7 @@ def read_votes(path: str, options: ReadOptions) -> Annotations:
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
-    votes = from_path(path, partial(read, **given))
+    votes = from_path(path, partial(read, **given, **opening_of(options)))
     return votes.deduplicate() if options.deduplicate else votes
 
 
@@ -71,11 +81,16 @@ def from_path(path: str, read: Callable[[str | Path], T]) -> T:
             raise type(problem)(str(problem).replace(str(file), "stdin")) from problem
 
 
-def read_answers(path: str, kind: Any, **columns: Any) -> Any:
+def opening_of(options: FileOptions) -> dict[str, Any]:
+    """How to open files, as options of `crowdwise.io.read`."""
+    return {"encoding": options.encoding, "sheet": options.sheet, "skip_rows": options.skip_rows}
+
+
+def read_answers(path: str, kind: Any, files: FileOptions, **columns: Any) -> Any:
     """Read answers of another kind than votes for classes, such as comparisons; `columns` are the users' names of them."""
     from crowdwise.io import read
 
-    return from_path(path, lambda file: read(file, kind, **columns))
+    return from_path(path, lambda file: read(file, kind, **columns, **opening_of(files)))
 
 
 def is_saved(path: str | Path) -> bool:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 from crowdwise.cli.declare import column, file, flag, option
 
-__all__ = ["CampaignMethodOptions", "FeatureOptions", "MaybeFeatures", "MethodOptions", "OutputOptions", "QuietOptions"]
+__all__ = [
+    "CampaignMethodOptions",
+    "FeatureOptions",
+    "FileOptions",
+    "MaybeFeatures",
+    "MethodOptions",
+    "OutputOptions",
+    "QuietOptions",
+]
 __all__ += ["MethodOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
 
 READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
@@ -47,7 +55,16 @@ class OutputOptions(ScreenOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
+class FileOptions:
+    """How to open a file, where it does not say."""
+
+    encoding: str | None = option("--encoding", "NAME", "Encoding of text: cp1252, utf-16, ...", panel=READ, shown="utf-8")
+    sheet: str | None = option("--sheet", "NAME", "Sheet of a workbook (.xlsx, .ods).", panel=READ, shown="the only one")
+    skip_rows: int | None = option("--skip-rows", "N", "Rows above the header.", panel=READ, shown="found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(FileOptions):
     """How to read votes; the options of `crowdwise.io.read`."""
 
     item: str | None = column("--item", "item", READ)

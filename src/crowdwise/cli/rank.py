@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task, read_answers, read_features
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, FileOptions, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Options(OutputOptions):
     weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=_READ, shown="every vote counts 1")
 
 
-def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
+def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: FileOptions) -> None:
     """Rank items by pairwise comparisons, and learn whose comparisons to trust.
 
     Scores are log-strengths: a lead of 1 wins 73% of comparisons. They come with standard errors
@@ -72,7 +72,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
     estimator = build_task(method, "ranking", name)
     names: dict[str, Any] = {role: getattr(options, role) for role in ("first", "second", "annotator", "weight", "question")}
-    votes = read_answers(options.comparisons, Comparisons, answer=options.winner, **names)
+    votes = read_answers(options.comparisons, Comparisons, files, answer=options.winner, **names)
     rows = read_features(features)
     if rows is None:
         estimator.fit(votes)

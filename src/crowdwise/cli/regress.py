@@ -9,7 +9,7 @@ from typing import Any
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task, parse_list, read_answers, read_features
 from crowdwise.cli.job import Job, between
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, FileOptions, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -40,7 +40,7 @@ class Options(OutputOptions):
     level: float = option("--level", "SHARE", "Level of the intervals.", 0.95)
 
 
-def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
+def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: FileOptions) -> None:
     """Estimate numbers from the answers of many annotators: ratings, durations, boxes, time spans.
 
     Every item gets an estimate with an interval, and every annotator a bias, a noise and a weight. Without --gold, the mean
@@ -64,7 +64,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     columns = None if options.value is None else [str(name) for name in parse_list(options.value, "--value")]
     named: dict[str, Any] = {"item": options.item, "annotator": options.annotator, "weight": options.weight}
     named["question"] = options.question
-    data = read_answers(options.values, Ratings, value=columns, **named)
+    data = read_answers(options.values, Ratings, files, value=columns, **named)
     known = None if options.gold is None else read_known(options.gold, data)
     rows = read_features(features)
     if rows is None:

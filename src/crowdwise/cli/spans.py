@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task, read_answers
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, FileOptions, OutputOptions, TaskOptions
 
 if TYPE_CHECKING:
     from crowdwise.methods.tags.result import SequenceResult
@@ -44,7 +44,7 @@ class Options(OutputOptions):
     label: str | None = column("--label", "tag", _READ)
 
 
-def run(options: Options, method: TaskOptions) -> None:
+def run(options: Options, method: TaskOptions, files: FileOptions) -> None:
     """Find the spans (names, places, ...) that several annotators marked in text, each with its probability.
 
     Tags are BIO: O outside, B-TYPE at the first token of a span, I-TYPE at the others. In CoNLL, a
@@ -66,7 +66,7 @@ def run(options: Options, method: TaskOptions) -> None:
     job = Job(options, (options.votes,), tables=tables, files=tokens if conll else {}, page=options.page)
     estimator = build_task(method, "sequences", "bsc")
     named = {role: getattr(options, role) for role in _NAMED}
-    tags = read_answers(options.votes, TokenVotes, **named)
+    tags = read_answers(options.votes, TokenVotes, files, **named)
     result = estimator.fit(tags).result_
     spans = result.spans_frame()
     if conll:

@@ -18,6 +18,7 @@ from crowdwise.errors import InputError
 from crowdwise.io.conll import is_conll, read_conll
 from crowdwise.io.file_columns import FileColumns
 from crowdwise.io.source import AnyPath
+from crowdwise.io.votes import Exports
 
 __all__ = ["TAG_FORMATS", "read_groups", "read_kind", "read_known", "read_tags"]
 
@@ -25,20 +26,20 @@ Kind = TypeVar("Kind", bound=Answers)
 TAG_FORMATS = ("conll", "table", "label-studio", "prodigy", "doccano", "potato", "webanno", "offsets")
 
 
-def read_kind(path: Any, kind: type[Kind], **options: Any) -> Kind:
+def read_kind(path: Any, kind: type[Kind], exports: Exports, **options: Any) -> Kind:
     """Read answers of this kind from a table with one row per answer; options are those of its `from_frame`.
 
-    Numbers, comparisons and tags also come from the exports of platforms, where `question` picks one of several questions.
+    Numbers, comparisons and tags also come from the exports of platforms, which `exports` knows; `question` picks a question.
     """
     given: Any = kind
     if not (isinstance(given, type) and issubclass(given, Answers)):
         raise InputError(f"expected a kind of answers such as Comparisons or Ratings, got {kind!r}")
     if issubclass(kind, TokenVotes):
-        return read_tags(path, kind, **options)
+        return read_tags(path, kind, exports, **options)
     if issubclass(kind, Ratings | Comparisons):
         from crowdwise.io import platform_answers
 
-        found: Any = platform_answers.read(path, kind, options)
+        found: Any = platform_answers.read(path, kind, exports, options)
         if found is not None:
             return found  # type: ignore[no-any-return]
         options.pop("question", None)
@@ -48,7 +49,9 @@ def read_kind(path: Any, kind: type[Kind], **options: Any) -> Kind:
 Tags = TypeVar("Tags", bound=TokenVotes)
 
 
-def read_tags(path: Any, kind: type[Tags], *, format: str | None = None, question: str | None = None, **options: Any) -> Tags:
+def read_tags(
+    path: Any, kind: type[Tags], exports: Exports, *, format: str | None = None, question: str | None = None, **options: Any
+) -> Tags:
     """Read a CoNLL file with a column per annotator, a long table with one row per tag, or what tools that mark text export.
 
     CoNLL: one token per line, then a tag per annotator, between tabs or blanks; an empty line after every sequence;
@@ -70,7 +73,7 @@ def read_tags(path: Any, kind: type[Tags], *, format: str | None = None, questio
     if format not in ("conll", "table") and not named:
         from crowdwise.io.span_formats import read_spans
 
-        table = read_spans(path, format, question, options.get("annotator"))
+        table = read_spans(path, exports, format, question, options.get("annotator"))
         if table is not None:
             return kind.from_columns(table.frame, table.where, classes)
     if format == "conll" or (format is None and not named and options.get("annotator") is None and is_conll(path)):

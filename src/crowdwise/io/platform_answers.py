@@ -10,9 +10,8 @@ from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.ratings import Ratings
 from crowdwise.errors import InputError
 from crowdwise.io.boxes import CORNERS, box_table
-from crowdwise.io.reader import Platform, read_export, recognised
 from crowdwise.io.source import Source, open_source
-from crowdwise.io.votes import Request
+from crowdwise.io.votes import Exports, Request
 
 __all__ = ["read"]
 
@@ -20,7 +19,7 @@ __all__ = ["read"]
 _VAGUE = ("judges", "peerannot")
 
 
-def read(path: Any, kind: type[Any], options: dict[str, Any]) -> Any:
+def read(path: Any, kind: type[Any], exports: Exports, options: dict[str, Any]) -> Any:
     """Answers of this kind from an export; None where the file is a plain table, or columns of it are named."""
     question = options.get("question")
     if any(value is not None for name, value in options.items() if name not in ("question", "weight")):
@@ -28,28 +27,28 @@ def read(path: Any, kind: type[Any], options: dict[str, Any]) -> Any:
     source = open_source(path)
     if source.kind == "matrix":
         return None
-    platform = recognised(source)
+    platform = exports.recognised(source)
     if issubclass(kind, Comparisons):
         return _comparisons(source, platform, kind, question, options)
     if platform is None or platform.name in _VAGUE:
         if question is not None:
             options["value"] = question
         return None
-    return _ratings(source, platform, kind, question)
+    return _ratings(source, platform.name, kind, question, exports)
 
 
-def _ratings(source: Source, platform: Platform, kind: type[Ratings], question: str | None) -> Ratings:
+def _ratings(source: Source, name: str, kind: type[Ratings], question: str | None, exports: Exports) -> Ratings:
     """The boxes of a platform that has some, else its answers as numbers."""
-    if platform.name in ("label-studio", "cvat"):
+    if name in ("label-studio", "cvat"):
         from importlib import import_module
 
-        module = {"label-studio": "label_studio_regions", "cvat": "cvat"}[platform.name]
+        module = {"label-studio": "label_studio_regions", "cvat": "cvat"}[name]
         boxes = import_module(f"crowdwise.io.platforms.{module}").read_boxes(source, question)
         if boxes is not None:
             table = box_table(boxes, source)
             roles = {name: f"value {k + 1}" for k, name in enumerate(CORNERS)}
             return kind.from_columns(table.frame.rename(roles), table.where, CORNERS)
-    export = read_export(source, platform.name, Request(question=question))
+    export = exports.read(source, name, Request(question=question))
     votes = export.votes.rename({"label": "value"})
     if votes["value"].dtype == pl.Boolean:
         raise InputError(f"{source.name}: the answers are true and false, not numbers; crowdwise aggregate reads them")
@@ -57,7 +56,7 @@ def _ratings(source: Source, platform: Platform, kind: type[Ratings], question: 
 
 
 def _comparisons(
-    source: Source, platform: Platform | None, kind: type[Comparisons], question: str | None, options: dict[str, Any]
+    source: Source, platform: Any, kind: type[Comparisons], question: str | None, options: dict[str, Any]
 ) -> Comparisons | None:
     if platform is not None and platform.name == "label-studio":
         from crowdwise.io.battles import ranking_table

@@ -18,7 +18,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.votes import Export, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
+from crowdwise.io.votes import Export, Exports, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
 
 __all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read"]
 __all__ += ["read_export", "recognised"]
@@ -217,6 +217,9 @@ def read(
     missing: Iterable[Any] = ...,
     question: str | None = ...,
     predictions: bool = ...,
+    encoding: str | None = ...,
+    sheet: str | None = ...,
+    skip_rows: int | None = ...,
     max_bytes: int | None = ...,
 ) -> Annotations: ...
 @overload
@@ -244,6 +247,12 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
         Which question to read where an export holds several.
     predictions : bool
         Whether a platform's model predictions vote, as annotators ``model:<version>``.
+    encoding : str, optional
+        Of text that is not UTF-8, such as ``cp1252``, ``latin-1`` or ``utf-16``.
+    sheet : str, optional
+        Which sheet of a workbook to read, where several are filled. Workbooks (.xlsx, .xls, .ods) need ``crowdwise[excel]``.
+    skip_rows : int, optional
+        Rows above the header; those with one filled cell or none are found when left out.
     max_bytes : int, optional
         Most bytes that a compressed file may unfold to; 1 GiB when left out. A plain file has no limit.
 
@@ -262,11 +271,17 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
 
         with limited(max_bytes):
             return read(path, kind, **options)
+    how = {name: options.pop(name, None) for name in ("encoding", "sheet", "skip_rows")}
+    if any(value is not None for value in how.values()):
+        from crowdwise.io.opening import opening
+
+        with opening(**how):
+            return read(path, kind, **options)
     if kind is Annotations:
         return _read_votes(path, **options)
     from crowdwise.io.kinds import read_kind
 
-    return read_kind(path, kind, **options)
+    return read_kind(path, kind, Exports(recognised, read_export), **options)
 
 
 def detect(path: AnyPath | Sequence[AnyPath]) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from crowdwise.errors import InputError
 from crowdwise.io.offsets import Document, spans_of, tag_table
-from crowdwise.io.reader import recognised
 from crowdwise.io.source import Record, Source, Table, open_source
+from crowdwise.io.votes import Exports
 
 __all__ = ["read_spans"]
 
@@ -22,7 +22,7 @@ _IDS = ("id", "item", "doc_id", "document", "_input_hash", "text")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".conll", ".bio", ".iob", ".iob2", ".txt", ".parquet", ".arrow", ".ipc", ".feather", ".gz")
 
 
-def read_spans(path: Any, format: str | None, question: str | None, annotator: str | None) -> Table | None:
+def read_spans(path: Any, exports: Exports, format: str | None, question: str | None, annotator: str | None) -> Table | None:
     """A row per token and annotator; None where the file is CoNLL or a table of tags."""
     if format == "webanno" or (format is None and _is_webanno(path)):
         from crowdwise.io.webanno import read_webanno
@@ -32,7 +32,7 @@ def read_spans(path: Any, format: str | None, question: str | None, annotator: s
         return None
     source = open_source(path)
     if format is None:
-        format = _recognise(source)
+        format = _recognise(source, exports)
     if format is None:
         return None
     if format in _MODULES:
@@ -50,16 +50,16 @@ def _is_webanno(path: Any) -> bool:
     return is_webanno(path)
 
 
-def _recognise(source: Source) -> str | None:
+def _recognise(source: Source, exports: Exports) -> str | None:
     try:
         first = source.parts[0] if source.parts else source
         if first.kind not in ("json", "jsonl"):
             return None
     except InputError:
         return None
-    platform = recognised(source)
+    platform = exports.recognised(source)
     if platform is not None and platform.name in _MODULES and not (platform.name == "doccano" and _names_people(first.first)):
-        return platform.name
+        return str(platform.name)
     record = first.first
     found = next((record[key] for key in _LISTS if isinstance(record.get(key), list)), None)
     return "offsets" if found is not None and isinstance(record.get("text"), str) else None
