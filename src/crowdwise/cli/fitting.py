@@ -57,6 +57,7 @@ def read_votes(path: str, options: ReadOptions) -> Annotations:
     given: dict[str, Any] = {
         name: getattr(options, name) for name in ("format", "item", "annotator", "label", "weight", "question", "predictions")
     }
+    given |= {name: getattr(options, name) for name in ("probabilities", "sure") if getattr(options, name) is not None}
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")

@@ -71,6 +71,10 @@ class ReadOptions(FileOptions):
     annotator: str | None = column("--annotator", "annotator", READ)
     label: str | None = column("--label", "label", READ)
     weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=READ, shown="every vote counts 1")
+    probabilities: str | None = option(
+        "--probabilities", "COLUMNS", "Columns of probabilities, one per class (p_*), or one of lists or mappings.", panel=READ
+    )
+    sure: str | None = option("--sure", "COLUMN", "Name of a column that says how sure a vote is (0.8 or 80%).", panel=READ)
     question: str | None = option("--question", "NAME", "Which question to read, where there are several.", panel=READ)
     format: str | None = option("--format", "FORMAT", "Format of the file.", panel=READ, shown="recognised")
     classes: str | None = option(

@@ -217,6 +217,8 @@ def read(
     missing: Iterable[Any] = ...,
     question: str | None = ...,
     predictions: bool = ...,
+    probabilities: str | Sequence[str] | None = ...,
+    sure: str | None = ...,
     encoding: str | None = ...,
     sheet: str | None = ...,
     skip_rows: int | None = ...,
@@ -247,6 +249,12 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
         Which question to read where an export holds several.
     predictions : bool
         Whether a platform's model predictions vote, as annotators ``model:<version>``.
+    probabilities : str or sequence of str, optional
+        Votes are distributions: the columns of probabilities, one per class (names, or a pattern such as ``p_*``), or one
+        column of lists in the order of `classes`, of mappings from class to probability, or of one probability per row and
+        label. Logarithms and percents are understood.
+    sure : str, optional
+        A column that says how probable the label is (0.8, or 80%); the other classes share the rest.
     encoding : str, optional
         Of text that is not UTF-8, such as ``cp1252``, ``latin-1`` or ``utf-16``.
     sheet : str, optional
@@ -295,10 +303,32 @@ def _read_votes(
     format: str | None = None,
     classes: Sequence[Any] | None = None,
     missing: Iterable[Any] = (),
+    probabilities: str | Sequence[str] | None = None,
+    sure: str | None = None,
     **wanted: Any,
 ) -> Annotations:
     source, request = open_source(path), Request(**wanted)
-    return assemble(read_export(source, find_format(source, format), request), classes=classes, missing=missing)
+    if probabilities is not None or sure is not None:
+        from crowdwise.io.soft import read_soft
+
+        return read_soft(source, request, probabilities, sure, classes)
+    if _may_be_distributions(source):
+        from crowdwise.io.soft import refuse_distributions
+
+        refuse_distributions(source, request)
+    votes = assemble(read_export(source, find_format(source, format), request), classes=classes, missing=missing)
+    if request.weight is not None:
+        from crowdwise.io.soft import warn_of_shares
+
+        warn_of_shares(votes, source.name, request.weight)
+    return votes
+
+
+def _may_be_distributions(source: Source) -> bool:
+    """Whether cells of the first rows begin as lists or mappings of numbers do."""
+    if source.kind in ("json", "jsonl"):
+        return any(isinstance(value, list | dict) for value in source.first.values())
+    return source.kind == "delimited" and any(mark in source.data[:4096] for mark in (b"[0", b"[1", b'":', b"':"))
 
 
 def read_export(source: Source, name: str, request: Request) -> Export:

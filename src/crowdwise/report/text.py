@@ -73,7 +73,7 @@ def facts(result: Result | ShardedResult) -> dict[str, Any]:
         "settings": result.settings,
         "n_items": votes.n_items,
         "n_annotators": votes.n_annotators,
-        "n_votes": votes.n_votes,
+        "n_votes": getattr(votes, "n_answers", votes.n_votes),
         "n_missing": votes.n_missing,
         "n_gold": votes.n_gold,
         "classes": votes.classes,
@@ -108,7 +108,7 @@ def summary_lines(
     from crowdwise.data.agreement import pairwise_agreement
 
     votes = result.votes if read is None else read
-    sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
+    sizes = (count(votes.n_answers, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
     agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
     yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
     by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None

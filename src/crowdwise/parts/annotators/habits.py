@@ -100,7 +100,7 @@ class Habits:
 
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
+        return (counts_of(votes, posterior, np.exp(self.log_table()) if votes.soft else None),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> Habits:
         """One step from the counts of all votes."""

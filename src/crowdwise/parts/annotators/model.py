@@ -98,6 +98,10 @@ def infer_by_table(
     The last axis may hold other latent states than classes (subtypes, say); `posterior` then has as many columns.
     """
     table = np.ascontiguousarray(table_alk).reshape(-1, table_alk.shape[2])
+    if votes.soft:
+        from crowdwise.parts.annotators.soft import infer_soft
+
+        return infer_soft(votes, table, log_prior, known, posterior)
     return infer_table(votes.item_ptr, votes.row, weight_of(votes), table, log_prior, known, posterior)
 
 
@@ -130,8 +134,15 @@ def table_log_lik(votes: Annotations, index: Integers, log_table_alk: Floats) ->
     return rows if votes.weight is None else rows * votes.weight[index, None]
 
 
-def counts_of(votes: Annotations, posterior: Floats) -> Floats:
-    """Expected confusion counts under a posterior of the classes (or of other latent states), [A, L, K]."""
+def counts_of(votes: Annotations, posterior: Floats, table_alk: Floats | None = None) -> Floats:
+    """Expected confusion counts under a posterior of the classes (or of other latent states), [A, L, K].
+
+    With the probabilities of labels so far, votes that are distributions count as the labels that they probably are.
+    """
+    if votes.soft and table_alk is not None:
+        from crowdwise.parts.annotators.soft import soft_counts
+
+        return soft_counts(votes, table_alk, posterior)
     n_annotators, n_classes = votes.n_annotators, votes.n_classes
     counts = confusion_counts(votes.item_ptr, votes.row, weight_of(votes), posterior, n_annotators * n_classes)
     return counts.reshape(n_annotators, n_classes, posterior.shape[1])
@@ -183,7 +194,7 @@ class Confusion(WithoutPosterior):
 
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
+        return (counts_of(votes, posterior, self.pi_alk),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> Confusion:
         """M-step from the counts of all votes."""
@@ -236,7 +247,7 @@ class DirichletConfusion:
 
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
+        return (counts_of(votes, posterior, np.exp(expected_log(self.beta_alk, 1)) if votes.soft else None),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> DirichletConfusion:
         """Condition the rows on the counts of all votes."""

@@ -68,7 +68,7 @@ class Tiers:
 
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
+        return (counts_of(votes, posterior, np.exp(self.log_table()) if votes.soft else None),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> Tiers:
         """Memberships, shares and (but for the first time) one step of the centres."""
