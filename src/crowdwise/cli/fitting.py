@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdwise.cli.job import epochs, iterations, say
-from crowdwise.cli.options import FileOptions, MaybeFeatures, MethodOptions, ReadOptions, TaskOptions
+from crowdwise.cli.options import FileOptions, KeepOptions, MaybeFeatures, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import CrowdwiseError, DataWarning, InputError, MissingExtraError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,18 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CAMPAIGN_CLASSIFIER", "CAMPAIGN_METHOD", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build"]
 __all__ += ["build_classifier", "build_task", "check_explainable", "check_own_column", "fit", "fit_rows", "fit_to"]
-__all__ += [
-    "from_path",
-    "gold_of",
-    "is_saved",
-    "learns",
-    "opening_of",
-    "parse_list",
-    "read_answers",
-    "read_features",
-    "read_gold",
-]
-__all__ += ["read_history", "read_times", "read_votes", "result_of", "settings_of"]
+__all__ += ["from_path", "gold_of", "is_saved", "learns", "opening_of", "parse_list", "read_answers", "read_features"]
+__all__ += ["read_gold", "read_history", "read_kept", "read_times", "read_votes", "result_of", "settings_of"]
 
 
 T = TypeVar("T")
@@ -92,6 +82,18 @@ def read_answers(path: str, kind: Any, files: FileOptions, **columns: Any) -> An
     from crowdwise.io import read
 
     return from_path(path, lambda file: read(file, kind, **columns, **opening_of(files)))
+
+
+def read_kept(path: str, options: KeepOptions, read: ReadOptions, votes: Annotations) -> Any:
+    """What the file of votes says of the items, a frame with a row per item; None where nothing is asked for."""
+    if options.keep is None:
+        return None
+    from crowdwise.io import read_kept
+    from crowdwise.io.opening import opening
+
+    check_own_column(path, "--keep", "name that file instead of stdin or a saved model")
+    with opening(**opening_of(read)):
+        return read_kept(path, options.keep, votes, item=read.item)
 
 
 def is_saved(path: str | Path) -> bool:

@@ -7,16 +7,8 @@ from pathlib import Path
 
 from crowdwise.cli.declare import column, file, flag, option
 
-__all__ = [
-    "CampaignMethodOptions",
-    "FeatureOptions",
-    "FileOptions",
-    "MaybeFeatures",
-    "MethodOptions",
-    "OutputOptions",
-    "QuietOptions",
-]
-__all__ += ["MethodOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
+__all__ = ["CampaignMethodOptions", "FeatureOptions", "FileOptions", "KeepOptions", "MaybeFeatures", "MethodOptions"]
+__all__ += ["OutputOptions", "QuietOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
 
 READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
 # The share of wrong flags by default.
@@ -83,6 +75,15 @@ class ReadOptions(FileOptions):
     missing: list[str] | None = option("--missing", "TEXT", 'A label that means "don\'t know"; may be repeated.', panel=READ)
     predictions: bool = flag("--predictions", "Let a platform's model predictions vote too.", READ)
     deduplicate: bool = flag("--deduplicate", "Count an annotator's repeated equal votes on an item once.", READ)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepOptions:
+    """What travels along from the file of votes."""
+
+    keep: str | None = option(
+        "--keep", "A,B", "Columns of the votes that say what an item is, such as text or a link, to show beside it.", panel=READ
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

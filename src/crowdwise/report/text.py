@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
 
-__all__ = ["by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "label_rows", "narrow", "number", "one_line"]
+__all__ = ["beside", "by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "label_rows", "narrow", "number"]
+__all__ += ["one_line"]
 __all__ += ["ordinal_frame", "some", "summary_lines", "training"]
 
 
@@ -50,6 +51,12 @@ def some(names: Any, most: int) -> str:
 def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
     """The annotators' table, most accurate first."""
     return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+
+
+def beside(items: pl.DataFrame, about: pl.DataFrame) -> pl.DataFrame:
+    """The table of items with what is known of them after the ids; a name that is taken gets "kept_" before it."""
+    kept = about.rename({name: f"kept_{name}" for name in about.columns if name in items.columns})
+    return items.select("item").hstack(kept.get_columns()).hstack(items.drop("item").get_columns())
 
 
 def narrow(items: pl.DataFrame) -> pl.DataFrame:

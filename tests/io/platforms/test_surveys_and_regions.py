@@ -111,9 +111,9 @@ def test_every_control_is_named_with_what_reads_it(tmp_path: Path) -> None:
     message = str(caught.value)
     named = "'mood' (choices), 'where' (taxonomy), 'ner' (spans), 'sure' (choices per region), 'order' (a ranking), 'note'"
     assert named in message
-    assert f"crowdwise spans {path} --question ner" in message
-    assert f"crowdwise regress {path} --question car" in message
-    assert f"crowdwise rank {path} --question order" in message
+    assert "crowdwise spans ... --question ner" in message
+    assert "crowdwise regress ... --question car" in message
+    assert "crowdwise rank ... --question order" in message
     assert triples(read(path, question="where")) == [(1, 1, "Europe > France")]
     assert triples(read(path, question="note")) == [(1, 1, "odd")]
     # Named, the labels that occur; marked words are no label.

@@ -151,9 +151,10 @@ def _check_control(source: Source, wanted: str | None) -> None:
 
 
 def _advice(name: str, kinds: dict[str, str]) -> str:
-    lines = []
+    """The commands that read what is no label of a whole task; of several questions without repeating the file."""
+    parts = []
     for question, kind in kinds.items():
         if kind in _ELSEWHERE:
-            how = _ELSEWHERE[kind].replace("{}", f"{name} --question {question}")
-            lines.append(f". For {question!r}: {how}")
-    return "".join(lines)
+            file = name if len(kinds) == 1 else "..."
+            parts.append(f". For {question!r}: {_ELSEWHERE[kind].replace('{}', f'{file} --question {question}')}")
+    return "".join(parts)
