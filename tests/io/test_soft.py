@@ -65,6 +65,14 @@ def test_lists_and_mappings_in_json(tmp_path: Path) -> None:
     assert votes.n_missing == 1
 
 
+def test_judges_with_probabilities(tmp_path: Path) -> None:
+    records = [{"id": "a", "judge": who, "verdict": {"cat": 0.8, "dog": 0.2}} for who in ("x", "y")]
+    path = write_lines(tmp_path / "v.jsonl", records)
+    with pytest.raises(InputError, match="--probabilities verdict on the command line"):
+        read(path)
+    assert shares(read(path, probabilities="verdict"))["a", "y", "cat"] == 0.8
+
+
 def test_a_row_per_class(tmp_path: Path) -> None:
     rows = "".join(f"{item},{who},{label},{p}\n" for (item, who, label), p in EXPECTED.items())
     path = write(tmp_path / "v.csv", "item,annotator,label,p\n" + rows)

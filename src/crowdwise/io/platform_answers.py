@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import polars as pl
@@ -17,6 +18,8 @@ __all__ = ["read"]
 
 # Recognised by fields that a plain table of numbers or comparisons may have too.
 _VAGUE = ("judges", "peerannot")
+# Platform -> module with read_boxes(source, question).
+_BOXES = {"label-studio": "label_studio_regions", "cvat": "cvat"}
 
 
 def read(path: Any, kind: type[Any], exports: Exports, options: dict[str, Any]) -> Any:
@@ -39,11 +42,8 @@ def read(path: Any, kind: type[Any], exports: Exports, options: dict[str, Any]) 
 
 def _ratings(source: Source, name: str, kind: type[Ratings], question: str | None, exports: Exports) -> Ratings:
     """The boxes of a platform that has some, else its answers as numbers."""
-    if name in ("label-studio", "cvat"):
-        from importlib import import_module
-
-        module = {"label-studio": "label_studio_regions", "cvat": "cvat"}[name]
-        boxes = import_module(f"crowdwise.io.platforms.{module}").read_boxes(source, question)
+    if name in _BOXES:
+        boxes = import_module(f"crowdwise.io.platforms.{_BOXES[name]}").read_boxes(source, question)
         if boxes is not None:
             table = box_table(boxes, source)
             roles = {name: f"value {k + 1}" for k, name in enumerate(CORNERS)}

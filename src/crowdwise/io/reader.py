@@ -158,6 +158,10 @@ _PLATFORMS = (
         _JSON, (("id", "instance_id"), ("label_annotations", "span_annotations")), folders=True,
     ),
     Platform(
+        "cvat", "cvat", 'CVAT XML "for images": tags of images are votes, the annotator is the file name or the assignee',
+        ("xml",), inspects=True, folders=True,
+    ),
+    Platform(
         "judges", "judges",
         'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item',
         _JSON, (("item*", "*id", "key"), ("judg*", "model*", "verdicts", "votes", "ratings")), inspects=True,
@@ -176,10 +180,12 @@ def find_format(source: Source, given: str | None) -> str:
             raise InputError(f"unknown format {given!r}{did_you_mean(given, list(FORMATS))}; known are {', '.join(FORMATS)}")
         return given
     if source.parts == ():
-        raise InputError(f"{source.name}: a folder without .json or .jsonl files; name a file")
+        raise InputError(f"{source.name}: a folder without .json, .jsonl or .xml files; name a file")
     platform = recognised(source)
     if platform is not None:
         return platform.name
+    if source.kind == "xml":
+        raise InputError(f"{source.name}: XML that is not CVAT's; export the votes as CSV or JSON")
     if source.kind == "folder":
         raise InputError(f"{source.name}: a folder, and not one of doccano or SageMaker files; name a file")
     if source.kind == "matrix":
@@ -312,11 +318,12 @@ def _read_votes(
         from crowdwise.io.soft import read_soft
 
         return read_soft(source, request, probabilities, sure, classes)
-    if _may_be_distributions(source):
+    name = find_format(source, format)
+    if (name in TABLES or name in ("judges", "doccano")) and name not in ("wide", "answers") and _may_be_distributions(source):
         from crowdwise.io.soft import refuse_distributions
 
         refuse_distributions(source, request)
-    votes = assemble(read_export(source, find_format(source, format), request), classes=classes, missing=missing)
+    votes = assemble(read_export(source, name, request), classes=classes, missing=missing)
     if request.weight is not None:
         from crowdwise.io.soft import warn_of_shares
 

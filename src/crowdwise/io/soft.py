@@ -21,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.columns import plays_role
 from crowdwise.data.encode import ALIASES, Where, find_column, integers, tidy
 from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean, listed
 from crowdwise.io.source import Places, Source, Table
@@ -43,7 +44,10 @@ def read_soft(
         raise InputError(f"{source.name}: soft votes are read from a table with a row per vote")
     names = column_names(source)
     known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    ids = [find_column(known, role, getattr(request, role), Where(source.name)) for role in ("item", "annotator")]
+    # Judges call an item by its id, which is an annotator's or a row's elsewhere.
+    alone = "id" if "id" in names and not plays_role(names, "item") else None
+    given = {"item": request.item or alone, "annotator": request.annotator}
+    ids = [find_column(known, role, name, Where(source.name)) for role, name in given.items()]
     if sure is not None:
         label = find_column(known, "label", request.label or request.question, Where(source.name))
         table = read_columns(source, [*ids, label, find_column(known, "weight", sure, Where(source.name))])

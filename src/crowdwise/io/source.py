@@ -36,7 +36,7 @@ __all__ += ["read_header", "read_text_bytes", "refuse_known_binary", "refuse_oth
 KINDS: dict[str, str] = {
     ".csv": "delimited", ".tsv": "delimited", ".tab": "delimited",
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".manifest": "jsonl", ".json": "json",
-    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
+    ".xml": "xml", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
 _MATRIX = re.compile(rb"\A[ \t]*-?\d+([ \t]+-?\d+)+[ \t]*\r?(\n|\Z)")
 _SURROGATE, _SURROGATE_BYTES = re.compile(r"\\u[dD][89a-fA-F]"), re.compile(rb"\\u[dD][89a-fA-F]")
@@ -100,7 +100,7 @@ def sniff_kind(path: Path, content: Callable[[], bytes], name: str, held: bytes 
     if kind in ("json", "jsonl") or (kind is None and start in (b"{", b"[")):
         # Many tools name JSON lines .json and the other way round; the content decides.
         return "jsonl" if start != b"[" and (kind == "jsonl" or _is_lines(content())) else "json"
-    if kind == "delimited":
+    if kind in ("delimited", "xml"):
         return kind
     if _MATRIX.match(content()):
         return "matrix"
@@ -274,7 +274,8 @@ def open_source(path: AnyPath | Sequence[AnyPath]) -> Source:
         return Source(parts[0].path.parent, ", ".join(part.name for part in parts), parts)
     name, where = fspath(path), Path(path)
     if where.is_dir():
-        files = sorted(file for file in where.rglob("*.json*") if file.is_file() and not file.name.startswith("."))
+        found = [[file for file in where.rglob(kind) if file.is_file()] for kind in ("*.json*", "*.xml")]
+        files = sorted(file for file in found[0] or found[1] if not file.name.startswith("."))
         return Source(where, name, tuple(Source(file, fspath(file)) for file in files))
     if where.is_file() and (where.suffix.lower() in _WORKBOOKS or _head(where, name).startswith(_PACKED)):
         from crowdwise.io.archives import unpacked
@@ -299,7 +300,7 @@ class Source:
 
     @cached_property
     def kind(self) -> str:
-        """One of: folder, delimited, json, jsonl, parquet, arrow, matrix."""
+        """One of: folder, delimited, json, jsonl, xml, parquet, arrow, matrix."""
         if self.parts is not None:
             return "folder"
         refuse_known_binary(self.path, self.name)
@@ -342,7 +343,7 @@ class Source:
     @cached_property
     def field_names(self) -> list[str]:
         """Column names, or keys of the first JSON record with those inside as ``outer.inner``."""
-        if self.kind in ("folder", "matrix"):
+        if self.kind in ("folder", "matrix", "xml"):
             return []
         inner = [f"{outer}.{key}" for outer, value in self.first.items() if isinstance(value, dict) for key in value]
         return self.columns + inner
