@@ -111,7 +111,7 @@ check-python:
 	@# Alone and first: pip then settles on one build of torch before it resolves the rest.
 	@.venv/bin/python $(PIP_INSTALL) torch==2.13.0
 	@echo "==> installing crowdwise with all extras and tools into .venv"
-	@.venv/bin/python $(PIP_INSTALL) -e '.[torch,report,scale,dev]'
+	@.venv/bin/python $(PIP_INSTALL) -e '.[torch,report,scale,excel,dev]'
 	@touch $@
 	@echo "==> .venv is ready"
 

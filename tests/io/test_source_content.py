@@ -40,7 +40,7 @@ def test_the_usual_dialects_of_text_are_accepted(tmp_path: Path, data: bytes) ->
         ("v.csv", CSV.encode("utf-16-le"), "UTF-16.*re-save it as UTF-8"),
         ("v.csv", b"item,annotator,label\na,x,caf\xe9\n", r"row 2: byte 0xe9 is not UTF-8; re-save it as UTF-8"),
         ("v.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9], "gzip data are damaged"),
-        ("v.xlsx", b"PK\x03\x04", "save as CSV"),
+        ("v.numbers", b"PK\x03\x04", "save as CSV"),
         ("v.zip", b"PK\x03\x04", "unpack it"),
         ("v.pkl", b"\x80\x04", "could run code.*export"),
         ("v.parquet", b"item,annotator,label\n", "not parquet"),

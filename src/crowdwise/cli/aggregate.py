@@ -20,14 +20,25 @@ from crowdwise.cli.fitting import (
     parse_list,
     read_answers,
     read_gold,
+    read_kept,
     read_votes,
     settings_of,
 )
 from crowdwise.cli.job import Job, among, count, iterations, say, some
-from crowdwise.cli.options import ANNOTATORS, FDR, MORE, PAGE, MethodOptions, OutputOptions, ReadOptions, TaskOptions
+from crowdwise.cli.options import (
+    ANNOTATORS,
+    FDR,
+    MORE,
+    PAGE,
+    KeepOptions,
+    MethodOptions,
+    OutputOptions,
+    ReadOptions,
+    TaskOptions,
+)
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.report.text import by_accuracy, choice_lines, facts, label_rows, narrow, ordinal_frame, summary_lines
+from crowdwise.report.text import beside, by_accuracy, choice_lines, facts, label_rows, narrow, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -91,7 +102,7 @@ class Options(KindOptions, OutputOptions):
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
 
-def run(options: Options, read: ReadOptions, method: MethodOptions, scale: ScaleOptions) -> None:
+def run(options: Options, read: ReadOptions, method: MethodOptions, scale: ScaleOptions, keep: KeepOptions) -> None:
     """Infer the label of every item from the votes of its annotators.
 
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
@@ -116,12 +127,14 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
         check_places({**job.places, "-o": options.output}, options.votes, beside, scale.work_dir)
     if engine != "memory" and options.groups is not None:
         raise SettingError("--groups needs the votes in memory; leave --engine out, or count the members as they are")
+    if keep.keep is not None and (engine != "memory" or not together or options.kind in TASKS):
+        raise SettingError("--keep needs one file of votes for classes, in memory; join the columns to the labels instead")
     if engine != "memory":
         sharded.aggregate(engine, options, read, method, scale, job)
     elif options.kind in TASKS:
         _aggregate_kind(options, read, method, job, together)
     else:
-        _aggregate(options, read, method, job, together)
+        _aggregate(options, read, method, job, together, keep)
 
 
 def _is_small(paths: list[str]) -> bool:
@@ -130,7 +143,9 @@ def _is_small(paths: list[str]) -> bool:
     return len(paths) == 1 and (paths[0] == STDIN or (path.is_file() and path.stat().st_size < _SMALL_FILE))
 
 
-def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool) -> None:
+def _aggregate(
+    options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions
+) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
     if options.drop_spammers:
         from crowdwise.trust.crowd.report import check_level
@@ -159,10 +174,13 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     )
     if votes is not None:
         items = dependent.counted(items, votes)
+    about = read_kept(options.votes[0], keep, read, result.votes)
+    if about is not None:
+        items = beside(items, about)
     if options.page is not None:
         from crowdwise.report import write_page
 
-        job.file("--page", lambda path: write_page(result, path))
+        job.file("--page", lambda path: write_page(result, path, about=about))
     job.file("--save", saved.save)
     job.table("--confusion", result.confusion_frame, "row")
     job.table("--annotators", lambda: by_accuracy(result), "annotator")
@@ -317,4 +335,4 @@ def _read_kind(kind: str, path: str, read: ReadOptions, separator: str) -> Any:
     how["abstain"] = (*ABSTAIN, *(read.missing or ()))
     if read.classes:
         how["labels"] = parse_list(read.classes, "--classes")
-    return read_answers(path, LabelSets, **how)
+    return read_answers(path, LabelSets, read, **how)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import is_saved, result_of
+from crowdwise.cli.fitting import is_saved, read_kept, result_of
 from crowdwise.cli.job import Job, at_least, between, command_line, to_stdout
-from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.options import VOTES_OR_SAVED, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Options(OutputOptions):
     show_labels: bool = flag("--show-labels", "Show the proposed labels to those who check; they tend to agree with them.")
 
 
-def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
+def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:
     """Check a few labels, and certify how far the others can be accepted.
 
     First draw items to check, surer ones and rare classes more often; then write their true classes into the table, or check
@@ -60,13 +60,14 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         raise SettingError(f"--checked certifies and --{name} is for drawing; run them one after the other")
     if options.checked is None and not drawing and options.page is None:
         raise SettingError("say what to do: --check N draws items to check, --checked FILE certifies by those that are checked")
-    if options.show is not None and options.page is None:
-        raise SettingError("--show says what a page shows; name the page with --page FILE")
+    if (options.show is not None or keep.keep is not None) and (options.page is None or options.checked is not None):
+        name = "show" if options.show is not None else "keep"
+        raise SettingError(f"--{name} says what a page to check items shows; name the page with --page FILE")
     reads = (options.votes, options.checked, options.more, options.show, method.gold, method.history)
     job = Job(options, reads, page=options.page)
     _keep_checks(options.output)
     if options.checked is None:
-        _draw(job, options, read, method)
+        _draw(job, options, read, method, keep)
     else:
         _certify(job, options, read, method)
 
@@ -84,7 +85,7 @@ def _keep_checks(path: Path | None) -> None:
         )
 
 
-def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:
+def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:
     from crowdwise.report.audit_text import draw_lines
     from crowdwise.report.check_page import write_check_page
     from crowdwise.trust.audit import draw, read_checks
@@ -96,6 +97,9 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions) 
     n = options.check or (_FIRST if checks is None else _FURTHER)
     drawn = draw(result, n, error=options.error, seed=method.seed or 0, more=checks)
     content = None if options.show is None else _content(options.show, result)
+    about = read_kept(options.votes, keep, read, result.votes)
+    if about is not None:
+        content = _joined(result, about, content or {})
     name = "check" if options.page is None else options.page.stem
     job.file("--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name))
     only_page = options.page is not None and options.output is None and not options.as_json
@@ -124,6 +128,20 @@ def _result(options: Options, read: ReadOptions, method: MethodOptions, table: C
     if table is not None and method.seed is None and table.seed and not is_saved(options.votes):
         method = replace(method, seed=table.seed)
     return result_of(options.votes, read, method, options.quiet)
+
+
+def _joined(
+    result: Result, about: Any, content: dict[Any, list[tuple[str, str]]]
+) -> dict[Any, list[tuple[str, str]]]:
+    """What the votes say of every item, and after it what a table says."""
+    from crowdwise.data.encode import series_of
+
+    rows = zip(series_of(result.votes.items).to_list(), about.rows(), strict=True)
+    shown: dict[Any, list[tuple[str, str]]] = {}
+    for item, row in rows:
+        own = [(name, cell) for name, cell in zip(about.columns, row, strict=True) if cell is not None]
+        shown[item] = [*own, *content.get(item, [])]
+    return shown
 
 
 def _content(path: Path, result: Result) -> dict[Any, list[tuple[str, str]]]:

@@ -9,7 +9,7 @@ from typing import Any
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task, read_answers, read_features
 from crowdwise.cli.job import Job, at_least
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, FileOptions, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -33,7 +33,7 @@ class Options(OutputOptions):
     same: str | None = column("--same", "answer", _READ)
 
 
-def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
+def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: FileOptions) -> None:
     """Cluster items by answers to "are these two of one kind?", and measure who answers well.
 
     Answers are 1 or 0, yes or no, same or different. Clusters are counted from 1, the largest
@@ -57,7 +57,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
         fix = "leave --features out, or use crowd-clustering" if given else "name their file with --features"
         raise SettingError(f"{estimator.name} {'takes no' if given else 'needs'} features; {fix}")
     named: dict[str, Any] = {role: getattr(options, role) for role in ("first", "second", "annotator")}
-    votes = read_answers(options.pairs, Similarities, answer=options.same, **named)
+    votes = read_answers(options.pairs, Similarities, files, answer=options.same, **named)
     rows = read_features(features)
     if rows is None:
         result = estimator.fit(votes).result_

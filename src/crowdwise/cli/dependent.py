@@ -22,9 +22,10 @@ __all__ = ["careful", "cautious", "check_groups", "counted", "grouped", "read_fa
 
 def cautious(result: Result, trusted: Collection[str] | None) -> tuple[Result, dict[str, Any]]:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence."""
-    from crowdwise.trust.crowd.dependence import find
+    from crowdwise.trust.crowd.dependence import Dependence, find
 
-    found = find(result.votes)
+    # Shares of errors are counted by single labels, which distributions do not have.
+    found = Dependence() if result.votes.soft else find(result.votes)
     if trusted:
         from crowdwise.trust.crowd.cautious import settled_by_trust
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdwise.cli.job import epochs, iterations, say
-from crowdwise.cli.options import MaybeFeatures, MethodOptions, ReadOptions, TaskOptions
+from crowdwise.cli.options import FileOptions, KeepOptions, MaybeFeatures, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import CrowdwiseError, DataWarning, InputError, MissingExtraError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CAMPAIGN_CLASSIFIER", "CAMPAIGN_METHOD", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build"]
 __all__ += ["build_classifier", "build_task", "check_explainable", "check_own_column", "fit", "fit_rows", "fit_to"]
-__all__ += ["from_path", "gold_of", "is_saved", "learns", "parse_list", "read_answers", "read_features", "read_gold"]
-__all__ += ["read_history", "read_times", "read_votes", "result_of", "settings_of"]
+__all__ += ["from_path", "gold_of", "is_saved", "learns", "opening_of", "parse_list", "read_answers", "read_features"]
+__all__ += ["read_gold", "read_history", "read_kept", "read_times", "read_votes", "result_of", "settings_of"]
 
 
 T = TypeVar("T")
@@ -46,10 +46,11 @@ def read_votes(path: str, options: ReadOptions) -> Annotations:
     given: dict[str, Any] = {
         name: getattr(options, name) for name in ("format", "item", "annotator", "label", "weight", "question", "predictions")
     }
+    given |= {name: getattr(options, name) for name in ("probabilities", "sure") if getattr(options, name) is not None}
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
-    votes = from_path(path, partial(read, **given))
+    votes = from_path(path, partial(read, **given, **opening_of(options)))
     return votes.deduplicate() if options.deduplicate else votes
 
 
@@ -71,11 +72,28 @@ def from_path(path: str, read: Callable[[str | Path], T]) -> T:
             raise type(problem)(str(problem).replace(str(file), "stdin")) from problem
 
 
-def read_answers(path: str, kind: Any, **columns: Any) -> Any:
+def opening_of(options: FileOptions) -> dict[str, Any]:
+    """How to open files, as options of `crowdwise.io.read`."""
+    return {"encoding": options.encoding, "sheet": options.sheet, "skip_rows": options.skip_rows}
+
+
+def read_answers(path: str, kind: Any, files: FileOptions, **columns: Any) -> Any:
     """Read answers of another kind than votes for classes, such as comparisons; `columns` are the users' names of them."""
     from crowdwise.io import read
 
-    return from_path(path, lambda file: read(file, kind, **columns))
+    return from_path(path, lambda file: read(file, kind, **columns, **opening_of(files)))
+
+
+def read_kept(path: str, options: KeepOptions, read: ReadOptions, votes: Annotations) -> Any:
+    """What the file of votes says of the items, a frame with a row per item; None where nothing is asked for."""
+    if options.keep is None:
+        return None
+    from crowdwise.io import read_kept
+    from crowdwise.io.opening import opening
+
+    check_own_column(path, "--keep", "name that file instead of stdin or a saved model")
+    with opening(**opening_of(read)):
+        return read_kept(path, options.keep, votes, item=read.item)
 
 
 def is_saved(path: str | Path) -> bool:

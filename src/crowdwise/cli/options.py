@@ -7,8 +7,8 @@ from pathlib import Path
 
 from crowdwise.cli.declare import column, file, flag, option
 
-__all__ = ["CampaignMethodOptions", "FeatureOptions", "MaybeFeatures", "MethodOptions", "OutputOptions", "QuietOptions"]
-__all__ += ["MethodOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
+__all__ = ["CampaignMethodOptions", "FeatureOptions", "FileOptions", "KeepOptions", "MaybeFeatures", "MethodOptions"]
+__all__ += ["OutputOptions", "QuietOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
 
 READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
 # The share of wrong flags by default.
@@ -48,13 +48,26 @@ class OutputOptions(ScreenOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
+class FileOptions:
+    """How to open a file, where it does not say."""
+
+    encoding: str | None = option("--encoding", "NAME", "Encoding of text: cp1252, utf-16, ...", panel=READ, shown="utf-8")
+    sheet: str | None = option("--sheet", "NAME", "Sheet of a workbook (.xlsx, .ods).", panel=READ, shown="the only one")
+    skip_rows: int | None = option("--skip-rows", "N", "Rows above the header.", panel=READ, shown="found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(FileOptions):
     """How to read votes; the options of `crowdwise.io.read`."""
 
     item: str | None = column("--item", "item", READ)
     annotator: str | None = column("--annotator", "annotator", READ)
     label: str | None = column("--label", "label", READ)
     weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=READ, shown="every vote counts 1")
+    probabilities: str | None = option(
+        "--probabilities", "COLUMNS", "Columns of probabilities, one per class (p_*), or one of lists or mappings.", panel=READ
+    )
+    sure: str | None = option("--sure", "COLUMN", "Name of a column that says how sure a vote is (0.8 or 80%).", panel=READ)
     question: str | None = option("--question", "NAME", "Which question to read, where there are several.", panel=READ)
     format: str | None = option("--format", "FORMAT", "Format of the file.", panel=READ, shown="recognised")
     classes: str | None = option(
@@ -63,6 +76,15 @@ class ReadOptions:
     missing: list[str] | None = option("--missing", "TEXT", 'A label that means "don\'t know"; may be repeated.', panel=READ)
     predictions: bool = flag("--predictions", "Let a platform's model predictions vote too.", READ)
     deduplicate: bool = flag("--deduplicate", "Count an annotator's repeated equal votes on an item once.", READ)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepOptions:
+    """What travels along from the file of votes."""
+
+    keep: str | None = option(
+        "--keep", "A,B", "Columns of the votes that say what an item is, such as text or a link, to show beside it.", panel=READ
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

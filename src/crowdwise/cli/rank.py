@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task, read_answers, read_features
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, FileOptions, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -23,15 +23,16 @@ EXAMPLES = (
     "From features: crowdwise rank comparisons.csv --features X.npz --plot scores.png"
 )
 _READ = "Reading the comparisons"
+_COMPARISONS = "A table: item_a, item_b, annotator, winner; or battles, AlpacaEval or MT-Bench judgments; - reads stdin."
 _NETWORK, _DEFAULT = "rank-network", "crowd-bt"
-_WINNER = "Name of the column of the winner: an id, a side (a, b, left, right, 1, 2) or tie."
+_WINNER = "Name of the column of the winner: an id, a side (a, b, left, right, 1, 2), tie, or a degree from 1 to 2."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(OutputOptions):
     """What is read and written."""
 
-    comparisons: str = argument("COMPARISONS", "A table: item_a, item_b, annotator, winner; - reads stdin.")
+    comparisons: str = argument("COMPARISONS", _COMPARISONS)
     annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
     preferences: Path | None = file("--preferences", "Write the consensus of every pair (.jsonl).", MORE)
     evidence: str = option("--evidence", "WORD", "What preferences rest on: posterior, scores or votes.", "posterior", MORE)
@@ -41,10 +42,11 @@ class Options(OutputOptions):
     second: str | None = column("--second", "second item", _READ)
     annotator: str | None = column("--annotator", "annotator", _READ)
     winner: str | None = option("--winner", "COLUMN", _WINNER, panel=_READ, shown="found by its name")
+    question: str | None = option("--question", "NAME", "Which question of a platform's export to read.", panel=_READ)
     weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=_READ, shown="every vote counts 1")
 
 
-def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
+def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: FileOptions) -> None:
     """Rank items by pairwise comparisons, and learn whose comparisons to trust.
 
     Scores are log-strengths: a lead of 1 wins 73% of comparisons. They come with standard errors
@@ -69,8 +71,8 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     if options.evidence == "votes" and name == "bradley-terry":
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
     estimator = build_task(method, "ranking", name)
-    names: dict[str, Any] = {role: getattr(options, role) for role in ("first", "second", "annotator", "weight")}
-    votes = read_answers(options.comparisons, Comparisons, answer=options.winner, **names)
+    names: dict[str, Any] = {role: getattr(options, role) for role in ("first", "second", "annotator", "weight", "question")}
+    votes = read_answers(options.comparisons, Comparisons, files, answer=options.winner, **names)
     rows = read_features(features)
     if rows is None:
         estimator.fit(votes)

@@ -9,7 +9,7 @@ from typing import Any
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task, parse_list, read_answers, read_features
 from crowdwise.cli.job import Job, between
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, MaybeFeatures, OutputOptions, TaskOptions
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, FileOptions, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -19,6 +19,7 @@ EXAMPLES = (
 )
 DEFAULT = "gaussian-crowd-bayes"
 _READ = "Reading the values"
+_VALUES = "A table with a row per answer: item, annotator, value; or a platform's ratings or boxes; - reads stdin."
 _VALUE = "Name of the value column; several comma-separated."
 
 
@@ -26,10 +27,11 @@ _VALUE = "Name of the value column; several comma-separated."
 class Options(OutputOptions):
     """What is read and written."""
 
-    values: str = argument("VALUES", "A table with a row per answer: item, annotator, value; - reads stdin.")
+    values: str = argument("VALUES", _VALUES)
     item: str | None = column("--item", "item", _READ)
     annotator: str | None = column("--annotator", "annotator", _READ)
     value: str | None = option("--value", "A,B", _VALUE, panel=_READ, shown="found by its name")
+    question: str | None = option("--question", "NAME", "Which question of a platform's export to read.", panel=_READ)
     weight: str | None = option("--weight", "COLUMN", "Name of the weight column.", panel=_READ, shown="every answer counts 1")
     gold: Path | None = file("--gold", "Known values of some items: item, value.", _READ)
     annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
@@ -38,7 +40,7 @@ class Options(OutputOptions):
     level: float = option("--level", "SHARE", "Level of the intervals.", 0.95)
 
 
-def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
+def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: FileOptions) -> None:
     """Estimate numbers from the answers of many annotators: ratings, durations, boxes, time spans.
 
     Every item gets an estimate with an interval, and every annotator a bias, a noise and a weight. Without --gold, the mean
@@ -61,7 +63,8 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures) -> None:
     _check_features(estimator, features.features)
     columns = None if options.value is None else [str(name) for name in parse_list(options.value, "--value")]
     named: dict[str, Any] = {"item": options.item, "annotator": options.annotator, "weight": options.weight}
-    data = read_answers(options.values, Ratings, value=columns, **named)
+    named["question"] = options.question
+    data = read_answers(options.values, Ratings, files, value=columns, **named)
     known = None if options.gold is None else read_known(options.gold, data)
     rows = read_features(features)
     if rows is None:

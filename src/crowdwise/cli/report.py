@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.annotators import TIME
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
-from crowdwise.cli.fitting import fit, is_saved, read_gold, read_times, result_of
+from crowdwise.cli.fitting import fit, is_saved, read_gold, read_kept, read_times, result_of
 from crowdwise.cli.job import PAGES, Job, at_least, command_line
-from crowdwise.cli.options import FDR, RAW, TRUTH, VOTES_OR_SAVED, MethodOptions, QuietOptions, ReadOptions
+from crowdwise.cli.options import FDR, RAW, TRUTH, VOTES_OR_SAVED, KeepOptions, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.errors import SettingError
-from crowdwise.report.text import summary_lines
+from crowdwise.report.text import beside, summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
@@ -41,7 +41,7 @@ class Options(QuietOptions):
     fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the flags of a check.", FDR)
 
 
-def run(options: Options, groups: GroupOptions, read: ReadOptions, method: MethodOptions) -> None:
+def run(options: Options, groups: GroupOptions, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:
     """Write one page about a fit: labels and their certainty, items to review, annotators, calibration, and what votes buy.
 
     It needs no network and no other file. Tables can be searched and sorted; of large data the page holds the part worth
@@ -70,8 +70,9 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     more: dict[str, Any] = {"title": options.title, "time": times, "price": options.price, "fdr": options.fdr}
     more |= {"truth": read_gold(options.truth, result.votes), "made": made | {"Date": date.today().isoformat()}}
     more["groups"] = item_groups(options.votes, read, groups, result.votes) if grouped else None
-    job.file("-o", lambda path: write_report(fitted, path, **more))
-    job.table("--labels", result.items_frame, "item")
+    about = read_kept(options.votes, keep, read, result.votes)
+    job.file("-o", lambda path: write_report(fitted, path, about=about, **more))
+    job.table("--labels", lambda: result.items_frame() if about is None else beside(result.items_frame(), about), "item")
     job.say(summary_lines(result))
 
 

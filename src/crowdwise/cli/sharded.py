@@ -103,7 +103,9 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
 def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, quiet: bool) -> Store:
     from crowdwise.io.votes import Request
 
-    refused = {"--format": read.format, "--predictions": read.predictions}
+    refused: dict[str, Any] = {"--format": read.format, "--predictions": read.predictions, "--sure": read.sure}
+    refused |= {"--probabilities": read.probabilities, "--encoding": read.encoding, "--sheet": read.sheet}
+    refused |= {"--skip-rows": read.skip_rows}
     _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply")
     if STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from crowdwise.cli.declare import argument, column, file, option
 from crowdwise.cli.fitting import build_task, read_answers
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, OutputOptions, TaskOptions
+from crowdwise.cli.options import ANNOTATORS, MORE, PAGE, FileOptions, OutputOptions, TaskOptions
 
 if TYPE_CHECKING:
     from crowdwise.methods.tags.result import SequenceResult
@@ -21,6 +21,9 @@ EXAMPLES = (
     "A long table: crowdwise spans tags.csv --sequence sentence --position index --label tag"
 )
 _READ = "Reading the tags"
+_VOTES = "CoNLL with a column of tags per annotator, a long table, or the export of a tool that marks text; - reads stdin."
+_FORMAT = "Format: conll, table, label-studio, prodigy, doccano, potato, webanno, offsets."
+_NAMED = ("format", "question", "sequence", "position", "token", "annotator", "label")
 _CONLL = (".conll", ".bio", ".iob", ".txt")
 
 
@@ -28,11 +31,12 @@ _CONLL = (".conll", ".bio", ".iob", ".txt")
 class Options(OutputOptions):
     """What is read and written."""
 
-    votes: str = argument("VOTES", "CoNLL with a column of tags per annotator, or a long table; - reads stdin.")
+    votes: str = argument("VOTES", _VOTES)
     tokens: Path | None = file("--tokens", "Write the tag of every token: .conll, or a table.", MORE)
     annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
     page: Path | None = file("--page", PAGE, MORE)
-    format: str | None = option("--format", "FORMAT", "Format of the file: conll or table.", panel=_READ, shown="recognised")
+    format: str | None = option("--format", "FORMAT", _FORMAT, panel=_READ, shown="recognised")
+    question: str | None = option("--question", "NAME", "Which question, or layer, of an export to read.", panel=_READ)
     sequence: str | None = column("--sequence", "sequence", _READ)
     position: str | None = column("--position", "position", _READ)
     token: str | None = column("--token", "token", _READ)
@@ -40,7 +44,7 @@ class Options(OutputOptions):
     label: str | None = column("--label", "tag", _READ)
 
 
-def run(options: Options, method: TaskOptions) -> None:
+def run(options: Options, method: TaskOptions, files: FileOptions) -> None:
     """Find the spans (names, places, ...) that several annotators marked in text, each with its probability.
 
     Tags are BIO: O outside, B-TYPE at the first token of a span, I-TYPE at the others. In CoNLL, a
@@ -51,17 +55,18 @@ def run(options: Options, method: TaskOptions) -> None:
     token-majority.
     """
     from crowdwise.data.token_votes import TokenVotes
+    from crowdwise.io.kinds import TAG_FORMATS
     from crowdwise.report.answer_pages import span_page
     from crowdwise.report.answer_text import by_f1, span_lines
 
-    among("--format", options.format, ("conll", "table"))
+    among("--format", options.format, TAG_FORMATS)
     conll = options.tokens is not None and options.tokens.suffix.lower() in _CONLL
     tokens = {"--tokens": options.tokens}
     tables = {"--annotators": options.annotators} | ({} if conll else tokens)
     job = Job(options, (options.votes,), tables=tables, files=tokens if conll else {}, page=options.page)
     estimator = build_task(method, "sequences", "bsc")
-    named = {role: getattr(options, role) for role in ("format", "sequence", "position", "token", "annotator", "label")}
-    tags = read_answers(options.votes, TokenVotes, **named)
+    named = {role: getattr(options, role) for role in _NAMED}
+    tags = read_answers(options.votes, TokenVotes, files, **named)
     result = estimator.fit(tags).result_
     spans = result.spans_frame()
     if conll:

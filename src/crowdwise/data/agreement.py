@@ -136,7 +136,8 @@ def summary(votes: Annotations) -> dict[str, Any]:
         (`items_without_votes`, `annotators_without_votes`, `votes_per_item` and
         `votes_per_annotator`, each a dict or None without items or annotators; `repeated_votes`:
         votes beyond an annotator's first on an item; `class_shares`); agreement
-        (`pairwise_agreement`, `fleiss_kappa`, `krippendorff_alpha`), None where undefined.
+        (`pairwise_agreement`, `fleiss_kappa`, `krippendorff_alpha`), None where undefined. Votes that are distributions
+        count as votes for their most probable class.
 
     Examples
     --------
@@ -145,6 +146,7 @@ def summary(votes: Annotations) -> dict[str, Any]:
     >>> result["votes_per_item"], result["class_shares"], result["pairwise_agreement"]
     ({'min': 2, 'mean': 2.5, 'max': 3}, {'cat': 0.4, 'dog': 0.6}, 0.5)
     """
+    votes = votes.hardened()
     per_item, per_annotator = votes.votes_per_item, votes.votes_per_annotator
     repeated = (votes.item[1:] == votes.item[:-1]) & (votes.annotator[1:] == votes.annotator[:-1])
     shares = np.bincount(votes.label, minlength=votes.n_classes) / max(votes.n_votes, 1)
@@ -195,6 +197,7 @@ class _Counts:
 
 
 def _count(votes: Annotations) -> _Counts:
+    votes = votes.hardened()
     n_items, n_classes = votes.n_items, max(votes.n_classes, 1)
     key, count = np.unique(votes.item.astype(np.int64) * n_classes + votes.label, return_counts=True)
     item, label = np.divmod(key, n_classes)

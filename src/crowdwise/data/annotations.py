@@ -65,6 +65,9 @@ class Annotations(ByItem):
         Whom each item is about, for methods and measures that look at groups of items.
     n_missing
         Votes dropped on entry because their label was missing.
+    soft
+        Whether votes are distributions over the classes: an annotator's rows on an item are then one answer, whose weights are
+        its probabilities. See `from_probabilities`.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Annotations(ByItem):
     gold: NDArray[np.int16] | None = None
     n_missing: int = 0
     groups: Groups | None = None
+    soft: bool = False
 
     per_vote: ClassVar[tuple[str, ...]] = ("annotator", "label", "weight")
     per_item: ClassVar[tuple[str, ...]] = ("items", "gold", "groups")
@@ -121,6 +125,10 @@ class Annotations(ByItem):
     def _described(self) -> str:
         return f"{super()._described()}, {self.n_classes} classes"
 
+    def __repr__(self) -> str:
+        plain = super().__repr__()
+        return plain.replace(f"({self.n_votes} votes", f"({self.n_answers} soft votes", 1) if self.soft else plain
+
     def _repr_html_(self) -> str:
         from crowdwise.data.notebook import votes_html
 
@@ -138,7 +146,68 @@ class Annotations(ByItem):
         counts = np.bincount(self.row, self.weight, minlength=size).astype(np.float64, copy=False)
         return frozen(counts.reshape(self.n_annotators, self.n_classes))
 
+    @cached_property
+    def answer_ptr(self) -> NDArray[np.int64]:
+        """Where the rows of each answer begin, [S + 1]: a row each, or the rows of one distribution."""
+        if not self.soft:
+            return frozen(np.arange(self.n_votes + 1))
+        new = (np.diff(self.item) != 0) | (np.diff(self.annotator) != 0)
+        starts = np.flatnonzero(np.concatenate([np.ones(min(self.n_votes, 1), bool), new]))
+        return frozen(np.append(starts, self.n_votes))
+
+    def _rows_of_answers(self) -> NDArray[np.int64]:
+        return np.diff(self.answer_ptr)
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers: votes, or distributions."""
+        return len(self.answer_ptr) - 1
+
+    @property
+    def answers_per_item(self) -> NDArray[np.int64]:
+        """Answers on each item, [N]."""
+        return np.bincount(self.item[self.answer_ptr[:-1]], minlength=self.n_items) if self.soft else self.votes_per_item
+
+    @property
+    def answers_per_annotator(self) -> NDArray[np.int64]:
+        """Answers of each annotator, [A]."""
+        return np.bincount(self.annotator[self.answer_ptr[:-1]], minlength=self.n_annotators)
+
+    def hardened(self) -> Annotations:
+        """Votes for the most probable class of every distribution, the first where two are; hard votes as they are."""
+        if not self.soft:
+            return self
+        answer = np.repeat(np.arange(self.n_answers), np.diff(self.answer_ptr))
+        best = np.lexsort((self.label, -self.weights, answer))[self.answer_ptr[:-1]]
+        return replace(self.take_votes(best), weight=None, soft=False)
+
     # -- constructors --------------------------------------------------------------------------
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        item: Any,
+        annotator: Any,
+        probability: Any,
+        *,
+        classes: Sequence[Any],
+        where: Where | None = None,
+    ) -> Annotations:
+        """Build from votes that are distributions: a probability, or its logarithm, per class and vote, [E, K].
+
+        Rows that sum to one, or to 100, are probabilities; rows of numbers up to 0 are logarithms of them, as language models
+        give. A row without any number is a missing vote. An annotator has one distribution per item: several are averaged.
+
+        Examples
+        --------
+        >>> Annotations.from_probabilities(["a", "a"], ["x", "y"], [[0.8, 0.2], [0.4, 0.6]], classes=["cat", "dog"])
+        Annotations(2 soft votes: 1 items, 2 annotators, 2 classes)
+        """
+        from crowdwise.data.probabilities import soft_votes
+
+        ids = to_polars({"item": item, "annotator": annotator})
+        *codes, n_missing = soft_votes(ids, probability, list(classes), where or Where())
+        return cls.from_codes(*codes, n_missing=n_missing, soft=True)
 
     @classmethod
     def from_frame(
@@ -245,6 +314,7 @@ class Annotations(ByItem):
         *,
         n_missing: int = 0,
         groups: Groups | None = None,
+        soft: bool = False,
     ) -> Annotations:
         """Build from codes in any order, one per vote, and their vocabularies.
 
@@ -252,7 +322,7 @@ class Annotations(ByItem):
         """
         sizes = (len(items), len(annotators), len(classes))
         item_ptr, annotator, label, weight = sorted_votes(item, annotator, label, weight, sizes)
-        return cls(item_ptr, annotator, label, items, annotators, classes, weight, gold, n_missing, groups)
+        return cls(item_ptr, annotator, label, items, annotators, classes, weight, gold, n_missing, groups, soft)
 
     def concat(self, *others: Annotations) -> Annotations:
         """Append the votes of others; vocabularies become unions, keeping this one's classes first."""
@@ -265,8 +335,8 @@ class Annotations(ByItem):
         label = np.concatenate([translate(part.classes, classes)[part.label] for part in parts])
         weight, gold = self._joined_weights(parts), joined_gold(parts, items, classes)
         n_missing, groups = sum(part.n_missing for part in parts), joined_groups(parts, items)
-        codes = (item, annotator, label)
-        return self.from_codes(*codes, items, annotators, classes, weight, gold, n_missing=n_missing, groups=groups)
+        codes, soft = (item, annotator, label), any(part.soft for part in parts)
+        return self.from_codes(*codes, items, annotators, classes, weight, gold, n_missing=n_missing, groups=groups, soft=soft)
 
     def with_classes(self, classes: Sequence[Any]) -> Annotations:
         """Use these classes, in this order; every label in use must be among them."""
@@ -277,7 +347,7 @@ class Annotations(ByItem):
         if gold is not None:
             gold = np.where(gold >= 0, new[gold], -1).astype(np.int16)
         codes = (self.item, self.annotator, new[self.label], self.items, self.annotators, wanted)
-        return self.from_codes(*codes, self.weight, gold, n_missing=self.n_missing, groups=self.groups)
+        return self.from_codes(*codes, self.weight, gold, n_missing=self.n_missing, groups=self.groups, soft=self.soft)
 
     def with_gold(self, gold: Any) -> Annotations:
         """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""

@@ -195,12 +195,18 @@ class Answers(ReadOnly, ABC):
             raise InputError(f"fraction must lie strictly between 0 and 1, got {fraction}")
         if by not in ("annotation", "item"):
             raise InputError(f"by must be 'annotation' or 'item', got {by!r}")
-        size = self.n_votes if by == "annotation" else self._n_units
+        rows = self._rows_of_answers()
+        size = len(rows) if by == "annotation" else self._n_units
         held = np.zeros(size, bool)
         held[np.random.default_rng(random_state).permutation(size)[: round(fraction * size)]] = True
         if by == "annotation":
+            held = np.repeat(held, rows)
             return self.take_votes(~held), self.take_votes(held)
         return self._take_units(np.flatnonzero(~held)), self._take_units(np.flatnonzero(held))
+
+    def _rows_of_answers(self) -> NDArray[np.int64]:
+        """Entries of the arrays that belong to each answer: one, unless a kind says otherwise."""
+        return np.ones(self.n_votes, np.int64)
 
     @property
     def _n_units(self) -> int:

@@ -25,7 +25,8 @@ class Comparisons(PairVotes):
     """Which of two items is better, said by many annotators; ties are allowed.
 
     The winner is named by its id, by the side (a / b, left / right, first / second, 1 / 2, item_a, model_a, ...), or as a tie
-    (tie, equal, draw, both, neither).
+    (tie, equal, draw, both, neither). A column of numbers from 1 to 2, not all of them whole, says how far each vote goes: 1.3
+    is for the first item with probability 0.7 and for the second with probability 0.3 (AlpacaEval's preferences).
 
     Examples
     --------
@@ -35,6 +36,25 @@ class Comparisons(PairVotes):
 
     role: ClassVar[str] = "winner"
     noun: ClassVar[str] = "comparisons"
+
+    @classmethod
+    def _grades(
+        cls, answer: pl.Series, first: pl.Series, second: pl.Series, absent: NDArray[np.bool_]
+    ) -> NDArray[np.float64] | None:
+        if not (answer.dtype == pl.String or answer.dtype.is_float()):
+            return None
+        numbers = answer.cast(pl.Float64, strict=False).fill_nan(None)
+        between = numbers.drop_nulls()
+        if len(between) < (~absent).sum():
+            return None
+        whole = between == between.round(0)
+        if whole.all() or not between.is_between(1, 2).all():
+            return None
+        # Versions such as 1.5 may be what is compared.
+        ids = pl.concat([as_text(tidy(first)), as_text(tidy(second))]).cast(pl.Float64, strict=False).drop_nulls()
+        if between.filter(~whole).is_in(ids.implode()).any():
+            return None
+        return numbers.fill_null(1.0).to_numpy() - 1
 
     @classmethod
     def _outcomes(
@@ -68,7 +88,8 @@ class Comparisons(PairVotes):
             sides = f"neither {one!r} nor {other!r}"
             raise InputError(
                 f"{where.row(row)}: the winner {str(answer[row])!r} is {sides};"
-                " name the winner by its id, by the side (a or b, left or right, 1 or 2), or write tie"
+                " name the winner by its id, by the side (a or b, left or right, 1 or 2), write tie, or give "
+                "degrees from 1 to 2 throughout"
             )
         return outcome
 

@@ -42,6 +42,9 @@ class PairVotes(Answers):
         Weight of each vote; None means one each.
     n_missing
         Rows dropped on entry because the answer was missing.
+    degree : [E] or None
+        Probability with which each vote is for the side that `outcome` names, from 0.5 to 1; None means 1 each. The rest of
+        a vote is for the other side.
     """
 
     first: NDArray[np.int32]
@@ -52,6 +55,7 @@ class PairVotes(Answers):
     annotators: NDArray[Any]
     weight: NDArray[np.float64] | None = None
     n_missing: int = 0
+    degree: NDArray[np.float64] | None = None
 
     #: Role of the answer's column.
     role: ClassVar[str]
@@ -65,6 +69,10 @@ class PairVotes(Answers):
             and within(self.annotator, 0, self.n_annotators)
             and within(self.outcome, -1, 2)
             and (self.weight is None or self.weight.shape == self.outcome.shape)
+            and (
+                self.degree is None
+                or (self.degree.shape == self.outcome.shape and bool((abs(self.degree - 0.75) <= 0.25).all()))
+            )
         )
 
     @cached_property
@@ -72,6 +80,11 @@ class PairVotes(Answers):
         """Votes in which each item stands, [N]."""
         counts = [np.bincount(side, minlength=self.n_items) for side in (self.first, self.second)]
         return frozen(counts[0] + counts[1])
+
+    @property
+    def degrees(self) -> NDArray[np.float64]:
+        """Probability with which each vote is for its side, [E]; a half for ties."""
+        return np.where(self.outcome == 0, 0.5, 1.0) if self.degree is None else self.degree
 
     # -- constructors --------------------------------------------------------------------------
 
@@ -128,6 +141,7 @@ class PairVotes(Answers):
         """Build from columns that are called by their roles; errors name the rows of `where`."""
         answer = tidy(table[cls.role])
         absent = missing_mask(answer, ()).to_numpy()
+        graded = cls._grades(table[cls.role], table["first"], table["second"], absent)
         first, second, item_ids = _pair_codes(table["first"], table["second"], items, where)
         annotator, annotator_ids = id_codes(table["annotator"], annotators, "annotator", where)
         alone = np.flatnonzero((first == second) & ~absent)
@@ -135,9 +149,19 @@ class PairVotes(Answers):
             row = int(alone[0])
             raise InputError(f"{where.row(row)}: item {item_ids[first[row]]!r} is paired with itself; remove the row")
         weight = None if "weight" not in table.columns else checked_weights(table["weight"], where)
-        outcome = cls._outcomes(answer, first, second, item_ids, absent, where)
-        every = cls(first, second, annotator, outcome, item_ids, annotator_ids, weight, int(absent.sum()))
+        if graded is None:
+            outcome, degree = cls._outcomes(answer, first, second, item_ids, absent, where), None
+        else:
+            outcome, degree = np.sign(0.5 - graded).astype(np.int8), np.maximum(graded, 1 - graded)
+        every = cls(first, second, annotator, outcome, item_ids, annotator_ids, weight, int(absent.sum()), degree)
         return every.take_votes(~absent).in_order()
+
+    @classmethod
+    def _grades(
+        cls, answer: pl.Series, first: pl.Series, second: pl.Series, absent: NDArray[np.bool_]
+    ) -> NDArray[np.float64] | None:
+        """The probability that every row is for the second item, [E], where answers are such; else None."""
+        return None
 
     @classmethod
     @abstractmethod
@@ -161,8 +185,8 @@ class PairVotes(Answers):
     def in_order(self) -> Self:
         """The votes in an order of their own, so that sums over them do not depend on that of the file's rows."""
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        weight = () if self.weight is None else (self.weight,)
-        order = np.lexsort((self.first, *weight, self.outcome, self.annotator, high, low))
+        more: list[NDArray[Any]] = [array for array in (self.degree, self.weight) if array is not None]
+        order = np.lexsort((self.first, *more, self.outcome, self.annotator, high, low))
         return self if np.array_equal(order, np.arange(self.n_votes)) else self.take_votes(order)
 
     def take_votes(self, keep: NDArray[Any]) -> Self:
@@ -174,6 +198,7 @@ class PairVotes(Answers):
             annotator=self.annotator[keep],
             outcome=self.outcome[keep],
             weight=None if self.weight is None else self.weight[keep],
+            degree=None if self.degree is None else self.degree[keep],
         )
 
     def take_items(self, keep: NDArray[Any]) -> Self:
@@ -195,7 +220,10 @@ class PairVotes(Answers):
         first, second, annotator, outcome = (np.concatenate(column) for column in zip(*columns, strict=True))
         dropped = sum(part.n_missing for part in parts)
         weight = self._joined_weights(parts)
-        every = type(self)(first, second, annotator, outcome, items, annotators, weight, dropped)
+        degree = None
+        if any(part.degree is not None for part in parts):
+            degree = np.concatenate([part.degrees for part in parts])
+        every = type(self)(first, second, annotator, outcome, items, annotators, weight, dropped, degree)
         return every.in_order()
 
     def to_frame(self) -> pl.DataFrame:
@@ -203,6 +231,7 @@ class PairVotes(Answers):
         ids, who = series_of(self.items), series_of(self.annotators)
         columns = {"first": ids[self.first], "second": ids[self.second], "annotator": who[self.annotator]}
         frame = pl.DataFrame({**columns, "outcome": self.outcome})
+        frame = frame if self.degree is None else frame.with_columns(degree=self.degree)
         return frame if self.weight is None else frame.with_columns(weight=self.weight)
 
 

@@ -198,7 +198,7 @@ class LabelOutcome(Outcome, ABC):
         add `attention`, the share of votes that were no guesses.
         """
         votes, prior, agree = self.votes, self.class_prior, self.agreements()
-        n_votes = votes.votes_per_annotator
+        n_votes = votes.answers_per_annotator
         sd = np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, prior**2))
         return pl.DataFrame(
             {
@@ -395,7 +395,7 @@ class Result(LabelOutcome):
             "label": labels,
             "confidence": confidence,
             "confidence_source": np.select([gold >= 0, self.unasked], ["gold", ""], default=self.confidence_source),
-            "n_votes": votes.votes_per_item,
+            "n_votes": votes.answers_per_item,
             "note": note,
         }
         if probabilities:
@@ -416,7 +416,7 @@ class Result(LabelOutcome):
 
     def agreements(self) -> Floats:
         """Votes of each annotator that equal the label, [A]."""
-        votes = self.votes
+        votes = self.votes.hardened()
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.data.columns import columns_by_role
+from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.groups import Groups, encode_groups
 from crowdwise.data.known_values import known_columns
 from crowdwise.data.ratings import Ratings
@@ -17,44 +18,67 @@ from crowdwise.errors import InputError
 from crowdwise.io.conll import is_conll, read_conll
 from crowdwise.io.file_columns import FileColumns
 from crowdwise.io.source import AnyPath
+from crowdwise.io.votes import Exports
 
-__all__ = ["read_groups", "read_kind", "read_known", "read_tags"]
+__all__ = ["TAG_FORMATS", "read_groups", "read_kind", "read_known", "read_tags"]
 
 Kind = TypeVar("Kind", bound=Answers)
+TAG_FORMATS = ("conll", "table", "label-studio", "prodigy", "doccano", "potato", "webanno", "offsets")
 
 
-def read_kind(path: AnyPath, kind: type[Kind], **options: Any) -> Kind:
-    """Read answers of this kind from a table with one row per answer; options are those of its `from_frame`."""
+def read_kind(path: Any, kind: type[Kind], exports: Exports, **options: Any) -> Kind:
+    """Read answers of this kind from a table with one row per answer; options are those of its `from_frame`.
+
+    Numbers, comparisons and tags also come from the exports of platforms, which `exports` knows; `question` picks a question.
+    """
     given: Any = kind
     if not (isinstance(given, type) and issubclass(given, Answers)):
         raise InputError(f"expected a kind of answers such as Comparisons or Ratings, got {kind!r}")
     if issubclass(kind, TokenVotes):
-        return read_tags(path, kind, **options)
+        return read_tags(path, kind, exports, **options)
+    if issubclass(kind, Ratings | Comparisons):
+        from crowdwise.io import platform_answers
+
+        found: Any = platform_answers.read(path, kind, exports, options)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        options.pop("question", None)
     return kind.from_frame(FileColumns(path), **options)
 
 
 Tags = TypeVar("Tags", bound=TokenVotes)
 
 
-def read_tags(path: AnyPath, kind: type[Tags], *, format: str | None = None, **options: Any) -> Tags:
-    """Read a CoNLL file with a column per annotator, or a long table with one row per tag.
+def read_tags(
+    path: Any, kind: type[Tags], exports: Exports, *, format: str | None = None, question: str | None = None, **options: Any
+) -> Tags:
+    """Read a CoNLL file with a column per annotator, a long table with one row per tag, or what tools that mark text export.
 
     CoNLL: one token per line, then a tag per annotator, between tabs or blanks; an empty line after every sequence;
     ``?``, ``-`` or nothing between two tabs where an annotator did not label. A first line that begins with "token"
     names the annotators. A table (CSV, TSV, JSONL, Parquet, Arrow) has the columns sequence, position, annotator, label
-    and perhaps token.
+    and perhaps token. Exports with spans of characters are cut into tokens, see `crowdwise.io.offsets`.
 
     Parameters
     ----------
-    format : "conll" or "table", optional
-        What the file is; by default its suffix or its first line decides.
+    format : str, optional
+        What the file is, one of `TAG_FORMATS`; by default its suffix or its content decides.
+    question : str, optional
+        Which question, or layer, to read where an export has several.
     """
-    if format not in (None, "conll", "table"):
-        raise InputError(f"format must be 'conll' or 'table', got {format!r}")
-    named = any(value is not None for name, value in options.items() if name != "classes")
-    if format == "conll" or (format is None and not named and is_conll(path)):
+    if format is not None and format not in TAG_FORMATS:
+        raise InputError(f"format must be one of {', '.join(TAG_FORMATS)}; got {format!r}")
+    classes = options.get("classes")
+    named = [name for name, value in options.items() if value is not None and name not in ("classes", "annotator")]
+    if format not in ("conll", "table") and not named:
+        from crowdwise.io.span_formats import read_spans
+
+        table = read_spans(path, exports, format, question, options.get("annotator"))
+        if table is not None:
+            return kind.from_columns(table.frame, table.where, classes)
+    if format == "conll" or (format is None and not named and options.get("annotator") is None and is_conll(path)):
         table = read_conll(path)
-        return kind.from_columns(table.frame, table.where, options.get("classes"))
+        return kind.from_columns(table.frame, table.where, classes)
     return kind.from_frame(FileColumns(path), **options)
 
 

@@ -18,9 +18,10 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.votes import Export, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
+from crowdwise.io.votes import Export, Exports, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
 
-__all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read", "read_export"]
+__all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read"]
+__all__ += ["read_export", "recognised"]
 
 
 TABLES: dict[str, str] = {
@@ -152,6 +153,15 @@ _PLATFORMS = (
         _JSON, (("id",), ("text",), ("label", "labels", "entities")), inspects=True, folders=True,
     ),
     Platform(
+        "potato", "potato",
+        "Potato annotated_instances.jsonl: label_annotations by schema; the annotator is user_id or the folder of the file",
+        _JSON, (("id", "instance_id"), ("label_annotations", "span_annotations")), folders=True,
+    ),
+    Platform(
+        "cvat", "cvat", 'CVAT XML "for images": tags of images are votes, the annotator is the file name or the assignee',
+        ("xml",), inspects=True, folders=True,
+    ),
+    Platform(
         "judges", "judges",
         'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item',
         _JSON, (("item*", "*id", "key"), ("judg*", "model*", "verdicts", "votes", "ratings")), inspects=True,
@@ -170,10 +180,12 @@ def find_format(source: Source, given: str | None) -> str:
             raise InputError(f"unknown format {given!r}{did_you_mean(given, list(FORMATS))}; known are {', '.join(FORMATS)}")
         return given
     if source.parts == ():
-        raise InputError(f"{source.name}: a folder without .json or .jsonl files; name a file")
-    for platform in _PLATFORMS:
-        if platform.matches(source):
-            return platform.name
+        raise InputError(f"{source.name}: a folder without .json, .jsonl or .xml files; name a file")
+    platform = recognised(source)
+    if platform is not None:
+        return platform.name
+    if source.kind == "xml":
+        raise InputError(f"{source.name}: XML that is not CVAT's; export the votes as CSV or JSON")
     if source.kind == "folder":
         raise InputError(f"{source.name}: a folder, and not one of doccano or SageMaker files; name a file")
     if source.kind == "matrix":
@@ -183,6 +195,11 @@ def find_format(source: Source, given: str | None) -> str:
     if source.kind == "delimited":
         return "tsv" if source.separator == "\t" else "csv"
     return "jsonl" if source.kind == "json" else source.kind
+
+
+def recognised(source: Source) -> Platform | None:
+    """The platform whose export this is, if any."""
+    return next((platform for platform in _PLATFORMS if platform.matches(source)), None)
 
 
 def find_platform(name: str) -> Platform:
@@ -206,6 +223,11 @@ def read(
     missing: Iterable[Any] = ...,
     question: str | None = ...,
     predictions: bool = ...,
+    probabilities: str | Sequence[str] | None = ...,
+    sure: str | None = ...,
+    encoding: str | None = ...,
+    sheet: str | None = ...,
+    skip_rows: int | None = ...,
     max_bytes: int | None = ...,
 ) -> Annotations: ...
 @overload
@@ -233,6 +255,18 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
         Which question to read where an export holds several.
     predictions : bool
         Whether a platform's model predictions vote, as annotators ``model:<version>``.
+    probabilities : str or sequence of str, optional
+        Votes are distributions: the columns of probabilities, one per class (names, or a pattern such as ``p_*``), or one
+        column of lists in the order of `classes`, of mappings from class to probability, or of one probability per row and
+        label. Logarithms and percents are understood.
+    sure : str, optional
+        A column that says how probable the label is (0.8, or 80%); the other classes share the rest.
+    encoding : str, optional
+        Of text that is not UTF-8, such as ``cp1252``, ``latin-1`` or ``utf-16``.
+    sheet : str, optional
+        Which sheet of a workbook to read, where several are filled. Workbooks (.xlsx, .xls, .ods) need ``crowdwise[excel]``.
+    skip_rows : int, optional
+        Rows above the header; those with one filled cell or none are found when left out.
     max_bytes : int, optional
         Most bytes that a compressed file may unfold to; 1 GiB when left out. A plain file has no limit.
 
@@ -251,11 +285,17 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
 
         with limited(max_bytes):
             return read(path, kind, **options)
+    how = {name: options.pop(name, None) for name in ("encoding", "sheet", "skip_rows")}
+    if any(value is not None for value in how.values()):
+        from crowdwise.io.opening import opening
+
+        with opening(**how):
+            return read(path, kind, **options)
     if kind is Annotations:
         return _read_votes(path, **options)
     from crowdwise.io.kinds import read_kind
 
-    return read_kind(path, kind, **options)
+    return read_kind(path, kind, Exports(recognised, read_export), **options)
 
 
 def detect(path: AnyPath | Sequence[AnyPath]) -> str:
@@ -269,10 +309,33 @@ def _read_votes(
     format: str | None = None,
     classes: Sequence[Any] | None = None,
     missing: Iterable[Any] = (),
+    probabilities: str | Sequence[str] | None = None,
+    sure: str | None = None,
     **wanted: Any,
 ) -> Annotations:
     source, request = open_source(path), Request(**wanted)
-    return assemble(read_export(source, find_format(source, format), request), classes=classes, missing=missing)
+    if probabilities is not None or sure is not None:
+        from crowdwise.io.soft import read_soft
+
+        return read_soft(source, request, probabilities, sure, classes)
+    name = find_format(source, format)
+    if (name in TABLES or name in ("judges", "doccano")) and name not in ("wide", "answers") and _may_be_distributions(source):
+        from crowdwise.io.soft import refuse_distributions
+
+        refuse_distributions(source, request)
+    votes = assemble(read_export(source, name, request), classes=classes, missing=missing)
+    if request.weight is not None:
+        from crowdwise.io.soft import warn_of_shares
+
+        warn_of_shares(votes, source.name, request.weight)
+    return votes
+
+
+def _may_be_distributions(source: Source) -> bool:
+    """Whether cells of the first rows begin as lists or mappings of numbers do."""
+    if source.kind in ("json", "jsonl"):
+        return any(isinstance(value, list | dict) for value in source.first.values())
+    return source.kind == "delimited" and any(mark in source.data[:4096] for mark in (b"[0", b"[1", b'":', b"':"))
 
 
 def read_export(source: Source, name: str, request: Request) -> Export:

@@ -24,22 +24,23 @@ import polars as pl
 
 from crowdwise.data.encode import Where
 from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.io.opening import HOW
 
 if TYPE_CHECKING:
     from crowdwise.kernels.types import Integers
 
-__all__ = ["KINDS", "Places", "Record", "Source", "Table", "open_source", "parse_delimited", "parse_json", "read_header"]
-__all__ += ["read_text_bytes", "refuse_known_binary", "refuse_other_text", "sniff_kind", "sniff_separator"]
+__all__ = ["KINDS", "Places", "Record", "Source", "Table", "checked_text", "open_source", "parse_delimited", "parse_json"]
+__all__ += ["read_header", "read_text_bytes", "refuse_known_binary", "refuse_other_text", "sniff_kind", "sniff_separator"]
 
 
 KINDS: dict[str, str] = {
     ".csv": "delimited", ".tsv": "delimited", ".tab": "delimited",
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".manifest": "jsonl", ".json": "json",
-    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
+    ".xml": "xml", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
 _MATRIX = re.compile(rb"\A[ \t]*-?\d+([ \t]+-?\d+)+[ \t]*\r?(\n|\Z)")
 _SURROGATE, _SURROGATE_BYTES = re.compile(r"\\u[dD][89a-fA-F]"), re.compile(rb"\\u[dD][89a-fA-F]")
-UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8)"
+UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8), or name its encoding: --encoding cp1252, utf-16, ..."
 
 
 # -- bytes -------------------------------------------------------------------------------------
@@ -47,15 +48,12 @@ UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8)"
 
 def refuse_known_binary(path: Path, name: str) -> None:
     """Stop at files that are no table of text, with the way out."""
-    head = _head(path, name)
-    if path.suffix.lower() in (".xlsx", ".xls", ".xlsm", ".ods", ".numbers") or head.startswith(b"\xd0\xcf\x11\xe0"):
+    if path.suffix.lower() == ".numbers":
         raise InputError(f"{name}: a spreadsheet file; open it and save as CSV UTF-8, then read that")
     if path.suffix.lower() in (".pkl", ".pickle", ".joblib", ".npy", ".npz", ".pt"):
         raise InputError(
             f"{name}: opening a {path.suffix} file could run code, so it is never read; export the votes as CSV or Parquet"
         )
-    if head.startswith(b"PK\x03\x04"):
-        raise InputError(f"{name}: a zip archive; unpack it and read the file or folder inside")
 
 
 def read_text_bytes(path: Path, name: str) -> bytes:
@@ -68,6 +66,15 @@ def read_text_bytes(path: Path, name: str) -> bytes:
         from crowdwise.io.limits import unfolded
 
         data = unfolded(data, name)
+    return checked_text(data, name)
+
+
+def checked_text(data: bytes, name: str) -> bytes:
+    """Return text as UTF-8 without byte-order mark and with line feeds; what is no text is refused."""
+    if HOW.get().encoding is not None:
+        from crowdwise.io.archives import decoded
+
+        data = decoded(data, str(HOW.get().encoding), name)
     refuse_other_text(data, name)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
@@ -81,9 +88,9 @@ def read_text_bytes(path: Path, name: str) -> bytes:
     return data if b"\n" in data or b"\r" not in data.rstrip() else data.replace(b"\r", b"\n")
 
 
-def sniff_kind(path: Path, content: Callable[[], bytes], name: str) -> str:
-    """Name the kind of a file: by its first bytes where they decide, else by its suffix."""
-    head = _head(path, name)
+def sniff_kind(path: Path, content: Callable[[], bytes], name: str, held: bytes | None = None) -> str:
+    """Name the kind of a file: by its first bytes where they decide, else by its suffix; `held` was in an archive."""
+    head = _head(path, name) if held is None else held[:8]
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"ARROW1"):
@@ -96,7 +103,7 @@ def sniff_kind(path: Path, content: Callable[[], bytes], name: str) -> str:
     if kind in ("json", "jsonl") or (kind is None and start in (b"{", b"[")):
         # Many tools name JSON lines .json and the other way round; the content decides.
         return "jsonl" if start != b"[" and (kind == "jsonl" or _is_lines(content())) else "json"
-    if kind == "delimited":
+    if kind in ("delimited", "xml"):
         return kind
     if _MATRIX.match(content()):
         return "matrix"
@@ -171,41 +178,49 @@ def _width(line: str, separator: str) -> int:
         return line.count(separator) + 1
 
 
-def read_header(data: bytes, separator: str, name: str) -> list[str]:
-    """Return the column names; refuse names that occur twice, for either could be meant."""
-    header: list[str] = next(_rows(data, separator, name), [])
+def _first_rows(data: bytes, separator: str) -> tuple[list[str], list[str]]:
+    """The cells of the first two lines."""
+    end = data.find(b"\n") % (len(data) + 1)
+    lines = data[:end], data[end + 1 : data.find(b"\n", end + 1) % (len(data) + 1)]
+    one, other = (next(csv.reader([line.decode("utf-8", "replace")], delimiter=separator), []) for line in lines)
+    return one, other
+
+
+def read_header(data: bytes, separator: str, name: str, first: int = 1) -> list[str]:
+    """Return the column names, of row `first` of the file; refuse names that occur twice, for either could be meant."""
+    header: list[str] = next(_rows(data, separator, name, first), [])
     repeated = sorted(column for column, times in Counter(header).items() if times > 1 and column.strip())
     if repeated:
-        raise InputError(f"{name} row 1: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them")
+        raise InputError(f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them")
     # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
     return header if "" not in header[1:] else [column or f"column {i + 1}" for i, column in enumerate(header)]
 
 
-def parse_delimited(data: bytes, separator: str, name: str) -> pl.DataFrame:
+def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> pl.DataFrame:
     """Return every column as text; empty cells are null; blank lines are rows of nulls.
 
     All columns are read even when few are needed: with a selection, polars accepts rows that have
     too many fields, and an unquoted comma would silently move values to the neighbouring column.
     """
-    header = read_header(data, separator, name)
+    header = read_header(data, separator, name, first)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         # Polars takes a carriage return alone for text, others for the end of a row: outside quotes, nobody knows.
-        return _parse_slowly(data, separator, name, header)
+        return _parse_slowly(data, separator, name, header, first)
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema=False, new_columns=header)
     except pl.exceptions.PolarsError:
         # Polars does not say where. The csv module does, and it also accepts a quote in mid-field.
-        return _parse_slowly(data, separator, name, header)
+        return _parse_slowly(data, separator, name, header, first)
     if data.count(b'"') % 2:
-        return _parse_slowly(data, separator, name, header)
+        return _parse_slowly(data, separator, name, header, first)
     return frame
 
 
-def _rows(data: bytes, separator: str, name: str) -> Iterator[list[str]]:
-    """Yield records; raise naming the spreadsheet row (the header is row 1) of the first broken one."""
+def _rows(data: bytes, separator: str, name: str, first: int) -> Iterator[list[str]]:
+    """Yield records; raise naming the spreadsheet row (the header is row `first`) of the first broken one."""
     # Not newline="": that would also end lines at a carriage return alone, and cut a row in two without a word.
     reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="\n"), delimiter=separator, strict=True)
-    row = 0
+    row = first - 1
     while True:
         row += 1
         try:
@@ -225,15 +240,15 @@ def _rows(data: bytes, separator: str, name: str) -> Iterator[list[str]]:
         yield record
 
 
-def _parse_slowly(data: bytes, separator: str, name: str, header: list[str]) -> pl.DataFrame:
-    rows = _rows(data, separator, name)
+def _parse_slowly(data: bytes, separator: str, name: str, header: list[str], first: int) -> pl.DataFrame:
+    rows = _rows(data, separator, name, first)
     next(rows, None)
     cells: list[list[str | None]] = []
-    for row, record in enumerate(rows, start=2):
+    for row, record in enumerate(rows, start=first + 1):
         if len(record) > len(header):
             raise InputError(
                 f"{name} row {row}: {len(record)} fields where the header has {len(header)}; "
-                f"put quotes around a field that contains {separator!r}"
+                f"put quotes around a field that contains {separator!r}, or name the rows above the header with --skip-rows"
             )
         cells.append([cell or None for cell in record] + [None] * (len(header) - len(record)))
     return pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String), orient="row")
@@ -242,6 +257,7 @@ def _parse_slowly(data: bytes, separator: str, name: str, header: list[str]) -> 
 # -- sources -----------------------------------------------------------------------------------
 
 AnyPath = str | PathLike[str]
+_PACKED, _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 Record = dict[str, Any]
 
 
@@ -275,8 +291,14 @@ def open_source(path: AnyPath | Sequence[AnyPath]) -> Source:
         return Source(parts[0].path.parent, ", ".join(part.name for part in parts), parts)
     name, where = fspath(path), Path(path)
     if where.is_dir():
-        files = sorted(file for file in where.rglob("*.json*") if file.is_file() and not file.name.startswith("."))
+        found = [[file for file in where.rglob(kind) if file.is_file()] for kind in ("*.json*", "*.xml")]
+        files = sorted(file for file in found[0] or found[1] if not file.name.startswith("."))
         return Source(where, name, tuple(Source(file, fspath(file)) for file in files))
+    if where.is_file() and (where.suffix.lower() in _WORKBOOKS or _head(where, name).startswith(_PACKED)):
+        from crowdwise.io.archives import unpacked
+
+        refuse_known_binary(where, name)
+        return Source(*(held := unpacked(where, name, KINDS))[:2], content=held[2])
     if not where.exists():
         beside = [other.name for other in where.parent.iterdir()] if where.parent.is_dir() else []
         raise InputError(f"{name}: no such file{did_you_mean(where.name, beside)}")
@@ -290,31 +312,45 @@ class Source:
     path: Path
     name: str
     parts: tuple[Source, ...] | None = None
+    content: bytes | None = None
     last_row: int | None = None
 
     @cached_property
     def kind(self) -> str:
-        """One of: folder, delimited, json, jsonl, parquet, arrow, matrix."""
+        """One of: folder, delimited, json, jsonl, xml, parquet, arrow, matrix."""
         if self.parts is not None:
             return "folder"
         refuse_known_binary(self.path, self.name)
-        return sniff_kind(self.path, lambda: self.data, self.name)
+        return sniff_kind(self.path, lambda: self.data, self.name, self.content)
 
     @cached_property
     def data(self) -> bytes:
         """The text of the file as UTF-8 bytes, unzipped, without a byte-order mark."""
-        return read_text_bytes(self.path, self.name)
+        return read_text_bytes(self.path, self.name) if self.content is None else checked_text(self.content, self.name)
 
     @cached_property
+    def body(self) -> tuple[bytes, str, int]:
+        """A delimited file from its header on, its separator, and the row of the header."""
+        separator = sniff_separator(self.data, self.path.name.removesuffix(".gz")[-4:].lower())
+        above, below = ([cell for cell in row if cell.strip()] for row in _first_rows(self.data, separator))
+        # A header has a name for every column; one name alone, or fewer than there are cells below, may be a title.
+        if HOW.get().skip_rows is None and 1 < len(above) >= len(below):
+            return self.data, separator, 1
+        from crowdwise.io.archives import below_titles
+
+        return below_titles(self.data, separator, self.name)
+
+    @property
     def separator(self) -> str:
         """The separator of a delimited file."""
-        return sniff_separator(self.data, self.path.name.removesuffix(".gz")[-4:].lower())
+        return self.body[1]
 
     @cached_property
     def columns(self) -> list[str]:
         """Column names of a table, or the keys of the first JSON record."""
         if self.kind == "delimited":
-            return read_header(self.data, self.separator, self.name)
+            data, separator, first = self.body
+            return read_header(data, separator, self.name, first)
         if self.kind in ("parquet", "arrow"):
             from crowdwise.io.binary import read_binary
 
@@ -324,7 +360,7 @@ class Source:
     @cached_property
     def field_names(self) -> list[str]:
         """Column names, or keys of the first JSON record with those inside as ``outer.inner``."""
-        if self.kind in ("folder", "matrix"):
+        if self.kind in ("folder", "matrix", "xml"):
             return []
         inner = [f"{outer}.{key}" for outer, value in self.first.items() if isinstance(value, dict) for key in value]
         return self.columns + inner
@@ -379,7 +415,8 @@ class Source:
             from crowdwise.io.binary import read_binary
 
             return Table(read_binary(self.path, self.kind, columns, self.name)[0], Places(self.name, 1))
-        frame = parse_delimited(self.data, self.separator, self.name)
+        data, separator, first = self.body
+        frame = parse_delimited(data, separator, self.name, first)
         if frame.height == 0:
             raise InputError(f"{self.name}: a header and no rows below it")
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
@@ -388,8 +425,8 @@ class Source:
             raise InputError(f"{self.name}: no column {absent!r}; found {listed(map(repr, frame.columns))}")
         frame = frame.select(columns)
         if not blank.any():
-            return Table(frame, Places(self.name, 2))
-        return Table(frame.filter(~blank), Places(self.name, rows=np.flatnonzero(~blank.to_numpy()) + 2))
+            return Table(frame, Places(self.name, first + 1))
+        return Table(frame.filter(~blank), Places(self.name, rows=np.flatnonzero(~blank.to_numpy()) + first + 1))
 
     def _lines(self, limit: int | None = None) -> list[tuple[int, Record]]:
         records: list[tuple[int, Record]] = []

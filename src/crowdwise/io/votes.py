@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from crowdwise.data.encode import ALIASES, INTEGER, find_column, integers, missi
 from crowdwise.errors import DataWarning, InputError, did_you_mean
 from crowdwise.io.source import Places, Source, Table
 
-__all__ = ["Ballot", "Export", "Request", "assemble", "choose_question", "column", "column_names", "looks_wide"]
+__all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "looks_wide"]
 __all__ += ["read_answers", "read_columns", "read_tidy", "read_wide", "single", "tabular"]
 
 
@@ -49,6 +49,13 @@ class Export:
     items: pl.Series | None = None
     annotators: pl.Series | None = None
     n_left_out: int = 0
+
+
+class Exports(NamedTuple):
+    """What knows the platforms, for readers of other kinds of answers: which one a source is of, and the votes of one."""
+
+    recognised: Callable[[Source], Any]
+    read: Callable[[Source, str, Request], Export]
 
 
 @dataclass

@@ -24,7 +24,8 @@ import numpy as np
 from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["DISCRIMINATIONS", "count_discriminations", "infer_tilted", "mixture_weights", "of_discriminations", "tilt_tables"]
+__all__ = ["DISCRIMINATIONS", "count_discriminations", "infer_tilted", "mix_discriminations", "mixture_weights"]
+__all__ += ["of_discriminations", "tilt_tables"]
 
 DISCRIMINATIONS: Floats = np.array([0.0, 1 / 3, 1.0, 3.0])
 DISCRIMINATIONS.setflags(write=False)
@@ -56,8 +57,8 @@ def infer_tilted(
 ) -> tuple[Floats, Floats]:
     """Overwrite the posteriors under these shares of discriminations; return `evidence` and the log of what divided it, [N]."""
     n_items, n_classes = posterior.shape
-    evidence, top = np.empty((n_items, len(share_f))), np.empty(n_items)
     if len(row) >= COMPILED_FROM:
+        evidence, top = np.empty((n_items, len(share_f))), np.empty(n_items)
         from crowdwise.kernels.tilt_loops import infer_items
 
         arrays = item_ptr, row, weight, log_table, log_norm, DISCRIMINATIONS, log_prior, known, share_f
@@ -72,15 +73,19 @@ def infer_tilted(
 
     plain = by_item(log_table[row])
     scores = np.stack([f * plain - by_item(log_norm[annotator, i]) for i, f in enumerate(DISCRIMINATIONS)], axis=1)
-    scores += log_prior[:, None, :]
+    return mix_discriminations(scores + log_prior[:, None, :], known, share_f, posterior)
+
+
+def mix_discriminations(scores: Floats, known: Integers, share_f: Floats, posterior: Floats) -> tuple[Floats, Floats]:
+    """From scores [N, F, K] to the posteriors under these shares; return `evidence` and the log of what divided it, [N]."""
     if len(known):
         given = np.flatnonzero(known >= 0)
         kept = scores[given, :, known[given]]
         scores[given] = -np.inf
         scores[given, :, known[given]] = kept
-    top[:] = scores.max(axis=(1, 2), initial=-np.inf)
+    top = scores.max(axis=(1, 2), initial=-np.inf)
     scores = np.exp(scores - top[:, None, None])
-    evidence[:] = scores.sum(axis=2)
+    evidence = scores.sum(axis=2)
     mixed = np.einsum("nfk,f->nk", scores, share_f)
     posterior[:] = mixed / mixed.sum(axis=1, keepdims=True)
     return evidence, top

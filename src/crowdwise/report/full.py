@@ -40,6 +40,7 @@ def write_report(
     fdr: float = 0.05,
     groups: Any = None,
     made: Mapping[str, str] | None = None,
+    about: Any = None,
 ) -> None:
     """Write the report of a fit as one HTML file, whole or not at all.
 
@@ -63,8 +64,11 @@ def write_report(
         The group of every item (see `crowdwise.data.groups.groups_of`); adds how groups are treated.
     made : mapping, optional
         Lines for "How it was computed", such as the command and the date.
+    about : polars.DataFrame, optional
+        What is known of the items, a row each in the order of the votes, as `crowdwise.io.read_kept` makes it.
     """
-    markup = report_page(fitted, truth=truth, title=title, time=time, price=price, fdr=fdr, groups=groups, made=made)
+    more = {"truth": truth, "title": title, "time": time, "price": price, "fdr": fdr, "groups": groups, "made": made}
+    markup = report_page(fitted, **more, about=about)
     with open_replacing(path) as file:
         file.write(markup.encode())
 
@@ -79,6 +83,7 @@ def report_page(
     fdr: float = 0.05,
     groups: Any = None,
     made: Mapping[str, str] | None = None,
+    about: Any = None,
 ) -> str:
     """Return the report as text; see `write_report`."""
     result: Result = getattr(fitted, "result_", fitted)
@@ -91,7 +96,7 @@ def report_page(
         ("data", "The data", parts.data_section(facts)),
         ("choice", "The method, and why", parts.choice_section(fitted, facts)),
         ("labels", "The labels", parts.labels_section(facts)),
-        ("review", "Items to review first", parts.review_section(facts, why)),
+        ("review", "Items to review first", parts.review_section(facts, why, about)),
         ("annotators", "Annotators", parts.annotators_section(facts)),
         ("alike", "Annotators who answer alike", network(result, facts.crowd, facts.detections)),
         ("trust", "Can the confidences be trusted?", trust(result, facts.truth, facts.detections)),
@@ -106,7 +111,7 @@ def report_page(
     body = "\n".join(f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{words}</h2>{inside}</section>'
                      for name, words, inside in sections)  # fmt: skip
     data = {
-        "items": items_data(result, facts.uncertainty, why),
+        "items": items_data(result, facts.uncertainty, why, about),
         "annotators": annotators_data(result, facts.crowd, facts.detections),
     }
     page = (

@@ -22,7 +22,9 @@ from crowdwise.trust.crowd.grades import crowd_of
 __all__ = ["write_page"]
 
 
-def write_page(result: Result, path: str | PathLike[str], *, truth: Any = None, title: str | None = None) -> None:
+def write_page(
+    result: Result, path: str | PathLike[str], *, truth: Any = None, title: str | None = None, about: Any = None
+) -> None:
     """Write a result as one HTML file, whole or not at all.
 
     Parameters
@@ -35,13 +37,15 @@ def write_page(result: Result, path: str | PathLike[str], *, truth: Any = None, 
         with majority vote. `crowdwise.data.gold.encode_gold` makes them from labels.
     title : str, optional
         Heading of the page.
+    about : polars.DataFrame, optional
+        What is known of the items, a row each in the order of the votes, as `crowdwise.io.read_kept` makes it.
     """
-    markup = page(result, truth=truth, title=title)
+    markup = page(result, truth=truth, title=title, about=about)
     with open_replacing(path) as file:
         file.write(markup.encode())
 
 
-def page(result: Result, *, truth: Any = None, title: str | None = None) -> str:
+def page(result: Result, *, truth: Any = None, title: str | None = None, about: Any = None) -> str:
     """Return the page as text."""
     facts, crowd, uncertainty = summary(result.votes), crowd_of(result), uncertainty_of(result)
     notes = findings(result, facts, crowd, uncertainty)
@@ -57,7 +61,8 @@ def page(result: Result, *, truth: Any = None, title: str | None = None) -> str:
         "<h2>Annotators</h2>",
         annotators_figures(result, crowd) + annotators_table(result, crowd),
         "<h2>Items and classes</h2>",
-        item_figures(result, uncertainty) + "<h2>Least certain items</h2>" + least_certain_table(result, uncertainty),
+        item_figures(result, uncertainty),
+        "<h2>Least certain items</h2>" + least_certain_table(result, uncertainty, about=about),
         settings_table(result),
     ]
     return document(heading, STYLE, "<main>\n" + "\n".join(filter(None, sections)) + "\n</main>")

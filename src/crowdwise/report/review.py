@@ -84,11 +84,12 @@ def prior_name(result: Result) -> str:
     return "classifier" if isinstance(result.prior, RowPrior) else "class prior"
 
 
-def items_data(result: Result, uncertainty: Uncertainty, why: list[Why]) -> dict[str, Any]:
+def items_data(result: Result, uncertainty: Uncertainty, why: list[Why], about: Any = None) -> dict[str, Any]:
     """Rows of the items' table for the page's script: vocabularies once, everything else as numbers."""
     votes, rows, used = result.votes, [], 0
     by_item = {one.item: one for one in why}
     voters: dict[int, int] = {}
+    per_item = votes.answers_per_item
     for n in uncertainty.least_certain.tolist():
         second, share = runner_up(result, n)
         row: list[Any] = [
@@ -97,7 +98,7 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why]) -> dict
             round(float(uncertainty.confidence[n]), 4),
             second if votes.n_classes > 1 else -1,
             round(share, 4) if votes.n_classes > 1 else 0,
-            int(votes.votes_per_item[n]),
+            int(per_item[n]),
             reason(result, uncertainty, n, clean),
         ]
         one = by_item.get(n)
@@ -117,7 +118,9 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why]) -> dict
         used += len(row[0]) + 60 + 14 * (len(row[9]) if len(row) > 9 else 0)
         if len(rows) >= MOST_ITEMS or used > MOST_CHARACTERS:
             break
-    return {
+    shown = uncertainty.least_certain[: len(rows)].tolist()
+    known = {} if about is None else {"about": {"names": about.columns, "rows": _cells(about[shown])}}
+    return known | {
         "rows": rows,
         "classes": [clean(name, 40) for name in votes.classes],
         "annotators": [clean(votes.annotators[a], 40) for a in voters],
@@ -125,6 +128,10 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why]) -> dict
         "prior": prior_name(result),
         "total": votes.n_items,
     }
+
+
+def _cells(about: Any) -> list[list[str]]:
+    return [[clean(cell or "", 300) for cell in row] for row in about.rows()]
 
 
 def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> str:

@@ -177,7 +177,7 @@ def _task(result: Result, most: int = 5) -> str:
     return (table(caption, ("True", "Answered", "How often"), rows, numeric=(2,)) if rows else "") + words
 
 
-def review_section(facts: Facts, why: list[Why]) -> str:
+def review_section(facts: Facts, why: list[Why], about: Any = None) -> str:
     """Return the least certain items with their explanations."""
     result, uncertainty = facts.result, facts.uncertainty
     shown = len(uncertainty.least_certain)
@@ -192,9 +192,8 @@ def review_section(facts: Facts, why: list[Why]) -> str:
         f'<figure class="card">{why_picture(result, one, float(uncertainty.confidence[one.item]))}</figure>'
         for one in why[:_CARDS]
     )
-    return (
-        f'{words}</p><div class="pair">{cards}</div><div id="items-table">{least_certain_table(result, uncertainty, 15)}</div>'
-    )
+    rows = least_certain_table(result, uncertainty, 15, about)
+    return f'{words}</p><div class="pair">{cards}</div><div id="items-table">{rows}</div>'
 
 
 def annotators_section(facts: Facts) -> str:

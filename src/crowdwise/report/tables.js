@@ -165,11 +165,16 @@
     const head = ["Source", "Vote", "Contribution", ""].map((words) => make("th", { scope: "col" }, words));
     return make("table", { class: "explanation" }, heading, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines));
   }
+  const known = new Map(items.rows.map((row, index) => [row, items.about ? items.about.rows[index] : []]));
+  const shown = (words) => (/^https?:\/\/\S+$/.test(words) ? make("a", { href: words, rel: "noreferrer" }, words) : name(words));
+  const about = (items.about ? items.about.names : []).map((title, index) => (
+    { name: title, value: (row) => known.get(row)[index], cell: (row) => shown(known.get(row)[index]) }));
   table(document.getElementById("items-table"), items.rows, {
     caption: `The ${whole(items.rows.length)} least certain of ${whole(items.total)} items`,
     search: "Search items, labels and annotators",
     columns: [
       { name: "Item", value: (row) => row[0], cell: (row) => name(row[0]) },
+      ...about,
       { name: "Label", value: (row) => label(row[1]), cell: (row) => name(label(row[1])) },
       { name: "Confidence", number: true, value: (row) => row[2], cell: (row) => percent(row[2]) },
       { name: "Runner-up", value: (row) => label(row[3]),
@@ -178,7 +183,7 @@
       { name: "For", value: (row) => (row[10] || []).length, cell: votesOf },
       { name: "Why uncertain", value: (row) => row[6], cell: (row) => name(row[6]) },
     ],
-    found: (row) => [row[0], label(row[1]), row[6], ...(row[9] || []).map((who) => items.annotators[who])],
+    found: (row) => [row[0], ...known.get(row), label(row[1]), row[6], ...(row[9] || []).map((who) => items.annotators[who])],
     has: (row) => row.length > 7,
     detail,
   });

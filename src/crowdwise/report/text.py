@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
 
-__all__ = ["by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "label_rows", "narrow", "number", "one_line"]
+__all__ = ["beside", "by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "label_rows", "narrow", "number"]
+__all__ += ["one_line"]
 __all__ += ["ordinal_frame", "some", "summary_lines", "training"]
 
 
@@ -52,6 +53,12 @@ def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
     return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
 
 
+def beside(items: pl.DataFrame, about: pl.DataFrame) -> pl.DataFrame:
+    """The table of items with what is known of them after the ids; a name that is taken gets "kept_" before it."""
+    kept = about.rename({name: f"kept_{name}" for name in about.columns if name in items.columns})
+    return items.select("item").hstack(kept.get_columns()).hstack(items.drop("item").get_columns())
+
+
 def narrow(items: pl.DataFrame) -> pl.DataFrame:
     """The table of items without the probability of every class, and without what stands below it."""
     return items.select(name for name in items.columns if not name.startswith("p(") and name != "confidence_source")
@@ -73,7 +80,7 @@ def facts(result: Result | ShardedResult) -> dict[str, Any]:
         "settings": result.settings,
         "n_items": votes.n_items,
         "n_annotators": votes.n_annotators,
-        "n_votes": votes.n_votes,
+        "n_votes": getattr(votes, "n_answers", votes.n_votes),
         "n_missing": votes.n_missing,
         "n_gold": votes.n_gold,
         "classes": votes.classes,
@@ -108,7 +115,7 @@ def summary_lines(
     from crowdwise.data.agreement import pairwise_agreement
 
     votes = result.votes if read is None else read
-    sizes = (count(votes.n_votes, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
+    sizes = (count(votes.n_answers, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
     agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
     yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
     by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.report.markup import counted, percent, table, text, whole
+from crowdwise.report.markup import counted, percent, plain, table, text, whole
 
 __all__ = ["Uncertainty", "least_certain_table", "reason", "runner_up", "uncertainty_of", "votes_in_short"]
 
@@ -86,8 +87,11 @@ def runner_up(result: Result, n: int) -> tuple[int, float]:
     return second, float(posterior[second])
 
 
-def least_certain_table(result: Result, uncertainty: Uncertainty, most: int = 25) -> str:
-    """Return the least certain items with their votes and what makes them uncertain."""
+def least_certain_table(
+    result: Result, uncertainty: Uncertainty, most: int = 25, about: pl.DataFrame | None = None
+) -> str:
+    """Return the least certain items with their votes and what makes them uncertain, and what is known of them."""
+    kept = [] if about is None else about.columns
     votes, rows = result.votes, []
     for n in uncertainty.least_certain[:most].tolist():
         second, share = runner_up(result, n)
@@ -96,6 +100,7 @@ def least_certain_table(result: Result, uncertainty: Uncertainty, most: int = 25
         rows.append(
             (
                 text(votes.items[n]),
+                *(text(about[name][n] or "", 200) for name in kept if about is not None),
                 label,
                 percent(float(uncertainty.confidence[n])),
                 other,
@@ -104,15 +109,19 @@ def least_certain_table(result: Result, uncertainty: Uncertainty, most: int = 25
             )
         )
     caption = f"The {whole(len(rows))} least certain of {counted(votes.n_items, 'item')}"
-    return table(caption, ("Item", "Label", "Confidence", "Runner-up", "Votes", "Why"), rows, numeric=(2,))
+    names = ("Item", *(plain(name, 40) for name in kept), "Label", "Confidence", "Runner-up", "Votes", "Why")
+    return table(caption, names, rows, numeric=(2 + len(kept),))
 
 
 def votes_in_short(result: Result, n: int, most: int = 5) -> str:
     """Return the votes on item `n` as markup: "cat × 3, dog × 1", most frequent first."""
     votes = result.votes
-    counts = np.bincount(votes.label[votes.item_ptr[n] : votes.item_ptr[n + 1]], minlength=votes.n_classes)
+    here = slice(votes.item_ptr[n], votes.item_ptr[n + 1])
+    # Distributions count by what they give each class.
+    weight = votes.weights[here].round(1) if votes.soft else None
+    counts = np.bincount(votes.label[here], weight, minlength=votes.n_classes)
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
-    words = [f"{text(votes.classes[k], 24)}&nbsp;&times;&nbsp;{counts[k]}" for k in order[:most].tolist()]
+    words = [f"{text(votes.classes[k], 24)}&nbsp;&times;&nbsp;{counts[k]:g}" for k in order[:most].tolist()]
     if len(order) > most:
         words.append(f"{len(order) - most} other label{'s' * (len(order) - most > 1)}")
     return ", ".join(words) or "none"
@@ -122,7 +131,7 @@ def reason(result: Result, uncertainty: Uncertainty, n: int, show: Callable[[Any
     """Say in a few words why item `n` is uncertain; `show` makes classes safe, by default as markup."""
     votes, tally_k = result.votes, uncertainty.tally_nk[n]
     leaders = np.flatnonzero(tally_k >= tally_k.max(initial=0) - ROUNDING)
-    label, n_votes = int(result.codes[n]), int(votes.votes_per_item[n])
+    label, n_votes = int(result.codes[n]), int(np.diff(np.searchsorted(votes.answer_ptr, votes.item_ptr[n : n + 2]))[0])
     if n_votes == 0:
         return "no votes: the label is the most common class"
     if uncertainty.confidence[n] >= SURE - ROUNDING:

@@ -40,6 +40,9 @@ def deal(votes: Annotations, folds: int = 5, seed: int = 0) -> Integers:
     place[order] = np.arange(votes.n_votes) - votes.item_ptr[:-1][votes.item]
     first = rng.integers(folds, size=votes.n_items)
     fold = (place + first[votes.item]) % folds
+    if votes.soft:
+        # The rows of one distribution are one vote.
+        fold, count = np.repeat(fold[votes.answer_ptr[:-1]], np.diff(votes.answer_ptr)), votes.answers_per_item
     return np.where(count[votes.item] > 1, fold, -1)
 
 

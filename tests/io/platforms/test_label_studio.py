@@ -51,7 +51,8 @@ def test_several_questions_and_result_types(tmp_path: Path) -> None:
     region = {"from_name": "box", "value": {"rectanglelabels": ["Car"], "x": 1}}
     annotations = [{"completed_by": 1, "result": [*result(mood="Pos", stars=4), region]}]
     path = write_json(tmp_path / "ls.json", [{"id": 1, "data": {}, "annotations": annotations}])
-    with pytest.raises(InputError, match=r"ls\.json: several questions: 'mood', 'stars', 'box'"):
+    named = r"'mood' \(choices\), 'stars' \(choices\), 'box' \(boxes\)"
+    with pytest.raises(InputError, match=rf"ls\.json: several questions: {named}"):
         read(path)
     assert triples(read(path, question="stars")) == [(1, 1, 4)]
     assert triples(read(path, question="box")) == [(1, 1, "Car")]

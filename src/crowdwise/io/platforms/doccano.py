@@ -1,10 +1,14 @@
-"""doccano: a folder (or several files) with one JSONL file per user; the file name is the annotator."""
+"""doccano: a folder (or several files) with one JSONL file per user; the file name is the annotator.
+
+Spans are ``[start, end, label]`` (https://doccano.github.io/doccano/tutorial/, sequence labelling).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from crowdwise.errors import InputError
+from crowdwise.io.offsets import Document, spans_of
 from crowdwise.io.source import Record, Source
 from crowdwise.io.votes import Ballot, Export, Request
 
@@ -22,6 +26,32 @@ def matches(source: Source) -> bool:
 
 def read(source: Source, request: Request) -> Export:
     """Return the votes of every file; unlabelled documents keep their item."""
+    ballot = Ballot(source)
+    for name, part in _parts(source):
+        for row, record in part.walk():
+            value = _label(record)
+            if request.question is None and any(isinstance(part, list | dict) for part in _given(record)):
+                raise InputError(
+                    f"{part.name} row {row}: spans of text, no labels of whole items; crowdwise spans {source.name} reads them"
+                )
+            if isinstance(value, list) and len(value) > 1:
+                raise InputError(f"{part.name} row {row}: several labels {value!r:.80}; a vote has one label here")
+            ballot.vote(row, record.get("id"), name, {"label": value})
+    return ballot.export(request.question or request.label)
+
+
+def read_spans(source: Source, wanted: str | None) -> list[Document]:
+    """The spans that every user marked in every document."""
+    documents = []
+    for name, part in _parts(source):
+        for row, record in part.walk():
+            spans = spans_of(_given(record), f"{part.name} {part.unit} {row}")
+            documents.append(Document(row, record.get("id"), name, str(record.get("text", "")), spans))
+    return documents
+
+
+def _parts(source: Source) -> list[tuple[str, Source]]:
+    """The files with their annotators."""
     parts = [part for part in (source.parts or (source,)) if part.path.suffix in (".json", ".jsonl")]
     names = [part.path.stem for part in parts]
     if "all" in names:
@@ -29,14 +59,11 @@ def read(source: Source, request: Request) -> Export:
             f"{parts[names.index('all')].name}: the shared export loses who annotated; turn off sharing of annotations, "
             "export one file per user, and give the folder"
         )
-    ballot = Ballot(source)
-    for name, part in zip(names, parts, strict=True):
-        for row, record in part.walk():
-            value = _label(record)
-            if isinstance(value, list) and len(value) > 1:
-                raise InputError(f"{part.name} row {row}: several labels {value!r:.80}; a vote has one label here")
-            ballot.vote(row, record.get("id"), name, {"label": value})
-    return ballot.export(request.question or request.label)
+    return list(zip(names, parts, strict=True))
+
+
+def _given(record: Record) -> list[Any]:
+    return next((record[key] for key in ("label", "labels", "entities") if isinstance(record.get(key), list)), [])
 
 
 def _label(record: Record) -> Any:

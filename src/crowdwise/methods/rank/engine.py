@@ -28,12 +28,12 @@ class CrowdFit:
 
 
 def ballots_of(votes: Comparisons, games: Games) -> Ballots:
-    """Decisive votes; a tie becomes half a vote for each side, at the end of the list."""
-    tied = np.flatnonzero(votes.outcome == 0)
-    rows = np.concatenate([np.arange(votes.n_votes), tied])
-    first = votes.outcome[rows] > 0
-    first[tied] = True
-    weight = votes.weights[rows] * np.where(votes.outcome[rows] == 0, 0.5, 1.0)
+    """Decisive votes; a tie becomes half a vote for each side, as a vote of a degree does, at the end of the list."""
+    share = votes.degrees
+    divided = np.flatnonzero(share < 1)
+    rows = np.concatenate([np.arange(votes.n_votes), divided])
+    first = np.concatenate([votes.outcome >= 0, votes.outcome[divided] < 0])
+    weight = votes.weights[rows] * np.concatenate([share, 1 - share[divided]])
     return Ballots(
         votes.first[rows].astype(np.int64),
         votes.second[rows].astype(np.int64),

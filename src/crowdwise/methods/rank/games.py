@@ -56,11 +56,15 @@ class Games:
         # 1 where the item of the lower code won, whichever side it stood on.
         direction = np.where(votes.first < votes.second, votes.outcome, -votes.outcome)
 
-        def weigh(outcome: int) -> Floats:
-            return sums(pair, votes.weights * (direction == outcome), len(keys))
+        for_side = votes.weights * np.where(direction == 0, 0.0, votes.degrees)
+        for_other = votes.weights * np.where(direction == 0, 0.0, 1 - votes.degrees)
+
+        def won(side: int) -> Floats:
+            return sums(pair, np.where(direction == side, for_side, for_other), len(keys))
 
         ends = np.divmod(keys, max(votes.n_items, 1))
-        return cls(*ends, weigh(1), weigh(-1), weigh(0), votes.n_items, pair)
+        ties = sums(pair, votes.weights * (direction == 0), len(keys))
+        return cls(*ends, won(1), won(-1), ties, votes.n_items, pair)
 
     @property
     def n_pairs(self) -> int:

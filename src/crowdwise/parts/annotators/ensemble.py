@@ -128,4 +128,8 @@ def infer_member(
 ) -> tuple[Floats, Floats]:
     """Tilted posteriors of one member; return the evidence by discrimination and the logs of what divided it."""
     log_table, log_norm = tilt_tables(member.log_table())
+    if votes.soft:
+        from crowdwise.parts.annotators.soft import infer_soft_tilted
+
+        return infer_soft_tilted(votes, log_table, log_norm, log_prior, known, share_f, posterior)
     return infer_tilted(votes.item_ptr, votes.row, weight_of(votes), log_table, log_norm, log_prior, known, share_f, posterior)

@@ -95,6 +95,10 @@ class Habits(FittedToCounts):
         """Whether inference takes E log pi; see `crowdwise.parts.annotators.model.predictive`."""
         return self.own
 
+    def vote_table(self) -> Floats:
+        """Likelihood of every vote as inference takes it, [A, L, K]."""
+        return np.asarray(np.exp(self.log_table()))
+
     def conditioned(self, statistics: tuple[Floats, ...]) -> Habits:
         """One step from the counts of all votes."""
         counts = statistics[0] + self.earlier_alk
@@ -125,7 +129,7 @@ class Habits(FittedToCounts):
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step."""
-        return infer_by_table(votes, np.exp(self.log_table()), log_prior, known, posterior)
+        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """Evidence of each vote, [len(index), K]."""

@@ -95,7 +95,11 @@ class FittedToCounts:
 
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
+        return (counts_of(votes, posterior, self.vote_table() if votes.soft else None),)
+
+    def vote_table(self) -> Floats:
+        """Likelihood of every vote as inference takes it, [A, L, K]: of votes that are distributions, it weighs the labels."""
+        raise NotImplementedError
 
     def conditioned(self: CountedT, statistics: tuple[Floats, ...]) -> CountedT:
         """Fit to the sums over all votes."""
@@ -115,6 +119,10 @@ def infer_by_table(
     The last axis may hold other latent states than classes (subtypes, say); `posterior` then has as many columns.
     """
     table = np.ascontiguousarray(table_alk).reshape(-1, table_alk.shape[2])
+    if votes.soft:
+        from crowdwise.parts.annotators.soft import infer_soft
+
+        return infer_soft(votes, table, log_prior, known, posterior)
     return infer_table(votes.item_ptr, votes.row, weight_of(votes), table, log_prior, known, posterior)
 
 
@@ -147,8 +155,15 @@ def table_log_lik(votes: Annotations, index: Integers, log_table_alk: Floats) ->
     return rows if votes.weight is None else rows * votes.weight[index, None]
 
 
-def counts_of(votes: Annotations, posterior: Floats) -> Floats:
-    """Expected confusion counts under a posterior of the classes (or of other latent states), [A, L, K]."""
+def counts_of(votes: Annotations, posterior: Floats, table_alk: Floats | None = None) -> Floats:
+    """Expected confusion counts under a posterior of the classes (or of other latent states), [A, L, K].
+
+    With the probabilities of labels so far, votes that are distributions count as the labels that they probably are.
+    """
+    if votes.soft and table_alk is not None:
+        from crowdwise.parts.annotators.soft import soft_counts
+
+        return soft_counts(votes, table_alk, posterior)
     n_annotators, n_classes = votes.n_annotators, votes.n_classes
     counts = confusion_counts(votes.item_ptr, votes.row, weight_of(votes), posterior, n_annotators * n_classes)
     return counts.reshape(n_annotators, n_classes, posterior.shape[1])
@@ -194,6 +209,10 @@ class Confusion(FittedToCounts, WithoutPosterior):
         uniform = np.full((n_annotators, n_classes, n_classes), 1 / n_classes)
         return cls(prior_alk, uniform, uniform[0] if n_annotators else np.full((n_classes, n_classes), 1 / n_classes))
 
+    def vote_table(self) -> Floats:
+        """pi, [A, L, K]."""
+        return self.pi_alk
+
     def conditioned(self, statistics: tuple[Floats, ...]) -> Confusion:
         """M-step from the counts of all votes."""
         (counts,) = statistics
@@ -203,7 +222,7 @@ class Confusion(FittedToCounts, WithoutPosterior):
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step."""
-        return infer_by_table(votes, self.pi_alk, log_prior, known, posterior)
+        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """log pi of each vote, [len(index), K]."""
@@ -239,13 +258,17 @@ class DirichletConfusion(FittedToCounts):
         """Before any data: the prior, [1 or A, L, K] (or [..., L, states] where there are more states than classes)."""
         return cls(prior_alk, np.array(np.broadcast_to(prior_alk, (n_annotators, *prior_alk.shape[1:]))))
 
+    def vote_table(self) -> Floats:
+        """exp E log pi, [A, L, K]."""
+        return np.asarray(np.exp(expected_log(self.beta_alk, 1)))
+
     def conditioned(self, statistics: tuple[Floats, ...]) -> DirichletConfusion:
         """Condition the rows on the counts of all votes."""
         return replace(self, beta_alk=statistics[0] + self.prior_alk)
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step with E[log pi] in the place of log pi."""
-        return infer_by_table(votes, np.exp(expected_log(self.beta_alk, 1)), log_prior, known, posterior)
+        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """E[log pi] of each vote, [len(index), K]."""

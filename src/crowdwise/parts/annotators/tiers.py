@@ -62,6 +62,10 @@ class Tiers(FittedToCounts):
             np.full(n_tiers, 1 / n_tiers),
         )
 
+    def vote_table(self) -> Floats:
+        """Likelihood of every vote as inference takes it, [A, L, K]."""
+        return np.asarray(np.exp(self.log_table()))
+
     def conditioned(self, statistics: tuple[Floats, ...]) -> Tiers:
         """Memberships, shares and (but for the first time) one step of the centres."""
         counts = statistics[0] + self.earlier_alk
@@ -78,7 +82,7 @@ class Tiers(FittedToCounts):
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step with E[log pi]."""
-        return infer_by_table(votes, np.exp(self.log_table()), log_prior, known, posterior)
+        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """E[log pi] of each vote, [len(index), K]."""

@@ -1,0 +1,250 @@
+"""Votes that are distributions, from tables: a column per class, a column of lists or mappings, or how sure a label is.
+
+    item,annotator,p_cat,p_dog        item,annotator,label                      item,annotator,label,sure
+    a,gpt,0.8,0.2                     a,gpt,"{""cat"": 0.8, ""dog"": 0.2}"       a,gpt,cat,80%
+
+A table with a row per class (item, annotator, label, probability) is read too. Numbers may be logarithms of probabilities, or
+percents; see `Annotations.from_probabilities`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.columns import plays_role
+from crowdwise.data.encode import ALIASES, Where, find_column, integers, tidy
+from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean, listed
+from crowdwise.io.source import Places, Source, Table
+from crowdwise.io.votes import Request, column, column_names, read_columns
+
+__all__ = ["read_soft", "refuse_distributions", "warn_of_shares"]
+
+Names = str | Sequence[str]
+
+
+def read_soft(
+    source: Source, request: Request, soft: Names | None, sure: str | None, classes: Sequence[Any] | None
+) -> Annotations:
+    """Read votes with a probability per class, or with how sure the annotator was of the label."""
+    if soft is not None and sure is not None:
+        raise SettingError("probabilities and sure are two ways to say how probable labels are; give one of them")
+    if request.weight is not None:
+        raise SettingError("a vote that is a distribution has no other weight; leave the weight out")
+    if source.kind in ("folder", "matrix"):
+        raise InputError(f"{source.name}: soft votes are read from a table with a row per vote")
+    names = column_names(source)
+    known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    # Judges call an item by its id, which is an annotator's or a row's elsewhere.
+    alone = "id" if "id" in names and not plays_role(names, "item") else None
+    given = {"item": request.item or alone, "annotator": request.annotator}
+    ids = [find_column(known, role, name, Where(source.name)) for role, name in given.items()]
+    if sure is not None:
+        label = find_column(known, "label", request.label or request.question, Where(source.name))
+        table = read_columns(source, [*ids, label, find_column(known, "weight", sure, Where(source.name))])
+        probability, found = _from_certainty(table, label, sure, classes)
+    else:
+        columns = _named(soft or (), names, source.name)
+        table = _cells(source, [*ids, *columns])
+        if len(columns) == 1 and _are_plain(table.frame[columns[0]]):
+            label = find_column(known, "label", request.label or request.question, Where(source.name))
+            return _from_rows(read_columns(source, [*ids, label, *columns]), classes)
+        probability, found = (
+            _from_columns(table, columns, classes) if len(columns) > 1 else _from_cells(table, columns[0], classes)
+        )
+    item, annotator = (integers(tidy(table.frame[name])) for name in ids)
+    return Annotations.from_probabilities(item, annotator, probability, classes=found, where=table.where)
+
+
+def warn_of_shares(votes: Annotations, name: str, weight: str) -> None:
+    """Warn where weights are the probabilities of distributions that are written a row per class."""
+    one = np.concatenate([[0], np.flatnonzero((np.diff(votes.item) != 0) | (np.diff(votes.annotator) != 0)) + 1])
+    total = np.add.reduceat(votes.weights, one) if votes.n_votes else np.zeros(0)
+    if len(one) < 0.9 * votes.n_votes and (np.abs(total - 1) < 0.01).mean() > 0.95:
+        warnings.warn(
+            f"{name}: the weights of an annotator's rows on an item sum to one, as the probabilities of one vote do; shares of "
+            f"votes tell methods much less than an uncertain vote. If they are probabilities, use --probabilities {weight}",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def refuse_distributions(source: Source, request: Request) -> None:
+    """Stop where labels are lists or mappings of probabilities: each would be a class of its own."""
+    name = request.label or next((n for n in source.columns if n.lower() in ALIASES["label"]), None)
+    if name is None or name not in source.columns:
+        return
+    if source.kind in ("json", "jsonl"):
+        cells = [record.get(name) for _, record in source.records[:20]]
+    else:
+        cells = source.table([name]).frame[name].drop_nulls().head(20).to_list()
+    found = [cell for cell in map(_parsed, cells) if cell is not None]
+    if found and all(_is_distribution(cell) for cell in found):
+        how = "" if isinstance(found[0], dict) else " --classes A,B,..."
+        raise InputError(
+            f"{source.name}: labels such as {cells[0]!s:.60} are probabilities of the classes; "
+            f"read them with probabilities={name!r} in Python, --probabilities {name}{how} on the command line"
+        )
+
+
+def _is_distribution(cell: Any) -> bool:
+    values = list(cell.values()) if isinstance(cell, dict) else cell
+    numbers = isinstance(values, list) and len(values) > 1 and all(type(value) in (int, float) for value in values)
+    return numbers and any(type(value) is float for value in values) and abs(sum(values) - 1) < 0.02
+
+
+def _parsed(cell: Any) -> Any:
+    """A list or mapping, or the text of one, as JSON or Python writes it; anything else is None."""
+    if isinstance(cell, list | dict) or not isinstance(cell, str) or cell.strip()[:1] not in ("[", "{"):
+        return cell if isinstance(cell, list | dict) else None
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            value = parse(cell)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return value if isinstance(value, list | dict) else None
+    return None
+
+
+def _named(soft: Names, names: list[str], source: str) -> list[str]:
+    """The columns that names and patterns such as p_* stand for, in the order of the file."""
+    wanted = [part.strip() for part in soft.split(",")] if isinstance(soft, str) else list(soft)
+    for name in wanted:
+        if not any(name == known or fnmatchcase(known, name) for known in names):
+            raise InputError(f"{source}: no column {name!r}; found {listed(map(repr, names))}{did_you_mean(name, names)}")
+    return [known for known in names if any(known == name or fnmatchcase(known, name) for name in wanted)]
+
+
+def _cells(source: Source, names: list[str]) -> Table:
+    """These columns; of JSON, lists and mappings as they are."""
+    if source.kind not in ("json", "jsonl"):
+        return read_columns(source, names)
+    where = Places(source.name, rows=np.array([row for row, _ in source.records], np.int64), unit=source.unit)
+    columns = {name: [record.get(name) for _, record in source.records] for name in names}
+    series = [
+        pl.Series(name, cells, dtype=pl.Object)
+        if any(isinstance(cell, list | dict) for cell in cells)
+        else column(cells, where).alias(name)
+        for name, cells in columns.items()
+    ]
+    return Table(pl.DataFrame(series), where)
+
+
+def _numbers(cells: pl.Series, where: Places) -> NDArray[np.float64]:
+    """Numbers, NaN where a cell is empty; a text is an error that names its row."""
+    text = cells.cast(pl.String).str.strip_chars()
+    percent = text.str.ends_with("%").fill_null(False)
+    found = text.str.strip_suffix("%").cast(pl.Float64, strict=False)
+    wrong = (found.is_null() & text.is_not_null() & (text != "")).arg_true()
+    if len(wrong):
+        raise InputError(f"{where.row(int(wrong[0]))}: {cells[int(wrong[0])]!r} is no probability in column {cells.name!r}")
+    values = found.fill_null(np.nan).to_numpy()
+    return np.where(percent.to_numpy(), values / 100, values)
+
+
+def _are_plain(cells: pl.Series) -> bool:
+    """Whether cells are single numbers, so that a vote has a row per class."""
+    if cells.dtype == pl.Object:
+        return False
+    found = cells.drop_nulls()
+    numbers = found.cast(pl.String).str.strip_suffix("%").cast(pl.Float64, strict=False)
+    return found.dtype.is_numeric() or bool(numbers.is_not_null().all())
+
+
+def _from_rows(table: Table, classes: Sequence[Any] | None) -> Annotations:
+    """A row per item, annotator and class: the probability of that class."""
+    item, annotator, label = (integers(tidy(table.frame.to_series(k))) for k in range(3))
+    value = _numbers(table.frame.to_series(3), table.where)
+    found = list(classes) if classes is not None else label.drop_nulls().unique().sort().to_list()
+    place = pl.DataFrame({"item": item, "annotator": annotator})
+    votes = place.unique(maintain_order=True).with_row_index("vote")
+    vote = place.join(votes, on=["item", "annotator"], how="left", maintain_order="left", nulls_equal=True)["vote"].to_numpy()
+    code = {name: k for k, name in enumerate(found)}
+    unknown = next((row for row, name in enumerate(label.to_list()) if name not in code and name is not None), None)
+    if unknown is not None:
+        raise InputError(f"{table.where.row(unknown)}: label {label[unknown]!r} is not among the classes {listed(found)}")
+    probability = np.full((votes.height, len(found)), np.nan)
+    given = np.array([code.get(name, -1) for name in label.to_list()])
+    kept = (given >= 0) & ~np.isnan(value)
+    probability[vote[kept], given[kept]] = value[kept]
+    first = np.full(votes.height, len(vote))
+    np.minimum.at(first, vote, np.arange(len(vote)))
+    rows = first + table.where.first_row if table.where.rows is None else table.where.rows[first]
+    where = Places(table.where.source, rows=rows, unit=table.where.unit)
+    return Annotations.from_probabilities(votes["item"], votes["annotator"], probability, classes=found, where=where)
+
+
+def _from_columns(table: Table, columns: list[str], classes: Sequence[Any] | None) -> tuple[NDArray[np.float64], list[Any]]:
+    """A column per class, called as the class or with a beginning that all share."""
+    probability = np.column_stack([_numbers(table.frame[name], table.where) for name in columns])
+    # Cut after the last mark of what all begin with.
+    same = next(
+        (n for n, letters in enumerate(zip(*columns, strict=False)) if len(set(letters)) > 1), len(min(columns, key=len))
+    )
+    start = max(columns[0].rfind(mark, 0, same) for mark in "_.: -") + 1
+    names = integers(pl.Series([name[start:] for name in columns])).to_list()
+    if classes is None:
+        return probability, names
+    given = list(classes)
+    if len(given) != len(columns):
+        raise InputError(f"{table.where.source}: {len(columns)} columns of probabilities and {len(given)} classes")
+    # By name where they have the names, else in the order of the columns.
+    if set(map(str, given)) == set(map(str, names)):
+        probability = probability[:, [list(map(str, names)).index(str(name)) for name in given]]
+    return probability, given
+
+
+def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple[NDArray[np.float64], list[Any]]:
+    """A column of lists, in the order of the classes, or of mappings from class to probability."""
+    cells = [_parsed(cell) for cell in table.frame[name].to_list()]
+    texts = table.frame[name].to_list()
+    for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
+        if cell is None and text not in (None, ""):
+            raise InputError(f"{table.where.row(row)}: {text!s:.60} is no list or mapping of probabilities")
+    if any(isinstance(cell, dict) for cell in cells):
+        found = classes or sorted({str(key) for cell in cells if isinstance(cell, dict) for key in cell})
+        rows = [
+            [(cell or {}).get(str(key), 0.0 if cell else np.nan) for key in found] if isinstance(cell, dict | None) else None
+            for cell in cells
+        ]
+    else:
+        size = max((len(cell) for cell in cells if cell), default=0)
+        found = classes or range(size)
+        rows = [cell if cell else [np.nan] * len(found) for cell in cells]
+    for row, numbers in enumerate(rows):
+        if numbers is None or len(numbers) != len(found) or any(type(n) not in (int, float) for n in numbers):
+            raise InputError(f"{table.where.row(row)}: {texts[row]!s:.60} is no list of {len(found)} probabilities")
+    return np.array(rows, np.float64), list(found)
+
+
+def _from_certainty(
+    table: Table, label: str, sure: str, classes: Sequence[Any] | None
+) -> tuple[NDArray[np.float64], list[Any]]:
+    """A label and the probability that it is right: the others share the rest evenly."""
+    labels = integers(tidy(table.frame[label]))
+    found = list(classes) if classes is not None else labels.drop_nulls().unique().sort().to_list()
+    value = _numbers(table.frame[sure], table.where)
+    if bool((value[~np.isnan(value)] > 1).any()):
+        value = value / 100
+    code = {name: k for k, name in enumerate(found)}
+    probability = np.full((len(labels), len(found)), np.nan)
+    for row, name in enumerate(labels.to_list()):
+        if name is None or name == "":
+            continue
+        if name not in code:
+            raise InputError(f"{table.where.row(row)}: label {name!r} is not among the classes {listed(found)}")
+        certain = 1.0 if np.isnan(value[row]) else value[row]
+        if not 0 <= certain <= 1:
+            raise InputError(f"{table.where.row(row)}: sure {table.frame[sure][row]!r} is neither a probability nor a percent")
+        probability[row] = (1 - certain) / max(len(found) - 1, 1)
+        probability[row, code[name]] = certain if len(found) > 1 else 1.0
+    return probability, found
