@@ -144,7 +144,7 @@ def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable
     if extra:
         items = _union([votes["item"], *extra], ()).to_list()
     if gold is not None and len(gold) and classes is None:
-        classes = _union([votes["label"], gold["label"]], missing).to_list()
+        classes = _union([votes["label"], gold["label"]], missing).to_list() or None
     # Not from_frame: exports know items and annotators without votes, which a frame cannot hold.
     built = Annotations.from_columns(
         votes,
