@@ -100,7 +100,8 @@ def _table(name: str, content: bytes, rng: random.Random) -> bytes:
             other = rng.randrange(len(rows))
             rows[at], rows[other] = rows[other], rows[at]
         else:
-            cell = rng.choice(_CELLS)
+            # Not long ones: files stay small.
+            cell = rng.choice(_CELLS)[:100]
             for each in rows[1:]:
                 if column < len(each):
                     each[column] = cell

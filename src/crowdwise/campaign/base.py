@@ -86,6 +86,10 @@ class BaseLoop:
         policy = start.settings.get("policy") if policy is None else policy
         if policy is None:
             raise SettingError(f"{path} was started with a policy of your own; give it again: ActiveLoop.load(..., policy=...)")
+        try:
+            settings_of(policy, *(start.settings[name] for name in ("explore", "diverse", "random_state")))
+        except (LookupError, TypeError, SettingError) as problem:
+            raise InputError(f"{path}: settings that no campaign has ({problem!s:.200})") from problem
         loop = cls.__new__(cls)
         loop.policy, loop._journal, loop._result, loop._ledger = policy_of(policy), journal, None, Ledger(start)
         for number, event in enumerate(events, 1):

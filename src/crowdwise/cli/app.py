@@ -35,8 +35,8 @@ MaxBytes = Annotated[
     typer.Option(
         "--max-bytes",
         metavar="SIZE",
-        help="Most that a compressed file, a saved model or stdin may unfold to, such as 4GB. [default: 1GiB]",
-        show_default=False,
+        help="Most that a compressed file or stdin may unfold to, such as 4GB.",
+        show_default="1GiB",
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]

@@ -163,6 +163,8 @@ def as_text(series: pl.Series) -> pl.Series:
     """Cast to text; booleans are spelt as Python spells them, so that True matches "True"."""
     if series.dtype == pl.Boolean:
         return series.replace_strict({True: "True", False: "False"}, default=None, return_dtype=pl.String)
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        return pl.Series(series.name, [None if _is_missing(x) else str(x) for x in series.to_list()], dtype=pl.String)
     return series.cast(pl.String)
 
 
