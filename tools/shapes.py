@@ -1,0 +1,197 @@
+"""Every platform and shape that `crowdwise.read` meets: recognised, needs options, or refused; read from small files here.
+
+``python -m tools.shapes`` prints the table of docs/howto/read-data.md; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.comparisons import Comparisons
+from crowdwise.data.ratings import Ratings
+from crowdwise.data.token_votes import TokenVotes
+from crowdwise.errors import CrowdwiseError
+from crowdwise.io import read
+
+COMMANDS = {Annotations: "aggregate", Comparisons: "rank", Ratings: "regress", TokenVotes: "spans"}
+# Options of `read` and what they are called on the command line.
+_FLAGS = {"answer": "winner", "skip_rows": "skip-rows"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A shape with the files that show it; `options` are those it needs, if any."""
+
+    name: str
+    files: Mapping[str, str | bytes]
+    kind: type[Any] = Annotations
+    options: Mapping[str, Any] = field(default_factory=dict)
+    # What is lost without the options, where the file is read without them too.
+    without: str = ""
+
+
+def _lines(*records: Any) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def _labelled(*results: dict[str, Any]) -> str:
+    people = [{"completed_by": who, "result": list(results)} for who in (1, 2)]
+    return json.dumps([{"id": 1, "data": {"text": "Ada met Bob"}, "annotations": people}])
+
+
+def _result(name: str, kind: str, **value: Any) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "x", "type": kind, "value": value}
+
+
+def _zooniverse(*tasks: Any) -> str:
+    cell = json.dumps(list(tasks)).replace('"', '""')
+    return f'subject_ids,user_name,annotations\n7,ann,"{cell}"\n7,bob,"{cell}"\n'
+
+
+def _zip(**members: str) -> bytes:
+    with tempfile.TemporaryFile() as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, text in members.items():
+                archive.writestr(name, text)
+        file.seek(0)
+        return file.read()
+
+
+LONG = "item,annotator,label\na,x,cat\na,y,dog\nb,x,cat\nb,y,cat\n"
+CHOICE = _result("mood", "choices", choices=["glad"])
+BOX = _result("car", "rectanglelabels", x=1, y=2, width=3, height=4, rectanglelabels=["Car"])
+SPAN = _result("ner", "labels", start=0, end=3, text="Ada", labels=["PER"])
+RANKER = _result("order", "ranker", ranker={"_": ["b", "a"]})
+ANIMAL = {"task": "T0", "value": [{"choice": "FOX", "answers": {"HOWMANY": "2"}, "filters": {}}]}
+TWO = {"task": "T0", "value": [{"choice": "FOX", "answers": {}}, {"choice": "DOG", "answers": {}}]}
+TSV3 = (
+    "#FORMAT=WebAnno TSV 3.3\n#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|value\n\n#Text=Ada met\n"
+    "1-1\t0-3\tAda\tPER\t\n1-2\t4-7\tmet\t_\t\n"
+)
+MARKED = {"id": 1, "text": "Ada met", "label": [[0, 3, "PER"]]}
+PRODIGY = {"text": "Ada met", "spans": [{"start": 0, "end": 3, "label": "PER"}], "_input_hash": 5, "_task_hash": 6,
+           "answer": "accept"}  # fmt: skip
+POTATO = {"id": "i", "displayed_text": "Ada met", "label_annotations": {"mood": {"glad": "true"}},
+          "span_annotations": [{"start": 0, "end": 3, "span": "Ada", "annotation": "PER"}]}  # fmt: skip
+CVAT = '<?xml version="1.0"?><annotations><version>1.1</version><image name="i">{}</image></annotations>'
+
+SHAPES = (
+    Shape("A row per vote, usual column names (CSV, TSV, JSON, Parquet, Arrow)", {"v.csv": LONG}),
+    Shape(
+        "A row per vote, other column names",
+        {"v.csv": LONG.replace("item,annotator,label", "picture,who,said")},
+        options={"item": "picture", "annotator": "who", "label": "said"},
+    ),
+    Shape("A first line `sep=;`", {"v.csv": "sep=;\n" + LONG.replace(",", ";")}),
+    Shape("A title above the header", {"v.csv": "Export of June\n\n" + LONG}),
+    Shape(
+        "A title with commas above a header of other names",
+        {"v.csv": "Export, June\n" + LONG.replace("item,annotator,label", "picture,who,said")},
+        options={"skip_rows": 1, "item": "picture", "annotator": "who", "label": "said"},
+    ),
+    Shape("Text that is not UTF-8", {"v.csv": LONG.replace("dog", "größer").encode("cp1252")}, options={"encoding": "cp1252"}),
+    Shape("A zip with one table", {"v.zip": _zip(**{"v.csv": LONG, "README": "x"})}),
+    Shape("A zip with several tables", {"v.zip": _zip(**{"v.csv": LONG, "w.csv": LONG})}),
+    Shape(
+        "A probability per class in columns",
+        {"v.csv": "item,annotator,p_cat,p_dog\na,x,0.8,0.2\na,y,0.4,0.6\n"},
+        options={"probabilities": "p_*"},
+    ),
+    Shape(
+        "A list or mapping of probabilities in a cell",
+        {"v.jsonl": _lines({"item": 1, "annotator": "x", "label": {"cat": 0.8, "dog": 0.2}})},
+        options={"probabilities": "label"},
+    ),
+    Shape(
+        'A label and how sure it is ("80%")',
+        {"v.csv": "item,annotator,label,certainty\na,x,cat,80%\na,y,dog,60%\n"},
+        options={"sure": "certainty"},
+        without="without it, every label counts as certain",
+    ),
+    Shape("Zooniverse, survey task with follow-ups", {"z.csv": _zooniverse(ANIMAL)}, options={"question": "T0"}),
+    Shape("Zooniverse, survey with several choices at once", {"z.csv": _zooniverse(TWO)}),
+    Shape("Label Studio, one control", {"ls.json": _labelled(CHOICE)}),
+    Shape("Label Studio, several controls", {"ls.json": _labelled(CHOICE, BOX)}, options={"question": "mood"}),
+    Shape("Label Studio, boxes, as votes", {"ls.json": _labelled(BOX)}),
+    Shape("Label Studio, boxes", {"ls.json": _labelled(BOX)}, Ratings),
+    Shape("Label Studio, ratings", {"ls.json": _labelled(_result("stars", "rating", rating=4))}, Ratings),
+    Shape("Label Studio, spans of text", {"ls.json": _labelled(SPAN)}, TokenVotes),
+    Shape("Label Studio, rankings", {"ls.json": _labelled(RANKER)}, Comparisons),
+    Shape("Potato, labels", {f"{who}/annotated_instances.jsonl": _lines(POTATO) for who in "xy"}),
+    Shape("Potato, spans", {f"{who}/annotated_instances.jsonl": _lines(POTATO) for who in "xy"}, TokenVotes),
+    Shape("Prodigy, spans", {"p.jsonl": _lines(*(PRODIGY | {"_annotator_id": a} for a in "xy"))}, TokenVotes),
+    Shape("doccano, spans", {f"{who}.jsonl": _lines(MARKED) for who in "xy"}, TokenVotes),
+    Shape(
+        "JSON lines with offsets `[start, end, label]`",
+        {"o.jsonl": _lines(*(MARKED | {"annotator": a} for a in "xy"))},
+        TokenVotes,
+    ),
+    Shape("INCEpTION / WebAnno TSV 3", {f"doc/{who}.tsv": TSV3 for who in "xy"}, TokenVotes),
+    Shape("CVAT, tags of images", {f"{who}.xml": CVAT.format('<tag label="cat"/>') for who in "xy"}),
+    Shape(
+        "CVAT, boxes",
+        {f"{a}.xml": CVAT.format('<box label="car" xtl="0" ytl="0" xbr="9" ybr="9"/>') for a in "xy"},
+        Ratings,
+    ),
+    Shape("Chatbot Arena battles", {"b.csv": "model_a,model_b,winner,judge\nx,y,model_a,u\nx,z,tie,v\n"}, Comparisons),
+    Shape(
+        "MT-Bench pair judgments",
+        {"m.jsonl": _lines({"model_1": "x", "model_2": "y", "g1_winner": "tie", "g2_winner": "model_2", "judge": ["gpt-4"]})},
+        Comparisons,
+    ),
+    Shape(
+        "AlpacaEval preferences from 1 to 2",
+        {"a.json": json.dumps([{"generator_1": "x", "generator_2": "y", "annotator": "gpt4", "preference": 1.2}])},
+        Comparisons,
+    ),
+    Shape("Pickles, .npy", {"v.pkl": b"\x80\x04"}),
+)  # fmt: skip
+
+
+def outcome(shape: Shape) -> tuple[str, str]:
+    """What becomes of a shape: the word, and the options or the reason."""
+    plain, why = _attempt(shape, {})
+    if not shape.options:
+        return ("recognised", "") if plain else ("refused", why)
+    found, problem = _attempt(shape, shape.options)
+    if plain != bool(shape.without) or not found:
+        raise SystemExit(f"{shape.name}: {problem or 'read without options' if plain else 'not read without options'}")
+    flags = " ".join(f"`--{_FLAGS.get(name, name)} {value}`" for name, value in shape.options.items())
+    return "needs options", f"{flags}; {shape.without}" if shape.without else flags
+
+
+def _attempt(shape: Shape, options: Mapping[str, Any]) -> tuple[bool, str]:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, content in shape.files.items():
+            path = Path(folder) / "in" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path = path if len(shape.files) == 1 else Path(folder) / "in"
+        try:
+            read(path, shape.kind, **options)
+        except CrowdwiseError as error:
+            return False, re.sub(r"\s+", " ", str(error).replace(str(path), "FILE"))
+    return True, ""
+
+
+def table() -> str:
+    """The table as Markdown."""
+    lines = ["| Shape | `crowdwise` | Reading | Options, or why not |", "|---|---|---|---|"]
+    for shape in SHAPES:
+        word, more = outcome(shape)
+        lines.append(f"| {shape.name} | `{COMMANDS[shape.kind]}` | {word} | {more.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table())
