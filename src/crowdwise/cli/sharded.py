@@ -102,7 +102,10 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
 def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, quiet: bool) -> Store:
     from crowdwise.io.votes import Request
 
-    refused = {"--format": read.format, "--predictions": read.predictions}
+    refused: dict[str, Any] = {"--format": read.format, "--predictions": read.predictions, "--repeats": read.repeated_votes}
+    refused |= {"--fold-case": read.fold_case, "--spelling": read.spelling, "--annotator-columns": read.annotator_columns}
+    refused |= {"--not": read.exclude, "--no-header": read.no_header, "--transposed": read.transposed}
+    refused |= {"--workflow-version": read.workflow_version, "--time-column": read.time_column}
     _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply")
     if STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")
@@ -141,7 +144,12 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         "--warm-from": options.warm_from,
         "--drop-spammers": options.drop_spammers,
     }
-    memory |= {"--explain-choice": options.explain_choice, f"--type {options.kind}": options.kind, "--page": options.page}
+    memory |= {
+        "--gold-is truth": method.gold_is == "truth",
+        "--explain-choice": options.explain_choice,
+        f"--type {options.kind}": options.kind,
+        "--page": options.page,
+    }
     _refuse(memory, f"{{}} needs all votes in memory, which --engine {name} avoids")
     if options.output is None or to_stdout(options.output):
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")

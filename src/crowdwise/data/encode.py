@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
-__all__ = ["ALIASES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
-__all__ += ["label_codes", "missing_mask", "recoded_classes", "series_of", "sorted_votes", "tidy", "to_polars"]
+__all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
+__all__ += ["label_codes", "missing_mask", "one_form", "recoded_classes", "series_of", "sorted_votes", "tidy", "to_polars"]
 __all__ += ["translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
 
 
@@ -155,6 +155,23 @@ def integers(series: pl.Series) -> pl.Series:
     if len(present) == 0 or not present.head(100).str.contains(INTEGER).all() or not present.str.contains(INTEGER).all():
         return series
     return series.cast(pl.Int64, strict=False)
+
+
+# White space of Unicode, and marks of no width that copying leaves behind.
+EDGES = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000\u200b\ufeff" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+
+
+def one_form(series: pl.Series) -> pl.Series:
+    """Text in composed Unicode form and without white space around it; other types as they are."""
+    if series.dtype != pl.String:
+        return series
+    name = pl.col("name")
+    odd = (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(r"^\s|\s$")
+    if not series.to_frame("name").select(odd.any()).item():
+        return series
+    return series.str.normalize("NFC").str.strip_chars(EDGES)
 
 
 def as_text(series: pl.Series) -> pl.Series:

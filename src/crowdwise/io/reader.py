@@ -16,9 +16,10 @@ from typing import Any, Protocol, TypeVar, cast, overload
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
+from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.votes import Export, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
+from crowdwise.io.votes import Export, Request, assemble, read_tidy
 
 __all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read", "read_export"]
 
@@ -159,8 +160,9 @@ FORMATS: dict[str, str] = TABLES | {platform.name: platform.description for plat
 """Name and one-line description of every format that `read` knows."""
 
 
-def find_format(source: Source, given: str | None) -> str:
+def find_format(source: Source, given: str | None, request: Request | None = None) -> str:
     """Return the format to use: the given name, checked, or the one recognised."""
+    request = request or Request()
     if given is not None:
         if given not in FORMATS:
             raise InputError(f"unknown format {given!r}{did_you_mean(given, list(FORMATS))}; known are {', '.join(FORMATS)}")
@@ -174,11 +176,21 @@ def find_format(source: Source, given: str | None) -> str:
         raise InputError(f"{source.name}: a folder, and not one of doccano or SageMaker files; name a file")
     if source.kind == "matrix":
         return "answers"
-    if looks_wide(source):
-        return "wide"
+    if not _is_long(source, request):
+        from crowdwise.io.wide import looks_wide
+
+        if looks_wide(source):
+            return "wide"
     if source.kind == "delimited":
         return "tsv" if source.separator == "\t" else "csv"
     return "jsonl" if source.kind == "json" else source.kind
+
+
+def _is_long(source: Source, request: Request) -> bool:
+    """Whether the names of columns, or what the user says of them, are those of a table with a row per vote."""
+    plain = {"".join(c for c in name.lower() if c.isalnum()) for name in source.columns}
+    given = {"annotator": request.annotator, "label": request.label or request.question}
+    return all(name is not None or not plain.isdisjoint(ALIASES[role]) for role, name in given.items())
 
 
 def find_platform(name: str) -> Platform:
@@ -202,6 +214,17 @@ def read(
     missing: Iterable[Any] = ...,
     question: str | None = ...,
     predictions: bool = ...,
+    annotators: str | Sequence[str] | None = ...,
+    exclude: str | Sequence[str] | None = ...,
+    header: bool = ...,
+    transposed: bool = ...,
+    workflow_version: str | None = ...,
+    repeats: str = ...,
+    time: str | None = ...,
+    fold_case: bool = ...,
+    spelling: Any = ...,
+    several: str = ...,
+    notes: list[str] | None = ...,
 ) -> Annotations: ...
 @overload
 def read(path: AnyPath | Sequence[AnyPath], kind: type[Kind], **options: Any) -> Kind: ...
@@ -228,6 +251,27 @@ def read(path: Any, kind: Any = Annotations, **options: Any) -> Any:
         Which question to read where an export holds several.
     predictions : bool
         Whether a platform's model predictions vote, as annotators ``model:<version>``.
+    annotators, exclude : str or sequence of str, optional
+        Of a table with a column per annotator, the columns that vote and those that do not: names, or patterns such as
+        ``label_*``. Found by their labels when left out.
+    header : bool
+        False for a table without a row of column names.
+    transposed : bool
+        Whether the table has a row per annotator and a column per item, as answers to a form have.
+    workflow_version : str, optional
+        Of a Zooniverse export, the versions to read: ``27``, or ``27.36`` alone.
+    repeats : "all", "last", "first" or "weight"
+        Which of an annotator's votes on one item count; with "weight", all of them weigh as much as one. `time` names the
+        column that decides which is last; without one, the order of the file does.
+    fold_case : bool
+        Whether labels, and annotators, that differ in case, as a_b and a.b, or as 1 and 1.0, are one. White space around
+        names and Unicode forms are always unified.
+    spelling : mapping or path, optional
+        Labels and what they become; or a table with the columns from, to and perhaps role (label, annotator or item).
+    several : "refuse" or "keep"
+        What becomes of a cell that looks like several labels; see `LabelSets`. Kept, it is one class.
+    notes : list, optional
+        What was taken for what is appended here, a sentence each.
 
     Returns
     -------
@@ -259,16 +303,21 @@ def _read_votes(
     missing: Iterable[Any] = (),
     **wanted: Any,
 ) -> Annotations:
-    source, request = open_source(path), Request(**wanted)
-    return assemble(read_export(source, find_format(source, format), request), classes=classes, missing=missing)
+    notes = wanted.pop("notes", None)
+    # Given classes are taken at their word: a label that is several is not among them, or is meant.
+    wanted |= {"several": "keep"} if classes is not None else {}
+    request = Request(format=format, **wanted, notes=[] if notes is None else notes)
+    source = open_source(path)
+    export = read_export(source, find_format(source, format, request), request)
+    return assemble(export, request, classes=classes, missing=missing)
 
 
 def read_export(source: Source, name: str, request: Request) -> Export:
     """Read what a file of the named format holds; columns that it cannot have are refused."""
-    if name == "wide":
-        return read_wide(source, request.item)
-    if name == "answers":
-        return read_answers(source)
+    if name in ("wide", "answers"):
+        from crowdwise.io.wide import read_answers, read_wide
+
+        return read_wide(source, request.item) if name == "wide" else read_answers(source)
     if name in TABLES:
         return read_tidy(source, request)
     platform = find_platform(name)
