@@ -16,6 +16,7 @@ from crowdwise.cli.fitting import (
     build,
     build_task,
     check_explainable,
+    check_known,
     fit_to,
     noted,
     parse_list,
@@ -201,6 +202,8 @@ def _fitted(
     several = "keep" if options.kind == KINDS[0] else None
     data = read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read, options.quiet)
     _check_classes(data, read, ordinal)
+    check_known(data, {"--annotators": options.annotators, "--confusion": options.confusion, "--groups": options.groups})
+    check_known(data, {"--drop-spammers": options.drop_spammers, "--history": method.history})
     if options.groups is None:
         return None, fit_to(data, estimator, method, options.quiet)
     return data, fit_to(dependent.grouped(data, options.groups, options.quiet), estimator, method, options.quiet)

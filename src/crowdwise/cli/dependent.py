@@ -23,7 +23,7 @@ def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence."""
     from crowdwise.trust.crowd.dependence import find
 
-    found = find(result.votes)
+    found = () if result.votes.anonymous else find(result.votes)
     if not found:
         return result, {}
     from crowdwise.report.dependence_text import dependence_facts, dependence_lines

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from crowdwise.io.features import Features
 
 __all__ = ["CAMPAIGN_CLASSIFIER", "CAMPAIGN_METHOD", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build"]
-__all__ += ["build_classifier", "build_task", "check_explainable", "check_own_column", "fit", "fit_rows", "fit_to"]
-__all__ += ["from_path", "gold_of", "is_saved", "learns", "noted", "parse_list", "read_answers", "read_features", "read_gold"]
-__all__ += ["read_history", "read_times", "read_votes", "result_of", "settings_of", "ways_of_reading"]
+__all__ += ["build_classifier", "build_task", "check_explainable", "check_known", "check_own_column", "fit", "fit_rows"]
+__all__ += ["fit_to", "from_path", "gold_of", "is_saved", "learns", "noted", "parse_list"]
+__all__ += ["read_answers", "read_features", "read_gold", "read_history", "read_times", "read_votes", "result_of"]
+__all__ += ["settings_of", "ways_of_reading"]
 
 
 T = TypeVar("T")
@@ -316,6 +317,13 @@ def _set_up(estimator: Any, options: TaskOptions) -> Any:
         raise SettingError(f"{problem}{more if chosen else ''}") from problem
     check_settings(estimator)
     return estimator
+
+
+def check_known(votes: Annotations, asked: dict[str, Any]) -> None:
+    """Refuse what is about annotators where nobody knows who voted."""
+    given = [option for option, value in asked.items() if value]
+    if votes.anonymous and given:
+        raise SettingError(f"{given[0]} is about annotators, and nobody knows who gave these votes")
 
 
 def check_explainable(estimator: Any, asked: bool) -> None:

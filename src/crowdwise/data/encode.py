@@ -107,7 +107,7 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where)
         if given in frame.columns:
             return given
         raise InputError(
-            f"{where.source}: no column {given!r}; found {', '.join(map(repr, frame.columns))}"
+            f"{where.source}: no column {given!r}; found {listed(map(repr, frame.columns))}"
             + did_you_mean(given, frame.columns)
         )
     plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in frame.columns}
@@ -118,7 +118,7 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where)
         return found[0]
     problem = f"no {role} column" if not found else f"several columns could be the {role}: {', '.join(map(repr, found))}"
     fix = "Rename it to 'truth'" if role == "truth" else f"Name it: {role}=... in Python, --{role} NAME on the command line"
-    raise InputError(f"{where.source}: {problem}; found {', '.join(map(repr, frame.columns)) or 'no columns'}. {fix}")
+    raise InputError(f"{where.source}: {problem}; found {listed(map(repr, frame.columns)) or 'no columns'}. {fix}")
 
 
 def tidy(series: pl.Series) -> pl.Series:
@@ -238,7 +238,7 @@ def vocabulary_array(unique: pl.Series) -> NDArray[Any]:
     return np.array(unique.to_numpy())
 
 
-def vocabulary_series(values: Sequence[Any] | NDArray[Any], what: str) -> pl.Series:
+def vocabulary_series(values: Sequence[Any] | NDArray[Any] | pl.Series, what: str) -> pl.Series:
     """Check a user's vocabulary (no missing, no repeats) and return it as a tidy series, in their order."""
     series = tidy(series_of(values))
     if series.null_count():
@@ -284,7 +284,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def id_codes(
-    column: pl.Series, given: Sequence[Any] | None, what: str, where: Where, *, n_rows: int | None = None
+    column: pl.Series, given: Sequence[Any] | pl.Series | None, what: str, where: Where, *, n_rows: int | None = None
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Encode item or annotator ids; a missing id is an error that names its row.
 

@@ -17,9 +17,10 @@ from typing import Any, Protocol, TypeVar, cast, overload
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.data.encode import ALIASES
+from crowdwise.data.gold import GoldConflict
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.votes import Export, Request, assemble, read_tidy
+from crowdwise.io.votes import Export, Request, assemble, item_column, note_repeats, read_tidy
 
 __all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read", "read_export"]
 
@@ -32,8 +33,12 @@ TABLES: dict[str, str] = {
     "parquet": "Parquet; only the needed columns are read",
     "arrow": "Arrow IPC or Feather (.arrow, .ipc, .feather)",
     "wide": "a row per item, a column per annotator, empty cells (or -1) for absent votes",
+    "lists": "a row per item, with lists of annotators and of labels in its cells",
+    "counts": "votes counted per class, in a column each or in a mapping per record; nobody knows who voted",
+    "keyed": "JSON with an entry per item, and lists, comma-separated text or answers in its fields",
     "answers": "LabelMe / CrowdLayer answers.txt: numbers between spaces, items x annotators, -1 for absent votes",
 }
+LAYOUTS = ("wide", "lists", "counts", "keyed")
 _TEXT, _JSON, _BINARY = ("delimited",), ("json", "jsonl"), ("parquet", "arrow")
 
 
@@ -177,10 +182,11 @@ def find_format(source: Source, given: str | None, request: Request | None = Non
     if source.kind == "matrix":
         return "answers"
     if not _is_long(source, request):
-        from crowdwise.io.wide import looks_wide
+        from crowdwise.io.layouts import find_layout
 
-        if looks_wide(source):
-            return "wide"
+        layout = find_layout(source, request)
+        if layout is not None:
+            return layout
     if source.kind == "delimited":
         return "tsv" if source.separator == "\t" else "csv"
     return "jsonl" if source.kind == "json" else source.kind
@@ -308,16 +314,44 @@ def _read_votes(
     wanted |= {"several": "keep"} if classes is not None else {}
     request = Request(format=format, **wanted, notes=[] if notes is None else notes)
     source = open_source(path)
-    export = read_export(source, find_format(source, format, request), request)
-    return assemble(export, request, classes=classes, missing=missing)
+    if not request.header:
+        from crowdwise.io.wide import Headless
+
+        source = Headless(source.path, source.name, source.parts)
+    name = find_format(source, format, request)
+    export = read_export(source, name, request)
+    if request.repeats != "all":
+        from crowdwise.io.repeats import prepared
+
+        export = prepared(export, source, request)
+    guessed = request.item is None and name in TABLES and name not in LAYOUTS
+    try:
+        votes = assemble(export, request, classes=classes, missing=missing)
+    except GoldConflict:
+        if guessed:
+            from crowdwise.io.roles import doubt_item
+
+            doubt_item(source, request, item_column(source, request))
+        raise
+    if request.repeats == "all" and not votes.anonymous:
+        n = note_repeats(votes, source.name, request)
+        if guessed and 2 * n > votes.n_votes:
+            from crowdwise.io.roles import doubt_item
+
+            doubt_item(source, request, item_column(source, request))
+    return votes
 
 
 def read_export(source: Source, name: str, request: Request) -> Export:
     """Read what a file of the named format holds; columns that it cannot have are refused."""
-    if name in ("wide", "answers"):
-        from crowdwise.io.wide import read_answers, read_wide
+    if name == "answers":
+        from crowdwise.io.wide import read_answers
 
-        return read_wide(source, request.item) if name == "wide" else read_answers(source)
+        return read_answers(source)
+    if name in LAYOUTS:
+        from crowdwise.io.layouts import read_layout
+
+        return read_layout(source, name, request)
     if name in TABLES:
         return read_tidy(source, request)
     platform = find_platform(name)

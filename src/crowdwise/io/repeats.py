@@ -13,10 +13,10 @@ import polars as pl
 
 from crowdwise.data.encode import missing_mask, tidy
 from crowdwise.errors import InputError, SettingError
-from crowdwise.io.exports import Export
+from crowdwise.io.exports import Export, Request
 from crowdwise.io.source import Places, Source
 
-__all__ = ["REPEATS", "find_time", "times_of", "without_repeats"]
+__all__ = ["REPEATS", "find_time", "prepared", "times_of", "without_repeats"]
 
 REPEATS = ("all", "last", "first", "weight")
 _TIMES = (
@@ -72,7 +72,18 @@ def _by(form: str) -> Any:
     return lambda text: datetime.strptime(text, form).replace(tzinfo=timezone.utc).timestamp()
 
 
-def with_times(export: Export, source: Source, name: str | None) -> Export:
+def prepared(export: Export, source: Source, request: Request) -> Export:
+    """The votes with the times that decide which of an annotator's votes is the last; says what does."""
+    check_repeats(request.repeats)
+    if request.repeats == "weight":
+        return export
+    timed = _with_times(export, source, request.time)
+    by = "the times of the file" if "time" in timed.votes.columns else "the order of the file"
+    request.notes.append(f"{source.name}: an annotator's {request.repeats} vote on an item counts, by {by} (--time-column)")
+    return timed
+
+
+def _with_times(export: Export, source: Source, name: str | None) -> Export:
     """The votes of a table with the time of each, from the named column or one with a usual name."""
     if source.kind not in ("delimited", "parquet", "arrow") or "time" in export.votes.columns:
         return export

@@ -23,7 +23,17 @@ __all__ = ["read_sets"]
 
 Sets = TypeVar("Sets", bound=LabelSets)
 #: Options of `Request` that say how a file is read.
-_WAYS = ("item", "annotator", "label", "question", "predictions", "annotators", "exclude", "header", "transposed")
+_WAYS: tuple[str, ...] = (
+    "item",
+    "annotator",
+    "label",
+    "question",
+    "predictions",
+    "annotators",
+    "exclude",
+    "header",
+    "transposed",
+)
 _WAYS += ("workflow_version", "fold_case", "spelling")
 
 
@@ -47,7 +57,7 @@ def read_sets(
         named = {role: options.pop(role, None) for role in ("item", "annotator", "label")}
         return kind.from_frame(FileColumns(path), shown=shown, separator=separator or "|", **named, **options)  # type: ignore[arg-type]
     asked = {name: options.pop(name) for name in _WAYS if name in options}
-    request = Request(format=format, several="split", **asked, **({} if notes is None else {"notes": notes}))
+    request = Request(format=format, several="split", notes=[] if notes is None else notes, **asked)
     source = open_source(path)
     if source.kind == "matrix":
         FileColumns(path).expect(("item", "annotator", "label"))  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from crowdwise.io.exports import Ballot, Export, Request, choose_question, colum
 from crowdwise.io.source import Places, Source, Table
 
 __all__ = ["Ballot", "Export", "Request", "assemble", "choose_question", "column", "column_names", "read_columns"]
-__all__ += ["read_tidy", "single", "tabular"]
+__all__ += ["item_column", "note_repeats", "read_tidy", "single", "tabular"]
 
 
 def tabular(
@@ -91,7 +91,7 @@ def assemble(
         check_gold(distinct["label"], gold["label"], export.where.source, missing)
         classes = _union([distinct["label"], gold["label"]], missing).to_list()
     # Not from_frame: exports know items and annotators without votes, which a frame cannot hold.
-    built = Annotations.from_columns(
+    built = (anonymous_kind() if export.anonymous else Annotations).from_columns(
         votes.drop("time", strict=False),
         export.where,
         classes=classes,
@@ -100,14 +100,12 @@ def assemble(
         missing=missing,
     )
     built = replace(built, n_missing=built.n_missing - export.n_left_out)
-    if request.repeats == "all" and not export.anonymous:
-        _note_repeats(built, export.where.source, request)
     if gold is None or not len(gold):
         return built
     try:
         return built.with_gold(gold)
     except InputError as error:
-        raise InputError(f"{export.where.source}: {error}") from None
+        raise type(error)(f"{export.where.source}: {error}") from None
 
 
 def _is_odd(distinct: pl.Series, role: str) -> bool:
@@ -124,8 +122,15 @@ def _is_odd(distinct: pl.Series, role: str) -> bool:
     return bool(found["odd"][0]) or found["n"][0] < len(distinct) - distinct.null_count()
 
 
-def _note_repeats(votes: Annotations, source: str, request: Request) -> None:
-    """Say how many votes are an annotator's second or later on an item."""
+def anonymous_kind() -> type[Annotations]:
+    """The kind of votes of which nobody knows who gave them."""
+    from crowdwise.data.anonymous import AnonymousVotes
+
+    return AnonymousVotes
+
+
+def note_repeats(votes: Annotations, source: str, request: Request) -> int:
+    """Say how many votes are an annotator's second or later on an item, and return it."""
     again = (votes.annotator[1:] == votes.annotator[:-1]) & (votes.item[1:] == votes.item[:-1])
     n = int(again.sum())
     if n:
@@ -135,6 +140,7 @@ def _note_repeats(votes: Annotations, source: str, request: Request) -> None:
             f"{source}: {n:,} of {votes.n_votes:,} votes repeat an annotator's vote on the same item{changed}; all count "
             "(--repeats last, first or weight does otherwise)"
         )
+    return n
 
 
 def _union(parts: list[pl.Series], missing: Sequence[Any]) -> pl.Series:
@@ -164,11 +170,8 @@ def read_tidy(source: Source, request: Request) -> Export:
         )
     known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
     where = Places(source.name)
-    wanted = {
-        "item": find_column(known, "item", request.item, where),
-        "annotator": find_column(known, "annotator", request.annotator, where),
-        "label": find_column(known, "label", request.label or request.question, where),
-    }
+    given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
+    wanted = {role: _column(known, role, name, where, request) for role, name in given.items()}
     if len(set(wanted.values())) < 3:
         raise InputError(
             f"{source.name}: item, annotator and label must be three different columns, got {list(wanted.values())}"
@@ -190,6 +193,25 @@ def read_tidy(source: Source, request: Request) -> Export:
             table, *(columns[role] for role in ("item", "annotator", "label")), weight=columns.get("weight"), gold=gold
         )
     return Export(pl.DataFrame(columns), table.where, None if gold is None else _known(columns["item"], gold))
+
+
+def item_column(source: Source, request: Request) -> str:
+    """The column that is taken as the item."""
+    known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
+    return _column(known, "item", request.item, Places(source.name), request)
+
+
+def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, request: Request) -> str:
+    """The column of a role: as `find_column` finds it, or the only one whose name has a word of the role in it."""
+    try:
+        return find_column(known, role, given, where)
+    except InputError as problem:
+        from crowdwise.io.roles import by_words, suggested
+
+        found = [] if given is not None or role == "item" else by_words(known.columns, role)
+        if len(found) == 1:
+            return found[0]
+        raise InputError(f"{problem}{suggested(known.columns, role, given, where.source, request)}") from None
 
 
 def _holds_lists(column: pl.Series) -> bool:

@@ -1,77 +1,155 @@
-"""Matrices of items x annotators: wide tables with names, and bare `answers.txt` files."""
+"""Matrices of items x annotators: wide tables with names, tables with a row per person, and bare `answers.txt` files."""
 
 from __future__ import annotations
 
-import re
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crowdwise.data.encode import ALIASES, INTEGER, integers
-from crowdwise.errors import InputError
-from crowdwise.io.exports import Export
-from crowdwise.io.source import Places, Source
+from crowdwise.data.encode import INTEGER, integers, missing_mask
+from crowdwise.errors import InputError, listed
+from crowdwise.io.exports import Export, Request
+from crowdwise.io.roles import by_alias, by_words, find_gold, find_item, words_of
+from crowdwise.io.source import Places, Source, Table
+from crowdwise.io.voting_columns import chosen_columns, voting_columns
 
-__all__ = ["looks_wide", "read_answers", "read_wide"]
-
-_NUMBERED = re.compile(
-    r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|[arwcju])[ _.-]?\d+", re.IGNORECASE
-)
+__all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide"]
 
 
-def looks_wide(source: Source) -> bool:
-    """Say whether a delimited file is clearly wide: an item column, then annotators.
+class Headless(Source):
+    """A delimited file without a row of column names: its columns are called column 1, column 2, ..."""
 
-    Clearly means that the other columns are numbered annotators, or that at least three of them
-    are sparse and share a few labels; no column may play another role of a tidy table.
-    """
-    if source.kind != "delimited" or len(source.columns) < 3:
-        return False
-    plain = ["".join(c for c in name.lower() if c.isalnum()) for name in source.columns]
-    if any(name in (*ALIASES["annotator"], *ALIASES["label"]) for name in plain):
-        return False
-    if plain[0] not in ("", "id", "index", *ALIASES["item"]):
-        return False
-    if all(_NUMBERED.fullmatch(name.strip()) for name in source.columns[1:]):
-        return True
-    cells = source.table(source.columns).frame[:, 1:]
-    absent = sum(int((cells[name].is_null() | (cells[name] == "-1").fill_null(False)).sum()) for name in cells.columns)
-    labels = {label for name in cells.columns for label in cells[name].drop_nulls().unique().to_list()}
-    return cells.width >= 3 and absent >= 0.2 * cells.height * cells.width and len(labels) <= min(50, max(3, cells.height // 2))
+    @cached_property
+    def data(self) -> bytes:
+        """The text of the file below a row of names."""
+        from crowdwise.io.source import read_text_bytes, sniff_separator
+
+        data = read_text_bytes(self.path, self.name)
+        separator = sniff_separator(data, self.path.name.removesuffix(".gz")[-4:].lower())
+        first = pl.read_csv(data.split(b"\n", 1)[0] + b"\n", separator=separator, has_header=False, infer_schema=False)
+        return separator.join(f"column {k + 1}" for k in range(first.width)).encode() + b"\n" + data
+
+    def table(self, columns: Any) -> Table:
+        """The columns; the first row of the file is row 1."""
+        found = super().table(columns)
+        rows = None if found.where.rows is None else found.where.rows - 1
+        return Table(found.frame, Places(found.where.source, 1, rows))
 
 
-def read_wide(source: Source, item: str | None = None) -> Export:
+def looks_wide(source: Source, request: Request) -> list[str]:
+    """The columns of annotators of a wide table: several that share one set of labels, beside ids of rows; else none."""
+    if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 3:
+        return []
+    frame = source.table(source.columns).frame
+    if is_form(source.columns):
+        return voting_columns(frame, list(source.columns))
+    item = find_item(frame, request, source.name)
+    if item is None and not (by_alias(source.columns[:1], "item") or source.columns[0].strip().lower() in ("", "id", "index")):
+        return []
+    return voting_columns(frame, [name for name in source.columns if name != (item or source.columns[0])])
+
+
+def is_form(names: list[str]) -> bool:
+    """Whether the columns begin with a time, as answers to a form do: a row per person, a column per question."""
+    return bool({"timestamp", "zeitstempel", "horodateur"} & set(words_of(names[0])))
+
+
+def read_wide(source: Source, request: Request) -> Export:
     """Read a table with a row per item and a column per annotator; empty cells are absent votes.
 
     Where no cell is empty and the other labels are two or more integers from 0 up, -1 means absent
-    (Snorkel, CrowdLayer). Votes of 1 and -1 stay what they are.
+    (Snorkel, CrowdLayer). Votes of 1 and -1 stay what they are. Transposed, rows are annotators and columns items.
     """
     if source.kind not in ("delimited", "parquet", "arrow"):
         raise InputError(f"{source.name}: a wide table is CSV, TSV, Parquet or Arrow, not {source.kind}")
     table = source.table(source.columns)
-    item = item or source.columns[0]
-    if item not in source.columns:
-        raise InputError(f"{source.name}: no column {item!r}; found {', '.join(map(repr, source.columns))}")
-    frame = table.frame.with_columns(integers(table.frame[item]))
+    across = request.transposed or (is_form(source.columns) and request.annotators is None)
+    ids = _ids(table, source, request, across)
+    chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
+    chosen = chosen or voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False)
+    if not chosen:
+        raise InputError(
+            f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
+            "item and one column per annotator: name them with --annotators (annotators=...)"
+        )
+    rows = pl.Series(np.arange(1, table.frame.height + 1)) if ids is None else integers(table.frame[ids])
+    label = _absent_removed(pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None))
+    present = np.flatnonzero(label.is_not_null().to_numpy())
+    # Column after column: vote e stands in row e mod N of column e div N.
+    c, n = np.divmod(present, table.frame.height)
+    names, labels = integers(pl.Series(chosen)), integers(label[present])
+    item, annotator = (names[c], rows[n]) if across else (rows[n], names[c])
+    gold = None if across else _gold(table.frame, source.columns, chosen, ids, rows)
+    _note(source, request, ids, chosen, across, gold is not None)
+    where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
+    votes = pl.DataFrame({"item": item, "annotator": annotator, "label": labels})
+    everyone = None if across else names.sort()
+    return Export(votes, where, gold, items=names if across else rows, annotators=everyone)
+
+
+def _is_told(request: Request) -> bool:
+    return request.annotators is not None or request.exclude is not None
+
+
+def _ids(table: Table, source: Source, request: Request, across: bool) -> str | None:
+    """The column that names the rows, of items or of annotators; None where their numbers do."""
+    frame = table.frame
+    if across:
+        if request.annotator is not None or request.item is not None:
+            named = request.annotator or request.item
+            if named not in frame.columns:
+                raise InputError(f"{source.name}: no column {named!r}; found {listed(map(repr, frame.columns))}")
+            return named
+        found = by_alias(frame.columns, "annotator") or by_words(frame.columns, "annotator")
+        found = found or [name for name in frame.columns if {"email", "name"} & set(words_of(name))]
+        first = [name for name in frame.columns[:1] if frame[name].n_unique() == frame.height and not is_form([name])]
+        return next(iter([*found, *(first if request.header and not found else [])]), None)
+    item = find_item(frame, request, source.name)
+    if item is None and request.header and (not _is_told(request) or _first_is_id(frame, request)):
+        item = frame.columns[0]
+    if item is None:
+        return None
     repeated = frame[item].is_duplicated()
     if repeated.any():
         row = int(repeated.arg_true()[-1])
         raise InputError(f"{table.where.row(row)}: item {frame[item][row]!r} occurs twice; a wide table has one row per item")
-    annotators = [name for name in frame.columns if name != item]
-    if not annotators:
-        raise InputError(f"{source.name}: one column; a wide table has the item and a column per annotator")
-    label = pl.concat([frame[name].cast(pl.String) for name in annotators]).replace("", None)
+    return item
+
+
+def _first_is_id(frame: pl.DataFrame, request: Request) -> bool:
+    first = frame.columns[0]
+    return first not in chosen_columns(frame.columns, request, None, "") and frame[first].n_unique() == frame.height
+
+
+def _absent_removed(label: pl.Series) -> pl.Series:
     if label.null_count() == 0:
         others = label.filter(label != "-1").unique()
         if len(others) > 1 and others.str.contains(INTEGER).all() and not others.str.starts_with("-").any():
-            label = label.replace("-1", None)
-    present = np.flatnonzero(label.is_not_null().to_numpy())
-    # Column after column: vote e stands in row e mod N of annotator e div N.
-    a, n = np.divmod(present, frame.height)
-    names = integers(pl.Series(annotators))
-    votes = pl.DataFrame({"item": frame[item][n], "annotator": names[a], "label": integers(label[present])})
-    where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
-    return Export(votes, where, items=frame[item], annotators=names.sort())
+            return label.replace("-1", None)
+    return label
+
+
+def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | None, rows: pl.Series) -> pl.DataFrame | None:
+    name = find_gold([name for name in names if name not in (ids, *chosen)])
+    if name is None:
+        return None
+    label = integers(frame[name].cast(pl.String))
+    return pl.DataFrame({"item": rows, "label": label}).filter(~missing_mask(label, ())).unique(maintain_order=True)
+
+
+def _note(source: Source, request: Request, ids: str | None, chosen: list[str], across: bool, gold: bool) -> None:
+    rest = [repr(name) for name in source.columns if name not in (ids, *chosen)]
+    if not rest and ids is not None and not across:
+        return
+    ids_are = "the number of the row" if ids is None else repr(ids)
+    left = f"; not voting: {listed(rest, 8)}" + (" (gold is one of them)" if gold else "") if rest else ""
+    request.notes.append(
+        f"{source.name}: a {'row' if across else 'column'} per annotator; {'annotator' if across else 'item'} = {ids_are}, "
+        f"{len(chosen):,} columns of {'items' if across else 'annotators'}: {listed(map(repr, chosen), 5)}{left} "
+        "(--annotators, --not, --item choose otherwise)"
+    )
 
 
 def read_answers(source: Source) -> Export:
