@@ -112,7 +112,10 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
     with steps(quiet) as progress:
         return engine.encode(
             list(paths),
-            request=Request(read.item, read.annotator, read.label, read.weight, read.question),
+            request=Request(
+                *(read.item, read.annotator, read.label, read.weight, read.question),
+                several="keep" if read.one_label else "refuse",
+            ),
             classes=read.classes and parse_list(read.classes, "--classes"),
             missing=read.missing or (),
             deduplicate=read.deduplicate,

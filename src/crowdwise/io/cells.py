@@ -24,7 +24,7 @@ __all__ = ["Joined", "as_list", "checked_labels", "find_joined", "joined_by", "s
 
 LIST, BRACKETS = "list", "brackets"
 _WORDS = {
-    LIST: "as a list", BRACKETS: "in brackets", "\n": "separated by a line break",
+    LIST: "written as a list", BRACKETS: "in brackets", "\n": "separated by a line break",
     "|": "separated by '|'", ";": "separated by ';'", ",": "separated by ','",
 }  # fmt: skip
 _BRACKETED = re.compile(r"\s*\[[^\[\]]+\](?:\s*[,;]?\s*\[[^\[\]]+\])*\s*")
@@ -166,9 +166,10 @@ def _refusal(label: pl.Series, several: list[str], joined: Joined, where: Where,
     mask = label.is_in(several).fill_null(False)
     row = int(mask.arg_true()[0])
     n = len(label) - label.null_count()
+    often = "" if request.several == "distinct" else f", in {mask.sum():,} of {n:,} votes"
     ways = [request.command(where.source, *more) for more in (("--type", "multilabel"), ("--one-label",))]
     return (
-        f"{where.row(row)}: several labels in one cell, {label[row]!r:.80}, {joined.words}, in {mask.sum():,} of {n:,} votes. "
+        f"{where.row(row)}: several labels in one cell, {label[row]!r:.80}, {joined.words}{often}. "
         f"A vote has one class here; to read them as several labels: {ways[0]} (in Python: read(path, LabelSets)); if each is "
         f"one class of its own: {ways[1]} (in Python: several='keep')"
     )

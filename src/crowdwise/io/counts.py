@@ -28,7 +28,7 @@ def read_counts(source: Source, request: Request) -> Export:
         return _read_mappings(source, request)
     table = source.table(source.columns)
     item = find_item(table.frame, request, source.name)
-    chosen = count_columns(table.frame, request, item)
+    chosen = count_columns(table.frame, request, item, told=True)
     if not chosen:
         raise InputError(
             f"{source.name}: no columns of counts found among {listed(map(repr, source.columns))}; name them: "
@@ -52,8 +52,11 @@ def read_counts(source: Source, request: Request) -> Export:
     return anonymous(ids.gather(rows), labels.gather(codes), times, where, known, ids)
 
 
-def count_columns(frame: pl.DataFrame, request: Request, item: str | None) -> list[str]:
-    """The columns of counts: those named, or whole numbers that add up to a total, or to the same in every row."""
+def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told: bool = False) -> list[str]:
+    """The columns of counts: those named, or whole numbers that add up to a total, or to the same in every row.
+
+    Where the user has told that there are such columns, all whole numbers that are not named otherwise.
+    """
     if request.annotators is not None or request.exclude is not None:
         from crowdwise.io.wide import chosen_columns
 
@@ -76,7 +79,7 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None) -> li
         total = np.sum(list(named.values()), axis=0)
         if (total == total[0]).all() and total[0] > 1 and max(values.max() for values in named.values()) > 1:
             return list(named)
-    return []
+    return list(named) if told and len(named) > 1 else []
 
 
 def _adding_up(parts: dict[str, Any], total: Any) -> list[str]:

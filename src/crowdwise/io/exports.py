@@ -25,8 +25,8 @@ __all__ = ["Ballot", "Export", "Request", "choose_question", "column", "single"]
 class Request:
     """What the caller asked of a reader: the options of `crowdwise.read`, but classes and markers of missing answers.
 
-    `several` says what a cell with several answers is: refused, one class ("keep"), or several labels ("split"). Readers append
-    to `notes` what they took for what.
+    `several` says what a cell with several answers is: refused ("distinct": where each label stands once, however many votes it
+    has), one class ("keep"), or several labels ("split"). Readers append to `notes` what they took for what.
     """
 
     item: str | None = None
@@ -52,9 +52,26 @@ class Request:
         """The command that reads this file in the same way, with more options."""
         import shlex
 
-        given = {name: getattr(self, name) for name in ("format", "item", "annotator", "label", "weight", "question")}
-        words = [word for name, value in given.items() if value is not None for word in (f"--{name}", value)]
-        return shlex.join(["crowdwise", "aggregate", name, *words, *more])
+        given: dict[str, Any] = {
+            f"--{name.replace('_', '-')}": getattr(self, name)
+            for name in ("format", "item", "annotator", "label", "weight", "question", "workflow_version", "spelling")
+        }
+        given |= {"--annotators": self.annotators, "--not": self.exclude}
+        flags = {"--fold-case": self.fold_case, "--no-header": not self.header, "--transposed": self.transposed}
+        words = [word for option, value in given.items() for each in _listed(value) for word in (option, each)]
+        return shlex.join(["crowdwise", "aggregate", name, *words, *(flag for flag, on in flags.items() if on), *more])
+
+
+def _listed(value: Any) -> list[str]:
+    return (
+        []
+        if value is None
+        else [value]
+        if isinstance(value, str)
+        else list(map(str, value))
+        if isinstance(value, Sequence)
+        else [str(value)]
+    )
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,10 @@ def read_lists(source: Source, request: Request) -> Export:
     item = find_item(table.frame.select(plain), request, source.name)
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
     ids_are = "the number of the row" if item is None else repr(item)
-    rest = listed([repr(name) for name in plain if name != item], 8)
+    rest = [repr(name) for name in plain if name != item]
+    others = f"; other columns: {listed(rest, 8)}" if rest else ""
     request.notes.append(
-        f"{source.name}: item = {ids_are}, annotators = {people!r}, labels = {label!r}; other columns: {rest} "
+        f"{source.name}: item = {ids_are}, annotators = {people!r}, labels = {label!r}{others} "
         "(--item, --annotator, --label choose otherwise)"
     )
     columns = {"item": ids, "annotator": table.frame[people], "label": table.frame[label]}

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from crowdwise.data.encode import ALIASES
-from crowdwise.errors import InputError
+from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
 
@@ -60,6 +60,19 @@ def suggested(names: Sequence[str], role: str, given: str | None, source: str, r
         return ""
     named: dict[str, Any] = {role: likely[0]}
     return f", for example {replace(request, **named).command(source)}"
+
+
+def no_votes(source: Source, request: Request) -> str:
+    """What to do with a table in which neither annotators nor labels are found."""
+    from crowdwise.io.votes import column_names
+
+    names = column_names(source)
+    found = f"{source.name}: no annotator and no label column; found {listed(map(repr, names))}. "
+    named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
+    if source.kind in ("json", "jsonl"):
+        return f"{found}{named}"
+    ways = [replace(request, format=None).command(source.name, "--format", layout) for layout in ("wide", "counts")]
+    return f"{found}{named}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
 
 
 def never_votes(name: str) -> bool:
@@ -113,8 +126,8 @@ def doubt_item(source: Source, request: Request, taken: str) -> None:
         _, name, n = min(better)
         right = replace(request, item=name)
         raise InputError(
-            f"{source.name}: the column {taken!r} was taken as the item, but has {n_items:,} values, so that most votes would be "
-            f"an annotator's second on one item. {name!r} has {n:,}: {right.command(source.name)} (item=...); if "
+            f"{source.name}: the column {taken!r} was taken as the item, but has {n_items:,} values: most votes would be an "
+            f"annotator's second on one item. {name!r} has {n:,}: {right.command(source.name)} (item=...); if "
             f"{taken!r} is meant: --item {taken}"
         )
 

@@ -64,7 +64,8 @@ def read_sets(
     export = read_export(source, find_format(source, format, request), request)
     table = _sets(export, request, separator, options)
     if export.items is not None and "items" not in options:
-        parts = [as_text(tidy(part)) for part in (table["item"], export.items)]
+        parts = [tidy(part) for part in (table["item"], export.items)]
+        parts = parts if parts[0].dtype == parts[1].dtype else [as_text(part) for part in parts]
         options["items"] = pl.concat(parts).unique().sort().to_list()
     return kind.from_columns(table, export.where, **options)
 

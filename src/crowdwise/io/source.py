@@ -156,9 +156,14 @@ def read_header(data: bytes, separator: str, name: str) -> list[str]:
     header: list[str] = next(_rows(data, separator, name), [])
     repeated = sorted({column for column in header if column.strip() and header.count(column) > 1})
     if repeated:
-        raise InputError(f"{name} row 1: column {repeated[0]!r} occurs more than once; rename or remove one of them")
+        bare = "" if not any(_is_number(column) for column in repeated) else "; if there is no row of names, add --no-header"
+        raise InputError(f"{name} row 1: column {repeated[0]!r} occurs more than once; rename or remove one of them{bare}")
     # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
     return header if "" not in header[1:] else [column or f"column {i + 1}" for i, column in enumerate(header)]
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().lstrip("-").replace(".", "", 1).isdigit()
 
 
 def parse_delimited(data: bytes, separator: str, name: str) -> pl.DataFrame:

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"([+-]?\d+)[.,]0*")
 def clean(text: str, inner: bool = False) -> str:
     """The name in composed Unicode form and without white space around it; with `inner`, with single spaces inside."""
     text = unicodedata.normalize("NFC", text).strip(EDGES)
-    return re.sub(r"\s+", " ", text) if inner else text
+    return re.sub(r"[^\S\n]+", " ", text) if inner else text
 
 
 def key_of(text: str) -> str:
@@ -63,14 +63,20 @@ class Speller:
         if not any(part.dtype == pl.String for part in (tidy(column), *([] if gold is None else [tidy(gold)]))):
             return column, gold
         counts = _counted(parts[0])
-        names = dict.fromkeys([*counts, *(name for part in parts[1:] for name in _counted(part))])
+        known = {} if len(parts) == 1 else _counted(parts[1])
+        names = dict.fromkeys([*counts, *known])
         new = {name: clean(name, inner=role == "label") for name in names}
         changed = {name: to for name, to in new.items() if to != name and to}
         if changed:
-            n = sum(counts.get(name, 0) for name in changed)
+            n = sum(counts.get(name, 0) + known.get(name, 0) for name in changed)
             self.moved[role] = (n, next(iter(changed.items())))
         told = self.given.get(role, {})
-        new = {name: told.get(name, told.get(to, to)) for name, to in new.items()}
+        given = {name: told.get(name, told.get(to, to)) for name, to in new.items()}
+        moved = {name: to for name, to in given.items() if to != new[name]}
+        if moved:
+            n = sum(counts.get(name, 0) for name in moved) + self.moved.get(role, (0,))[0]
+            self.moved[role] = (n, next(iter(moved.items())))
+        new = given
         folded = self._variants(role, new, counts)
         final = {name: folded.get(to, to) for name, to in new.items()}
         if all(name == to for name, to in final.items()):
@@ -110,11 +116,17 @@ class Speller:
         """Warn, in one line, of all that was unified."""
         if self.moved:
             parts = [
-                f"{n:,} {_NOUNS[role] if n != 1 else _NOUNS[role][:-1]} ({old!r} is {new!r})"
+                f"{n:,} {_NOUNS[role] if n != 1 else _NOUNS[role][:-1]} ({_shown(old, new)})"
                 for role, (n, (old, new)) in self.moved.items()
             ]
             how = "white space, Unicode form" + (", case" if self.fold else "") + (" or the table given" if self.given else "")
             warnings.warn(f"{self.source}: spellings unified ({how}): {', '.join(parts)}", DataWarning, stacklevel=4)
+
+
+def _shown(old: str, new: str) -> str:
+    """What became what; forms of Unicode that look alike are spelt out."""
+    alike = unicodedata.normalize("NFC", old) == new
+    return f"{old!a} is {new!a}" if alike else f"{old!r} is {new!r}"
 
 
 def _counted(column: pl.Series) -> dict[str, int]:
@@ -148,9 +160,7 @@ def read_spelling(given: Any) -> dict[str, dict[str, str]]:
     for index, (old, new, *role) in enumerate(table.frame.select(as_text(tidy(table.frame[n])).alias(n) for n in names).rows()):
         of = (role[0] if role else None) or "label"
         if old is None or new is None or of not in _ROLES:
-            raise InputError(
-                f"{table.where.row(index)}: expected a spelling, what it becomes, and the role label, annotator or item"
-            )
+            raise InputError(f"{table.where.row(index)}: expected from, to, and a role of label, annotator or item")
         found.setdefault(of, {})[old] = new
     return found
 
@@ -198,8 +208,8 @@ def warn_of_damage(column: pl.Series, what: str, source: str) -> None:
     if damaged:
         rows = int(as_text(column).is_in(damaged).sum())
         warnings.warn(
-            f"{source}: {len(damaged):,} {what} ids such as {damaged[0]!r} ({rows:,} rows) have lost digits in a spreadsheet; "
-            "ids that were different may be one now; export the file again, and do not save it from a spreadsheet",
+            f"{source}: {len(damaged):,} {what} ids such as {damaged[0]!r} ({rows:,} rows) have lost digits in a spreadsheet "
+            "or as floats; ids that were different may be one now; export the file again and keep it out of spreadsheets",
             DataWarning,
             stacklevel=5,
         )

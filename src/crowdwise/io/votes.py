@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import find_column, integers, missing_mask, tidy
+from crowdwise.data.encode import ALIASES, find_column, integers, missing_mask, tidy
 from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.io.exports import Ballot, Export, Request, choose_question, column, single
 from crowdwise.io.source import Places, Source, Table
@@ -171,6 +171,10 @@ def read_tidy(source: Source, request: Request) -> Export:
     known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
     where = Places(source.name)
     given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
+    if all(_is_lost(known, role, name) for role, name in given.items() if role != "item"):
+        from crowdwise.io.roles import no_votes
+
+        raise InputError(no_votes(source, request))
     wanted = {role: _column(known, role, name, where, request) for role, name in given.items()}
     if len(set(wanted.values())) < 3:
         raise InputError(
@@ -199,6 +203,16 @@ def item_column(source: Source, request: Request) -> str:
     """The column that is taken as the item."""
     known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
     return _column(known, "item", request.item, Places(source.name), request)
+
+
+def _is_lost(known: pl.DataFrame, role: str, given: str | None) -> bool:
+    """Whether no column is named or found for the role."""
+    plain = {"".join(c for c in name.lower() if c.isalnum()) for name in known.columns}
+    if given is not None or not plain.isdisjoint(ALIASES[role]):
+        return False
+    from crowdwise.io.roles import by_words
+
+    return not by_words(known.columns, role)
 
 
 def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, request: Request) -> str:

@@ -85,6 +85,11 @@ def read_wide(source: Source, request: Request) -> Export:
     _note(source, request, ids, chosen, across, gold is not None)
     where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
     votes = pl.DataFrame({"item": item, "annotator": annotator, "label": labels})
+    if across and request.repeats != "all":
+        from crowdwise.io.repeats import find_time, times_of
+
+        time = request.time or find_time(source.columns)
+        votes = votes if time is None else votes.with_columns(times_of(table.frame[time], table.where)[n].alias("time"))
     everyone = None if across else names.sort()
     return Export(votes, where, gold, items=names if across else rows, annotators=everyone)
 
@@ -141,8 +146,6 @@ def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | N
 
 def _note(source: Source, request: Request, ids: str | None, chosen: list[str], across: bool, gold: bool) -> None:
     rest = [repr(name) for name in source.columns if name not in (ids, *chosen)]
-    if not rest and ids is not None and not across:
-        return
     ids_are = "the number of the row" if ids is None else repr(ids)
     left = f"; not voting: {listed(rest, 8)}" + (" (gold is one of them)" if gold else "") if rest else ""
     request.notes.append(
