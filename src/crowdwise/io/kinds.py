@@ -11,7 +11,6 @@ from crowdwise.data.answers import Answers
 from crowdwise.data.columns import columns_by_role
 from crowdwise.data.groups import Groups, encode_groups
 from crowdwise.data.known_values import known_columns
-from crowdwise.data.label_sets import LabelSets
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import InputError
@@ -31,10 +30,6 @@ def read_kind(path: AnyPath, kind: type[Kind], **options: Any) -> Kind:
         raise InputError(f"expected a kind of answers such as Comparisons or Ratings, got {kind!r}")
     if issubclass(kind, TokenVotes):
         return read_tags(path, kind, **options)
-    if issubclass(kind, LabelSets):
-        from crowdwise.io.sets import read_sets
-
-        return read_sets(path, kind, **options)
     return kind.from_frame(FileColumns(path), **options)
 
 

@@ -15,7 +15,7 @@ def find_layout(source: Source, request: Request) -> str | None:
     if source.kind in ("json", "jsonl"):
         from crowdwise.io.counts import counts_mapping
         from crowdwise.io.keyed import is_keyed
-        from crowdwise.io.lists import list_keys
+        from crowdwise.io.listed_tables import list_keys
 
         if is_keyed(source):
             return "keyed"
@@ -25,7 +25,7 @@ def find_layout(source: Source, request: Request) -> str | None:
     if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 2:
         return None
     from crowdwise.io.counts import count_columns
-    from crowdwise.io.lists import list_columns
+    from crowdwise.io.listed_tables import list_columns
     from crowdwise.io.roles import find_item
     from crowdwise.io.wide import looks_wide
 
@@ -45,7 +45,7 @@ def read_layout(source: Source, name: str, request: Request) -> Export:
 
         return read_keyed(source, request)
     if name == "lists":
-        from crowdwise.io.lists import read_lists
+        from crowdwise.io.listed_tables import read_lists
 
         return read_lists(source, request)
     if name == "counts":

@@ -20,7 +20,7 @@ from crowdwise.data.encode import ALIASES
 from crowdwise.data.gold import GoldConflict
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.votes import Export, Request, assemble, item_column, note_repeats, read_tidy
+from crowdwise.io.votes import Export, Request, assemble, column_names, item_column, note_repeats, read_columns, read_tidy
 
 __all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read", "read_export"]
 
@@ -291,6 +291,12 @@ def read(path: Any, kind: Any = Annotations, **options: Any) -> Any:
     """
     if kind is Annotations:
         return _read_votes(path, **options)
+    from crowdwise.data.label_sets import LabelSets
+
+    if isinstance(kind, type) and issubclass(kind, LabelSets):
+        from crowdwise.io.sets import read_sets
+
+        return read_sets(path, kind, _exported, **options)
     from crowdwise.io.kinds import read_kind
 
     return read_kind(path, kind, **options)
@@ -313,13 +319,7 @@ def _read_votes(
     # Given classes are taken at their word: a label that is several is not among them, or is meant.
     wanted |= {"several": "keep"} if classes is not None else {}
     request = Request(format=format, **wanted, notes=[] if notes is None else notes)
-    source = open_source(path)
-    if not request.header:
-        from crowdwise.io.wide import Headless
-
-        source = Headless(source.path, source.name, source.parts)
-    name = find_format(source, format, request)
-    export = read_export(source, name, request)
+    source, name, export = _exported(path, request)
     if request.repeats != "all":
         from crowdwise.io.repeats import prepared
 
@@ -329,17 +329,33 @@ def _read_votes(
         votes = assemble(export, request, classes=classes, missing=missing)
     except GoldConflict:
         if guessed:
-            from crowdwise.io.roles import doubt_item
-
-            doubt_item(source, request, item_column(source, request))
+            _doubt_item(source, request)
         raise
     if request.repeats == "all" and not votes.anonymous:
         n = note_repeats(votes, source.name, request)
         if guessed and 2 * n > votes.n_votes:
-            from crowdwise.io.roles import doubt_item
-
-            doubt_item(source, request, item_column(source, request))
+            _doubt_item(source, request)
     return votes
+
+
+def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Source, str, Export]:
+    """The file, its format, and what it holds."""
+    source = open_source(path)
+    if not request.header:
+        from crowdwise.io.wide import Headless
+
+        source = Headless(source.path, source.name, source.parts)
+    name = find_format(source, request.format, request)
+    return source, name, read_export(source, name, request)
+
+
+def _doubt_item(source: Source, request: Request) -> None:
+    """Refuse the column that was taken as the item, where another is clearly meant."""
+    from crowdwise.io.roles import doubt_item
+
+    records = source.records if source.kind in ("json", "jsonl") else []
+    names = [name for name in column_names(source) if not any(isinstance(record.get(name), dict) for _, record in records)]
+    doubt_item(read_columns(source, names).frame, source.name, request, item_column(source, request))
 
 
 def read_export(source: Source, name: str, request: Request) -> Export:

@@ -62,11 +62,8 @@ def suggested(names: Sequence[str], role: str, given: str | None, source: str, r
     return f", for example {replace(request, **named).command(source)}"
 
 
-def no_votes(source: Source, request: Request) -> str:
+def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
     """What to do with a table in which neither annotators nor labels are found."""
-    from crowdwise.io.votes import column_names
-
-    names = column_names(source)
     found = f"{source.name}: no annotator and no label column; found {listed(map(repr, names))}. "
     named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
     if source.kind in ("json", "jsonl"):
@@ -103,17 +100,11 @@ def find_item(frame: pl.DataFrame, request: Request, source: str) -> str | None:
     return None
 
 
-def doubt_item(source: Source, request: Request, taken: str) -> None:
+def doubt_item(frame: pl.DataFrame, source: str, request: Request, taken: str) -> None:
     """Refuse an item column in which annotators repeat themselves, where another column has none of that."""
-    from crowdwise.io.votes import column_names, read_columns
-
-    names = column_names(source)
-    people = request.annotator or next(iter(by_alias(names, "annotator") or by_words(names, "annotator")), None)
+    found = by_alias(frame.columns, "annotator") or by_words(frame.columns, "annotator")
+    people = request.annotator or next(iter(found), None)
     if people is None:
-        return
-    try:
-        frame = read_columns(source, [people, *(name for name in names if name != people)]).frame
-    except InputError:
         return
     better, n_items = [], frame[taken].n_unique()
     for name in (name for name in frame.columns if name not in (people, taken)):
@@ -126,8 +117,8 @@ def doubt_item(source: Source, request: Request, taken: str) -> None:
         _, name, n = min(better)
         right = replace(request, item=name)
         raise InputError(
-            f"{source.name}: the column {taken!r} was taken as the item, but has {n_items:,} values: most votes would be an "
-            f"annotator's second on one item. {name!r} has {n:,}: {right.command(source.name)} (item=...); if "
+            f"{source}: the column {taken!r} was taken as the item, but has {n_items:,} values: most votes would be an "
+            f"annotator's second on one item. {name!r} has {n:,}: {right.command(source)} (item=...); if "
             f"{taken!r} is meant: --item {taken}"
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,8 +15,7 @@ from crowdwise.errors import InputError, SettingError
 from crowdwise.io.cells import BRACKETS, LIST, joined_by, split_cell, texts
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.file_columns import FileColumns
-from crowdwise.io.reader import find_format, read_export
-from crowdwise.io.source import AnyPath, open_source
+from crowdwise.io.source import AnyPath, Source
 from crowdwise.io.spelling import Speller
 
 __all__ = ["read_sets"]
@@ -40,6 +39,7 @@ _WAYS += ("workflow_version", "fold_case", "spelling")
 def read_sets(
     path: AnyPath | Sequence[AnyPath],
     kind: type[Sets],
+    exported: Callable[[AnyPath | Sequence[AnyPath], Request], tuple[Source, str, Export]],
     *,
     format: str | None = None,
     shown: str | None = None,
@@ -47,7 +47,7 @@ def read_sets(
     notes: list[str] | None = None,
     **options: Any,
 ) -> Sets:
-    """Read sets of labels; the separator is found unless it is given.
+    """Read sets of labels from what `exported` finds in a file; the separator is found unless it is given.
 
     Options are those of `crowdwise.read` that say how a file is read, and those of `LabelSets.from_arrays`.
     """
@@ -58,10 +58,9 @@ def read_sets(
         return kind.from_frame(FileColumns(path), shown=shown, separator=separator or "|", **named, **options)  # type: ignore[arg-type]
     asked = {name: options.pop(name) for name in _WAYS if name in options}
     request = Request(format=format, several="split", notes=[] if notes is None else notes, **asked)
-    source = open_source(path)
+    source, _, export = exported(path, request)
     if source.kind == "matrix":
         FileColumns(path).expect(("item", "annotator", "label"))  # type: ignore[arg-type]
-    export = read_export(source, find_format(source, format, request), request)
     table = _sets(export, request, separator, options)
     if export.items is not None and "items" not in options:
         parts = [tidy(part) for part in (table["item"], export.items)]

@@ -149,13 +149,14 @@ def read_spelling(given: Any) -> dict[str, dict[str, str]]:
     if not isinstance(given, str | PathLike):
         raise SettingError(f"spelling must be a mapping of labels or a path of a table, got {type(given).__name__}")
     from crowdwise.io.source import open_source
-    from crowdwise.io.votes import read_columns
 
     source = open_source(given)
+    if source.kind not in ("delimited", "parquet", "arrow"):
+        raise InputError(f"{source.name}: a table of spellings is CSV, TSV, Parquet or Arrow, not {source.kind}")
     if not {"from", "to"} <= set(source.columns):
         raise InputError(f"{source.name}: a table of spellings has the columns from and to, and perhaps role")
     names = ["from", "to", *(["role"] if "role" in source.columns else [])]
-    table = read_columns(source, names)
+    table = source.table(names)
     found: dict[str, dict[str, str]] = {}
     for index, (old, new, *role) in enumerate(table.frame.select(as_text(tidy(table.frame[n])).alias(n) for n in names).rows()):
         of = (role[0] if role else None) or "label"

@@ -174,7 +174,7 @@ def read_tidy(source: Source, request: Request) -> Export:
     if all(_is_lost(known, role, name) for role, name in given.items() if role != "item"):
         from crowdwise.io.roles import no_votes
 
-        raise InputError(no_votes(source, request))
+        raise InputError(no_votes(known.columns, source, request))
     wanted = {role: _column(known, role, name, where, request) for role, name in given.items()}
     if len(set(wanted.values())) < 3:
         raise InputError(
