@@ -31,7 +31,7 @@ def test_the_commands_of_a_refusal_work(run: Run, folder: Path) -> None:
     refused = run("aggregate", "ticks.csv", "--annotator", "who", "--label", "what", code=1).stderr
     assert "error: ticks.csv row 2: several labels in one cell" in refused
     sets = run(*suggested(refused, "as several labels: "), "-o", "sets.csv")
-    assert "separated by a line break: 2 labels" in sets.stderr
+    assert "labels of one answer are separated by a line break" in sets.stderr
     assert set(pl.read_csv(folder / "sets.csv")["item"]) == {"x", "y"}
     run(*suggested(refused, "class of its own: "), "-o", "classes.csv")
     assert "p(cat\ndog)" in pl.read_csv(folder / "classes.csv").columns

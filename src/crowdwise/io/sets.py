@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import as_text, missing_mask, tidy
@@ -93,7 +92,6 @@ def _sets(export: Export, request: Request, separator: str | None, how: dict[str
     cells = [written.get(text, text) if text is not None else None for text in label.to_list()]
     if export.empty is not None:
         cells = [how.get("none", NONE) if empty else cell for cell, empty in zip(cells, export.empty, strict=True)]
-    n = int(np.unique([part for parts in split.values() for part in parts]).size) if split else 0
-    if any(len(parts) > 1 for parts in split.values()):
-        request.notes.append(f"{export.where.source}: labels of one answer are {joined.words}: {n:,} labels (--separator)")
+    if separator is None and any(len(parts) > 1 for parts in split.values()):
+        request.notes.append(f"{export.where.source}: labels of one answer are {joined.words} (--separator says otherwise)")
     return pl.DataFrame({**ids, "label": pl.Series(cells, dtype=pl.String)})
