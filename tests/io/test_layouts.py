@@ -96,6 +96,37 @@ def test_answers_to_a_form_have_a_row_per_person(tmp_path: Path) -> None:
     assert "by the times of the file" in notes
 
 
+def test_columns_of_several_questions_are_refused_with_a_choice_that_works(tmp_path: Path) -> None:
+    rows = "".join(f"{n},{'pn'[n % 2]},{'xy'[n % 3 > 0]},{'pn'[n % 3 > 0]},{'xy'[n % 2]}\n" for n in range(9))
+    path = write(tmp_path / "v.csv", f"id,ann_mood,ann_topic,bob_mood,bob_topic\n{rows}")
+    with pytest.raises(InputError, match="--format wide"):
+        read(path)
+    with pytest.raises(InputError, match=r"as if they answered several questions: .*--annotators ann_mood,bob_mood"):
+        read(path, format="wide")
+    assert read(path, annotators="ann_mood,bob_mood").n_votes == 18
+
+
+def test_one_item_and_a_table_without_ids(tmp_path: Path) -> None:
+    one = read(write(tmp_path / "v.csv", "item,ann,bob,cem\n1,x,x,y\n"), format="wide")
+    assert triples(one) == [(1, "ann", "x"), (1, "bob", "x"), (1, "cem", "y")]
+    rows = "".join(f"{n % 2},{n % 3 % 2},{n % 2}\n" for n in range(6))
+    bare, notes = noted(write(tmp_path / "w.csv", f"ann,bob,cem\n{rows}"), format="wide")
+    assert (bare.n_items, bare.n_votes) == (6, 18)
+    assert "item = the number of the row" in notes
+
+
+def test_classes_as_zeros_and_ones_are_not_annotators(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--format counts"):
+        read(write(tmp_path / "v.csv", "id,cat,dog\n1,1,0\n2,0,1\n3,1,0\n"))
+
+
+def test_comma_separated_annotators_and_labels(tmp_path: Path) -> None:
+    votes = read(write(tmp_path / "v.csv", 'id,annotators,labels\n1,"a,b","x,y"\n2,a,x\n'))
+    assert triples(votes) == [(1, "a", "x"), (1, "b", "y"), (2, "a", "x")]
+    lines = [{"id": 1, "annotators": "a|b", "labels": "x|y"}, {"id": 2, "annotators": "a", "labels": "y"}]
+    assert triples(read(write_lines(tmp_path / "v.jsonl", lines))) == [(1, "a", "x"), (1, "b", "y"), (2, "a", "y")]
+
+
 # -- counts --------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ __all__ = ["anonymous", "count_columns", "counts_mapping", "read_counts"]
 _MOST = 1_000_000
 # Sums of neighbours are tried for so many columns.
 _MOST_CLASSES = 100
-_TOTAL = {"count", "counts", "total", "n", "num", "votes", "sum"}
+_TOTAL = {"count", "counts", "total", "n", "num", "number", "of", "vote", "votes", "sum", "annotations", "annotators", "labels"}
 
 
 def read_counts(source: Source, request: Request) -> Export:
@@ -69,7 +69,7 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told:
         values = frame[name].cast(pl.Float64, strict=False)
         if values.null_count() or not (values >= 0).all() or not (values == values.floor()).all():
             continue
-        (totals if _TOTAL & set(words_of(name)) and len(words_of(name)) <= 2 else parts)[name] = values.to_numpy()
+        (totals if _TOTAL.issuperset(words_of(name)) else parts)[name] = values.to_numpy()
     named = {name: values for name, values in parts.items() if not never_votes(name) or "count" in words_of(name)}
     for total in totals.values():
         found = _adding_up(parts, total)

@@ -19,7 +19,7 @@ def find_layout(source: Source, request: Request) -> str | None:
 
         if is_keyed(source):
             return "keyed"
-        if list_keys(source.first):
+        if list_keys(source.records):
             return "lists"
         return "counts" if counts_mapping(source.first) else None
     if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,40 @@ from crowdwise.data.encode import integers
 from crowdwise.errors import InputError, listed
 from crowdwise.io.cells import as_list
 from crowdwise.io.exports import Export, Request
-from crowdwise.io.lists import exploded
+from crowdwise.io.lists import exploded, joined_alike
 from crowdwise.io.roles import by_words, find_item
 from crowdwise.io.source import Source
 from crowdwise.io.votes import column_names, read_columns
 
 __all__ = ["list_columns", "list_keys", "read_lists"]
 
+# Rows that are looked at to see how a table is laid out.
+_SAMPLE = 50
+
 
 def list_columns(frame: pl.DataFrame) -> tuple[str, str] | None:
-    """The columns of annotators and of labels whose cells are lists, or None."""
-    lists = [name for name in frame.columns if _are_lists(frame[name].drop_nulls().head(50).to_list())]
-    return _roles(lists)
+    """The columns of annotators and of labels whose cells are lists, or text with as many parts in both; or None."""
+    return _lists({name: frame[name].head(_SAMPLE).to_list() for name in frame.columns if _may_be(frame[name].dtype)})
 
 
-def list_keys(record: dict[str, Any]) -> tuple[str, str] | None:
-    """The same for the fields of a record."""
-    return _roles(
-        [key for key, value in record.items() if isinstance(value, list) and not any(isinstance(v, dict) for v in value)]
-    )
+def list_keys(records: Sequence[tuple[int, dict[str, Any]]]) -> tuple[str, str] | None:
+    """The same for the fields of records."""
+    few = [record for _, record in records[:_SAMPLE]]
+    return _lists({key: [record.get(key) for record in few] for key in (few[0] if few else ())})
+
+
+def _may_be(dtype: pl.DataType) -> bool:
+    return dtype.is_nested() or dtype == pl.String
+
+
+def _lists(cells: dict[str, list[Any]]) -> tuple[str, str] | None:
+    lists = [name for name, column in cells.items() if _are_lists(column)]
+    found = _roles(lists)
+    if found is not None:
+        return found
+    texts = [name for name, column in cells.items() if all(cell is None or isinstance(cell, str) for cell in column)]
+    found = _roles(texts)
+    return found if found is not None and joined_alike(cells[found[0]], cells[found[1]]) is not None else None
 
 
 def _roles(lists: list[str]) -> tuple[str, str] | None:
@@ -39,13 +55,14 @@ def _roles(lists: list[str]) -> tuple[str, str] | None:
 
 
 def _are_lists(cells: list[Any]) -> bool:
-    return bool(cells) and all(as_list(cell) is not None for cell in cells)
+    found = [as_list(cell) for cell in cells if cell is not None]
+    return bool(found) and all(parts is not None and not any(isinstance(part, dict) for part in parts) for parts in found)
 
 
 def read_lists(source: Source, request: Request) -> Export:
     """Read a table with a row per item, and lists of annotators and labels in its cells."""
     names = column_names(source)
-    found = list_keys(source.first) if source.kind in ("json", "jsonl") else list_columns(source.table(names).frame)
+    found = list_keys(source.records) if source.kind in ("json", "jsonl") else list_columns(source.table(names).frame)
     people, label = request.annotator or (found and found[0]), request.label or request.question or (found and found[1])
     if people is None or label is None:
         raise InputError(

@@ -12,14 +12,18 @@ from crowdwise.io.cells import as_list
 from crowdwise.io.exports import Request, column, single
 from crowdwise.io.source import Places, Table
 
-__all__ = ["exploded", "paired"]
+__all__ = ["exploded", "joined_alike", "paired"]
 
 
 def exploded(columns: dict[str, pl.Series], table: Table, request: Request) -> tuple[dict[str, pl.Series], Table]:
     """One row per element of the lists of annotators; where annotators are no lists, labels are several answers and stay."""
     cells = {role: series.to_list() for role, series in columns.items()}
     if all(as_list(cell) is None for cell in cells["annotator"] if cell is not None):
-        return columns, table
+        mark = joined_alike(cells["annotator"], cells["label"])
+        if mark is None:
+            return columns, table
+        for role in ("annotator", "label"):
+            cells[role] = [None if cell is None else [part.strip() for part in cell.split(mark)] for cell in cells[role]]
     rows: list[int] = []
     found: dict[str, list[Any]] = {"annotator": [], "label": []}
     for index, (people, labels) in enumerate(zip(cells["annotator"], cells["label"], strict=True)):
@@ -34,6 +38,16 @@ def exploded(columns: dict[str, pl.Series], table: Table, request: Request) -> t
         f"{where.source}: lists of annotators and labels in {len(cells['label']):,} rows, a vote each: {len(rows):,} votes"
     )
     return {role: (kept | made)[role] for role in columns}, Table(pl.DataFrame(kept | made), where)
+
+
+def joined_alike(people: list[Any], labels: list[Any]) -> str | None:
+    """The separator that cuts annotators and labels of every row into equally many parts, and some into several; or None."""
+    pairs = [(who, said) for who, said in zip(people, labels, strict=True) if isinstance(who, str) and isinstance(said, str)]
+    for mark in ("|", ";", ","):
+        counts = [(who.count(mark), said.count(mark)) for who, said in pairs]
+        if any(n for n, _ in counts) and all(one == other for one, other in counts):
+            return mark
+    return None
 
 
 def paired(people: Any, labels: Any, place: str) -> list[tuple[Any, Any]]:

@@ -212,7 +212,7 @@ def _is_lost(known: pl.DataFrame, role: str, given: str | None) -> bool:
         return False
     from crowdwise.io.roles import by_words
 
-    return not by_words(known.columns, role)
+    return len(by_words(known.columns, role)) != 1
 
 
 def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, request: Request) -> str:
@@ -225,7 +225,10 @@ def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, re
         found = [] if given is not None or role == "item" else by_words(known.columns, role)
         if len(found) == 1:
             return found[0]
-        raise InputError(f"{problem}{suggested(known.columns, role, given, where.source, request)}") from None
+        others = {"annotator": request.annotator, "label": request.label or request.question}
+        # A command that fails on the next column is no help.
+        lost = any(_is_lost(known, other, name) for other, name in others.items() if other != role)
+        raise InputError(f"{problem}{'' if lost else suggested(known.columns, role, given, where.source, request)}") from None
 
 
 def _holds_lists(column: pl.Series) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import polars as pl
@@ -12,7 +13,7 @@ from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import never_votes
 
-__all__ = ["chosen_columns", "voting_columns"]
+__all__ = ["check_one_set", "chosen_columns", "voting_columns"]
 
 _NUMBERED = re.compile(
     r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+",
@@ -20,6 +21,7 @@ _NUMBERED = re.compile(
 )
 # More labels than these are texts or measures.
 _MOST_LABELS = 50
+_FEW = 4
 # Beyond so many columns, each is compared with the labels of all instead of with every other.
 _MANY = 200
 
@@ -68,8 +70,25 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
     rivals = [group for group in groups if group is not largest and len(group) == len(largest)]
     if rivals or (strict and not _is_one_set(frame, largest, possible)):
         return list(possible) if not strict or _is_sparse(frame, possible) else []
-    silent = [name for name, seen in possible.items() if not seen]
-    return [name for name in names if name in largest or name in silent]
+    # Of somebody who hardly voted nobody can tell whether the labels are others.
+    few = 0 if strict else _FEW
+    quiet = [name for name, seen in possible.items() if len(frame[name]) - frame[name].null_count() <= few or not seen]
+    return [name for name in names if name in largest or name in quiet]
+
+
+def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, request: Request) -> None:
+    """Refuse columns that answer several questions: equally many of them share one set of labels, and another."""
+    labels = {name: _labels(frame[name]) for name in names if not never_votes(name)}
+    groups = [
+        group for group in _groups({name: seen for name, seen in labels.items() if len(seen) <= _MOST_LABELS}) if len(group) > 1
+    ]
+    largest = [group for group in groups if len(group) == max(map(len, groups))]
+    if len(largest) > 1:
+        shown = "; ".join(listed(map(repr, group), 4) for group in largest[:3])
+        way = replace(request, annotators=",".join(largest[0])).command(source)
+        raise InputError(
+            f"{source}: columns share labels in groups, as if they answered several questions: {shown}. Choose: {way}"
+        )
 
 
 def _labels(column: pl.Series) -> frozenset[str]:

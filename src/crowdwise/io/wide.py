@@ -13,7 +13,7 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.roles import by_alias, by_words, find_gold, find_item, words_of
 from crowdwise.io.source import Places, Source, Table
-from crowdwise.io.voting_columns import chosen_columns, voting_columns
+from crowdwise.io.voting_columns import check_one_set, chosen_columns, voting_columns
 
 __all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide"]
 
@@ -45,10 +45,19 @@ def looks_wide(source: Source, request: Request) -> list[str]:
     frame = source.table(source.columns).frame
     if is_form(source.columns):
         return voting_columns(frame, list(source.columns))
-    item = find_item(frame, request, source.name)
-    if item is None and not (by_alias(source.columns[:1], "item") or source.columns[0].strip().lower() in ("", "id", "index")):
+    item = find_item(frame, request, source.name) or source.columns[0]
+    found = voting_columns(frame, [name for name in source.columns if name != item])
+    cells = frame[item]
+    if cells.null_count() or (cells.n_unique() < frame.height and not by_alias([item], "item")):
         return []
-    return voting_columns(frame, [name for name in source.columns if name != (item or source.columns[0])])
+    return [] if _is_one_hot(frame, found) else found
+
+
+def _is_one_hot(frame: pl.DataFrame, names: list[str]) -> bool:
+    """Whether columns are the classes of one label each, 0 or 1, and not annotators."""
+    if not names or frame.height < 3 or any(not set(frame[name].cast(pl.String)) <= {"0", "1"} for name in names):
+        return False
+    return bool((frame.select(pl.sum_horizontal(pl.col(names).cast(pl.Int64))).to_series() == 1).all())
 
 
 def is_form(names: list[str]) -> bool:
@@ -68,7 +77,9 @@ def read_wide(source: Source, request: Request) -> Export:
     across = request.transposed or (is_form(source.columns) and request.annotators is None)
     ids = _ids(table, source, request, across)
     chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
-    chosen = chosen or voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False)
+    if not chosen:
+        check_one_set(table.frame, [name for name in source.columns if name != ids], source.name, request)
+        chosen = voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False)
     if not chosen:
         raise InputError(
             f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
@@ -114,6 +125,9 @@ def _ids(table: Table, source: Source, request: Request, across: bool) -> str | 
     item = find_item(frame, request, source.name)
     if item is None and request.header and (not _is_told(request) or _first_is_id(frame, request)):
         item = frame.columns[0]
+        if item in voting_columns(frame, frame.columns, strict=False) and frame[item].n_unique() < frame.height:
+            # It votes as the others do, so that rows have no names.
+            return None
     if item is None:
         return None
     repeated = frame[item].is_duplicated()
