@@ -141,3 +141,20 @@ def test_several_answers_are_refused_out_of_core_too(run: Run, folder: Path) -> 
     assert "v.csv row 2: several labels in one cell, 'cat;dog', separated by ';'. A vote has one class here" in refused
     run("aggregate", "v.csv", "--engine", "local", "-m", "majority", "-o", "labels.csv", "--one-label")
     assert pl.read_csv(folder / "labels.csv").height == 2
+
+
+def test_anonymous_votes_are_saved_opened_and_reported(run: Run, folder: Path) -> None:
+    rows = "".join(f"i{n},{3 + n % 3},{n % 3},3\n" for n in range(30))
+    (folder / "counts.csv").write_text(f"id,total,cat,dog\n{rows}")
+    run("aggregate", "counts.csv", "--save", "model", "-o", "labels.csv")
+    assert "i3: dog" in run("explain", "i3", "model").stdout
+    run("report", "counts.csv", "-o", "page.html")
+    run("review", "counts.csv")
+
+
+def test_columns_and_repeats_of_several_files_are_said(run: Run, folder: Path) -> None:
+    for name, row in (("a.csv", "1,w,x\n1,w,y\n"), ("b.csv", "1,v,x\n2,v,y\n")):
+        (folder / name).write_text(f"task,worker,answer\n{row}")
+    said = run("aggregate", "a.csv", "b.csv").stderr
+    assert "item = 'task', annotator = 'worker', label = 'answer'" in said
+    assert "1 of 4 votes repeat an annotator's vote on the same item" in said

@@ -8,7 +8,7 @@ import pytest
 from tests.io.helpers import gold, triples, write, write_lines
 
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.io import read
+from crowdwise.io import read, read_gold
 from crowdwise.io.spelling import clean, key_of
 
 HEAD = "item,annotator,label\n"
@@ -146,3 +146,11 @@ def test_floats_beyond_53_bits_are_warned_about(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "v.parquet")
     with pytest.warns(DataWarning, match="2 item ids"):
         assert read(tmp_path / "v.parquet").n_items == 3
+
+
+def test_a_table_of_gold_is_spelt_as_the_votes(tmp_path: Path) -> None:
+    votes = read(write(tmp_path / "v.csv", HEAD + "p1,a,cat\np2,a,dog\n"))
+    table = write(tmp_path / "g.csv", "item,label\np1 ,CAT\np2,dog \n")
+    with pytest.raises(InputError, match=r"g\.csv row 2: gold label 'CAT' is spelt 'cat' in the votes.*--fold-case"):
+        read_gold(table, votes)
+    assert read_gold(table, votes, fold_case=True).rows() == [("p1", "cat"), ("p2", "dog")]

@@ -214,6 +214,8 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     from crowdwise.estimator.loading import load
     from crowdwise.estimator.registry import label_methods
 
+    if method.gold_is is not None:
+        raise SettingError("--gold-is does not go with --warm-from; fit all votes together")
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")
     estimator: Any = load(folder)

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,8 @@ T = TypeVar("T")
 STDIN = "-"
 # What --save writes; a test compares it with the name that the storage uses, which loads all that can be stored.
 SAVED = "result.zip"
+# Whether the votes were read with --fold-case, which holds for gold beside them too.
+_FOLDS: ContextVar[bool] = ContextVar("folds", default=False)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
@@ -53,6 +56,7 @@ def read_votes(path: str, options: ReadOptions, several: str | None = None) -> A
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
+    _FOLDS.set(options.fold_case)
     with noted() as notes:
         votes = from_path(path, partial(read, **given, notes=notes))
     return votes.deduplicate() if options.deduplicate else votes
@@ -126,7 +130,7 @@ def read_gold(path: Path | None, votes: Annotations | None) -> Any:
         return None
     from crowdwise.io import read_gold
 
-    return read_gold(path, votes)
+    return read_gold(path, votes, fold_case=_FOLDS.get())
 
 
 def gold_of(votes: Annotations) -> list[Any] | None:
@@ -353,9 +357,7 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, qu
     votes, gold, truth = gold_by_use(votes, gold, options.gold_is, quiet)
     with iterations(estimator, quiet) as progress:
         estimator.fit(votes, gold=gold, history=history, progress=progress)
-    if truth is not None:
-        right, n = matches(estimator.result_, truth)
-        say(f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})")
+    say_matches(estimator.result_, truth)
     return estimator
 
 
@@ -375,19 +377,28 @@ def gold_by_use(votes: Annotations, gold: Any, use: str | None, quiet: bool) -> 
     return votes, gold, None
 
 
-def matches(result: Result, truth: Any) -> tuple[int, int]:
-    """How many labels of items with votes and a known class are that class, and of how many."""
-    known = (truth >= 0) & (result.votes.votes_per_item > 0)
-    return int((result.posterior.argmax(axis=1)[known] == truth[known]).sum()), int(known.sum())
+def say_matches(result: Result, truth: Any) -> None:
+    """Say how many labels of items with votes and a known class are that class; nothing where no class was held back."""
+    if truth is not None:
+        known = (truth >= 0) & (result.votes.votes_per_item > 0)
+        right, n = int((result.posterior.argmax(axis=1)[known] == truth[known]).sum()), int(known.sum())
+        say(f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})")
 
 
-def fit_rows(rows: Features, votes: Annotations, estimator: Any, gold: Path | None, quiet: bool = False, **more: Any) -> Any:
-    """Fit a classifier to features and votes; returns the features in the form in which it took them."""
+def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: Any, quiet: bool = False, **more: Any) -> Any:
+    """Fit a classifier to features and votes; returns the features in the form in which it took them.
+
+    Of `method`, the options of a command, `gold` and `gold_is` are used.
+    """
     from crowdwise.methods.classify.rows import taken_by
 
-    X, known = taken_by(estimator, rows), read_gold(gold, votes)
+    if votes.anonymous:
+        raise SettingError(f"{estimator.name} learns about annotators, and nobody knows who gave these votes")
+    X, known = taken_by(estimator, rows), read_gold(method.gold, votes)
+    votes, known, truth = gold_by_use(votes, known, method.gold_is, quiet)
     with epochs(estimator, quiet) as progress:
         estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)
+    say_matches(estimator.result_, truth)
     return X
 
 

@@ -16,6 +16,9 @@ FDR = 0.05
 VOTES = "A table of votes or a platform's export; - reads stdin."
 VOTES_OR_SAVED = "Votes (- reads stdin), or a folder written by --save."
 TRUTH = "True labels of some items: item, label. The fit does not see them."
+GOLD_IS = (
+    "What gold is for: known (the fit keeps it) or truth (the fit does not see it; labels are compared with it at the end)."
+)
 PAGE = "Write a page to open in a browser (.html)."
 ANNOTATORS = "Write a table of the annotators."
 SEE_METHODS = "Name of the method; crowdwise methods lists them."
@@ -117,14 +120,7 @@ class MethodOptions(TaskOptions):
     )
     annotator_prior: str | None = option("--annotator-prior", "PRIOR", ANNOTATOR_PRIOR, panel=METHOD)
     gold: Path | None = file("--gold", "Known labels of some items, which the fit keeps: item, label.", METHOD)
-    gold_is: str | None = option(
-        "--gold-is",
-        "USE",
-        "What gold is for, in the file or beside it: known (the fit keeps it) or truth (the fit does not see it; labels are "
-        "compared with it at the end).",
-        panel=METHOD,
-        shown="known",
-    )
+    gold_is: str | None = option("--gold-is", "USE", GOLD_IS, panel=METHOD, shown="known")
     history: Path | None = file(
         "--history",
         "Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a folder written by --save.",

@@ -22,7 +22,7 @@ from crowdwise.data.storable import storable_class
 __all__ = ["Unsavable", "pack", "unpack"]
 
 # Rooms whose modules register storable classes when they are loaded.
-_PARTS = ("crowdwise.parts.annotators", "crowdwise.parts.priors")
+_PARTS = ("crowdwise.parts.annotators", "crowdwise.parts.priors", "crowdwise.data")
 
 
 class Unsavable(TypeError):
