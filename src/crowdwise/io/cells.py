@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 _NUMPY = re.compile(r"\[\s*(?:'[^']*'|\"[^\"]*\")(?:\s+(?:'[^']*'|\"[^\"]*\"))+\s*\]")
 # Free text has too many distinct values to look at each.
 _MOST = 20_000
+# A longer cell is no list of labels, and Python's parser is not made for it.
+_LONGEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,13 @@ def as_list(cell: Any) -> list[Any] | None:
         return None
     if _NUMPY.fullmatch(text):
         return [one or other for one, other in _QUOTED.findall(text)]
-    for parse in (json.loads, ast.literal_eval):
+    for parse in (json.loads, ast.literal_eval) if len(text) <= _LONGEST else ():
         try:
-            found = parse(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            with warnings.catch_warnings():
+                # Python warns of escapes that are none.
+                warnings.simplefilter("ignore")
+                found = parse(text)
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, SystemError):
             continue
         if isinstance(found, list | tuple | set):
             return sorted(found, key=str) if isinstance(found, set) else list(found)

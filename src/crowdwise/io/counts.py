@@ -38,10 +38,11 @@ def read_counts(source: Source, request: Request) -> Export:
     rows, codes = np.nonzero(counts)
     times = counts[rows, codes]
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
-    gold = find_gold([name for name in source.columns if name not in (item, *chosen)])
+    counted = {item, *chosen}
+    gold = find_gold([name for name in source.columns if name not in counted])
     known = None if gold is None else pl.DataFrame({"item": ids, "label": table.frame[gold]}).drop_nulls()
     labels = integers(pl.Series(chosen))
-    rest = [repr(name) for name in source.columns if name not in (item, *chosen)]
+    rest = [repr(name) for name in source.columns if name not in counted]
     ids_are = "the number of the row" if item is None else repr(item)
     left = f"; not counted: {listed(rest, 8)}" if rest else ""
     request.notes.append(
@@ -141,7 +142,7 @@ def _read_mappings(source: Source, request: Request) -> Export:
     ids_are = "the number of the record" if item is None else repr(item)
     request.notes.append(f"{source.name}: counts of anonymous votes per class in {found[0]!r}; item = {ids_are}")
     where = Places(source.name, rows=np.array([row for row, _ in source.records])[rows], unit=source.unit)
-    return anonymous(items.gather(rows), integers(pl.Series(labels, dtype=pl.String)), np.array(times), where, None, items)
+    return anonymous(items.gather(rows), integers(column(labels, where)), np.array(times), where, None, items)
 
 
 def _plain_keys(source: Source) -> list[str]:

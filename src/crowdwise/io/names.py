@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from crowdwise.data.encode import tidy
+from crowdwise.data.encode import as_text, tidy
 from crowdwise.io.cells import checked_labels
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.spelling import Speller, check_gold, warn_of_damage
@@ -50,5 +50,5 @@ def settled(export: Export, request: Request, missing: Sequence[Any]) -> Export:
 
 def _stacked(parts: list[pl.Series]) -> pl.Series:
     if len({part.dtype for part in parts}) > 1:
-        parts = [part.cast(pl.String) for part in parts]
+        parts = [as_text(part) for part in parts]
     return pl.concat(parts)

@@ -341,8 +341,11 @@ def _read_votes(
 def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Source, str, Export]:
     """The file, its format, and what it holds."""
     source = open_source(path)
-    if not request.header:
+    if not request.header and source.kind != "matrix":
         from crowdwise.io.wide import Headless
+
+        if source.kind != "delimited":
+            raise InputError(f"{source.name}: --no-header (header=False) is about CSV and TSV files, not {source.kind}")
 
         source = Headless(source.path, source.name, source.parts)
     name = find_format(source, request.format, request)

@@ -351,14 +351,19 @@ class Source:
         """Return these columns of a tabular file; delimited text stays text, blank lines are left out."""
         if self.kind in ("parquet", "arrow"):
             return Table(self._read_binary(columns)[0], Places(self.name, 1))
-        frame = parse_delimited(self.data, self.separator, self.name)
-        if frame.height == 0:
-            raise InputError(f"{self.name}: a header and no rows below it")
-        blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        frame, blank = self._parsed
         frame = frame.select(columns)
         if not blank.any():
             return Table(frame, Places(self.name, 2))
         return Table(frame.filter(~blank), Places(self.name, rows=np.flatnonzero(~blank.to_numpy()) + 2))
+
+    @cached_property
+    def _parsed(self) -> tuple[pl.DataFrame, pl.Series]:
+        """All columns of delimited text, and which of its rows are blank; how a table is laid out is seen before it is read."""
+        frame = parse_delimited(self.data, self.separator, self.name)
+        if frame.height == 0:
+            raise InputError(f"{self.name}: a header and no rows below it")
+        return frame, frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
 
     def _lines(self, limit: int | None = None) -> list[tuple[int, Record]]:
         records: list[tuple[int, Record]] = []

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from crowdwise.data.encode import EDGES, INTEGER, as_text, integers, missing_mask, tidy
+from crowdwise.data.encode import EDGES, INTEGER, as_text, integers, missing_mask, one_form, tidy
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.exports import Request
 
@@ -26,6 +26,8 @@ _NOUNS = {"label": "labels", "annotator": "annotator ids", "item": "item ids"}
 _DAMAGED = r"^-?\d([.,]\d+)?[eE]\+\d+$"
 # sci.med, sci_med, sci-med; not 1.5 and 1-5.
 _JOINS = re.compile(r"(?<=[^\W\d_])[._\-\s]+(?=\w)|(?<=\d)[._\-\s]+(?=[^\W\d_])")
+# Beyond so many names, each is not looked at by itself.
+_MANY = 20_000
 _NUMBER = re.compile(r"([+-]?\d+)[.,]0*")
 
 
@@ -62,10 +64,12 @@ class Speller:
         parts = [as_text(tidy(part)) for part in (column, gold) if part is not None and len(part)]
         if not any(part.dtype == pl.String for part in (tidy(column), *([] if gold is None else [tidy(gold)]))):
             return column, gold
+        if role not in self.given and gold is None and _is_settled(parts[0].unique().drop_nulls()):
+            return column, gold
         counts = _counted(parts[0])
         known = {} if len(parts) == 1 else _counted(parts[1])
         names = dict.fromkeys([*counts, *known])
-        new = {name: clean(name, inner=role == "label") for name in names}
+        new = _cleaned(list(names), inner=role == "label")
         changed = {name: to for name, to in new.items() if to != name and to}
         if changed:
             n = sum(counts.get(name, 0) + known.get(name, 0) for name in changed)
@@ -90,7 +94,7 @@ class Speller:
             times[to] = times.get(to, 0) + counts.get(name, 0)
         skipped = {str(marker) for marker in self.skip}
         groups: dict[str, list[str]] = {}
-        for to in times:
+        for to in _suspects(list(times)):
             if to and to not in skipped:
                 groups.setdefault(key_of(to), []).append(to)
         variants = [sorted(group, key=lambda to: (-times[to], to)) for group in groups.values() if len(group) > 1]
@@ -121,6 +125,27 @@ class Speller:
             ]
             how = "white space, Unicode form" + (", case" if self.fold else "") + (" or the table given" if self.given else "")
             warnings.warn(f"{self.source}: spellings unified ({how}): {', '.join(parts)}", DataWarning, stacklevel=4)
+
+
+def _cleaned(names: list[str], inner: bool) -> dict[str, str]:
+    """Every name in its one form; many of them at once."""
+    if inner or len(names) <= _MANY:
+        return {name: clean(name, inner) for name in names}
+    return dict(zip(names, one_form(pl.Series(names, dtype=pl.String)).to_list(), strict=True))
+
+
+def _suspects(names: list[str]) -> list[str]:
+    """Names that may have variants; of very many, those that differ from another in case or punctuation alone."""
+    if len(names) <= _MANY:
+        return names
+    series = pl.Series(names, dtype=pl.String)
+    key = series.str.to_lowercase().str.replace_all(r"[._\-\s]+", " ")
+    return series.filter(key.is_duplicated() | series.str.contains(r"^[+-]?\d+[.,]?0*$")).to_list()
+
+
+def _is_settled(names: pl.Series) -> bool:
+    """Whether all names are in one form and none may be a variant of another; of very many names only."""
+    return len(names) > _MANY and one_form(names).equals(names) and not _suspects(names.to_list())
 
 
 def _shown(old: str, new: str) -> str:
@@ -202,8 +227,10 @@ def warn_of_damage(column: pl.Series, what: str, source: str) -> None:
     if ids.dtype == pl.String:
         damaged = ids.filter(ids.str.contains(_DAMAGED)).to_list()
         long = ids.filter(ids.str.contains(INTEGER.replace("{0,17}", "{15,40}"))).to_list()
-    else:
+    elif ids.dtype == pl.Int64:
         damaged, long = [], [str(number) for number in ids.filter(ids.abs() >= 10**15).to_list()]
+    else:
+        return
     if len(long) > 2 and all(set(name.lstrip("-")[15:]) == {"0"} for name in long):
         damaged += long
     if damaged:

@@ -56,9 +56,9 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
 
     Without `strict`, where a person says that the table is wide, all columns but those that cannot vote.
     """
-    numbered = [name for name in names if _NUMBERED.fullmatch(name.strip())]
+    numbered = dict.fromkeys(name for name in names if _NUMBERED.fullmatch(name.strip()))
     plain = [name for name in names if name in numbered or not never_votes(name)]
-    labels = {name: _labels(frame[name]) for name in plain}
+    labels = _labels(frame, plain)
     possible = {name: seen for name, seen in labels.items() if len(seen) <= _MOST_LABELS}
     if len(numbered) > 1 and set(numbered) <= set(possible):
         possible = {name: possible[name] for name in numbered}
@@ -68,17 +68,18 @@ def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = Tru
         return [] if strict else list(possible)
     largest = max(groups, key=len)
     rivals = [group for group in groups if group is not largest and len(group) == len(largest)]
+    voting = set(largest)
     if rivals or (strict and not _is_one_set(frame, largest, possible)):
         return list(possible) if not strict or _is_sparse(frame, possible) else []
     # Of somebody who hardly voted nobody can tell whether the labels are others.
     few = 0 if strict else _FEW
-    quiet = [name for name, seen in possible.items() if len(frame[name]) - frame[name].null_count() <= few or not seen]
-    return [name for name in names if name in largest or name in quiet]
+    quiet = {name for name, seen in possible.items() if frame.height - frame[name].null_count() <= few or not seen}
+    return [name for name in names if name in voting or name in quiet]
 
 
 def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, request: Request) -> None:
     """Refuse columns that answer several questions: equally many of them share one set of labels, and another."""
-    labels = {name: _labels(frame[name]) for name in names if not never_votes(name)}
+    labels = _labels(frame, [name for name in names if not never_votes(name)])
     groups = [
         group for group in _groups({name: seen for name, seen in labels.items() if len(seen) <= _MOST_LABELS}) if len(group) > 1
     ]
@@ -91,8 +92,12 @@ def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, reques
         )
 
 
-def _labels(column: pl.Series) -> frozenset[str]:
-    return frozenset(column.cast(pl.String).drop_nulls().unique().head(_MOST_LABELS + 1).to_list()) - {"", "-1"}
+def _labels(frame: pl.DataFrame, names: list[str]) -> dict[str, frozenset[str]]:
+    """The distinct values of every column, up to one more than labels can be; in one query, for there may be many columns."""
+    if not names:
+        return {}
+    distinct = pl.col(names).cast(pl.String).drop_nulls().unique().head(_MOST_LABELS + 1).implode()
+    return {name: frozenset(seen) - {"", "-1"} for name, seen in zip(names, frame.select(distinct).row(0), strict=True)}
 
 
 def _groups(labels: dict[str, frozenset[str]]) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ from crowdwise.data.encode import INTEGER, integers, missing_mask
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.roles import by_alias, by_words, find_gold, find_item, words_of
-from crowdwise.io.source import Places, Source, Table
+from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_separator
 from crowdwise.io.voting_columns import check_one_set, chosen_columns, voting_columns
 
 __all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide"]
@@ -24,12 +25,10 @@ class Headless(Source):
     @cached_property
     def data(self) -> bytes:
         """The text of the file below a row of names."""
-        from crowdwise.io.source import read_text_bytes, sniff_separator
-
         data = read_text_bytes(self.path, self.name)
         separator = sniff_separator(data, self.path.name.removesuffix(".gz")[-4:].lower())
-        first = pl.read_csv(data.split(b"\n", 1)[0] + b"\n", separator=separator, has_header=False, infer_schema=False)
-        return separator.join(f"column {k + 1}" for k in range(first.width)).encode() + b"\n" + data
+        first = next(csv.reader([data.split(b"\n", 1)[0].decode("utf-8", "replace")], delimiter=separator), [])
+        return separator.join(f"column {k + 1}" for k in range(len(first))).encode() + b"\n" + data
 
     def table(self, columns: Any) -> Table:
         """The columns; the first row of the file is row 1."""
@@ -151,7 +150,8 @@ def _absent_removed(label: pl.Series) -> pl.Series:
 
 
 def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | None, rows: pl.Series) -> pl.DataFrame | None:
-    name = find_gold([name for name in names if name not in (ids, *chosen)])
+    taken = {ids, *chosen}
+    name = find_gold([name for name in names if name not in taken])
     if name is None:
         return None
     label = integers(frame[name].cast(pl.String))
@@ -159,7 +159,8 @@ def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | N
 
 
 def _note(source: Source, request: Request, ids: str | None, chosen: list[str], across: bool, gold: bool) -> None:
-    rest = [repr(name) for name in source.columns if name not in (ids, *chosen)]
+    taken = {ids, *chosen}
+    rest = [repr(name) for name in source.columns if name not in taken]
     ids_are = "the number of the row" if ids is None else repr(ids)
     left = f"; not voting: {listed(rest, 8)}" + (" (gold is one of them)" if gold else "") if rest else ""
     request.notes.append(
