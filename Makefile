@@ -31,6 +31,9 @@ demo: .venv-demo/.installed ## See crowdwise at work: installs the small core, w
 
 venv: .venv/.installed ## Prepare .venv with all extras and tools (once; again when the requirements change)
 
+# Without these files every process of a run compiles and rewrites all tests again.
+unexport PYTHONDONTWRITEBYTECODE
+
 test: venv ## Run the whole test suite
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ settings.register_profile("parts", max_examples=1000 if IN_CI else 100, **IN_BOT
 settings.register_profile("whole", max_examples=100 if IN_CI else 20, **IN_BOTH)
 settings.register_profile("once", max_examples=5, **IN_BOTH)
 PARTS = {"kernels", "parts", "data", "io"}
+# Of these folders, whose tests start processes and browsers, one test takes as long as a hundred others. They come first, so
+# that the processes of a run end together.
+LONGEST = {"scale", "report", "campaign", "cli"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,8 +40,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)  # after `-m`, which may leave out the first of the cases
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --once, keep the first of the cases that differ in parameters only."""
+    """Long tests first; with --once, keep the first of the cases that differ in parameters only."""
+    items.sort(key=lambda item: Path(item.path).relative_to(Path(__file__).parent).parts[0] not in LONGEST)
     if config.getoption("once"):
         first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
         kept = [item for item in items if first[item.nodeid.partition("[")[0]] is item]
@@ -53,6 +59,16 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
         once = collector.config.getoption("once")
         settings.load_profile("once" if once else "parts" if folder in PARTS else "whole")
     return (yield)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """For every call of one command, typer makes all of them again, which takes longer than most calls in tests do."""
+    from typer.main import get_command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 @pytest.fixture(scope="session")

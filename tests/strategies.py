@@ -26,23 +26,20 @@ def small_votes(
     n_items = draw(st.integers(1, max_items))
     n_annotators = draw(st.integers(1, max_annotators))
     n_classes = draw(st.integers(min_classes, max_classes))
-    one_vote = st.tuples(st.integers(0, n_items - 1), st.integers(0, n_annotators - 1), st.integers(0, n_classes - 1))
-    unique = None if repeats else (lambda vote: vote[:2])
-    votes = draw(st.lists(one_vote, max_size=2 * n_items * n_annotators, unique_by=unique))
+    # A vote is one number, since every number drawn takes time: item * A * K + annotator * K + label.
+    by_item = n_annotators * n_classes
+    unique = None if repeats else (lambda vote: vote // n_classes)
+    votes = draw(st.lists(st.integers(0, n_items * by_item - 1), max_size=2 * n_items * n_annotators, unique_by=unique))
     if not allow_empty_items:
-        voted = {n for n, _, _ in votes}
-        votes += [
-            (n, draw(st.integers(0, n_annotators - 1)), draw(st.integers(0, n_classes - 1)))
-            for n in range(n_items)
-            if n not in voted
-        ]
-    codes = np.array(votes, dtype=np.int64).reshape(-1, 3)
+        voted = {vote // by_item for vote in votes}
+        votes += [n * by_item + draw(st.integers(0, by_item - 1)) for n in range(n_items) if n not in voted]
+    codes = np.unravel_index(np.array(votes, dtype=np.int64), (n_items, n_annotators, n_classes))
     names = [
         np.array([f"{prefix}{i}" for i in range(size)], dtype=object)
         for prefix, size in (("i", n_items), ("a", n_annotators), ("c", n_classes))
     ]
     # From codes: thousands of examples need no look-up of names, which has tests of its own.
-    return Annotations.from_codes(*codes.T, *names)
+    return Annotations.from_codes(*codes, *names)
 
 
 def edges(votes: Annotations) -> list[tuple[object, object, object]]:

@@ -91,6 +91,7 @@ def test_train_uses_the_prior(run: Run, files: Path, method: str) -> None:
     assert plain != strong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bayes-dgc", "deep-mf", "deep-bp"])
 def test_a_strong_prior_shows_in_the_annotators(run: Run, files: Path, method: str) -> None:
     """Forty votes against a thousand: everybody is right nine times in ten."""

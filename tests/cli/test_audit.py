@@ -60,6 +60,7 @@ def test_draw_check_and_certify(run: Run, crowd: Path) -> None:
     assert "Labels in all" in page
 
 
+@pytest.mark.slow
 def test_a_draw_never_replaces_true_labels(run: Run, crowd: Path) -> None:
     run("audit", "crowd.csv", "--check", "30", "-o", "check.csv")
     run("audit", "crowd.csv", "--check", "20", "-o", "check.csv")
@@ -77,6 +78,7 @@ def test_a_draw_never_replaces_true_labels(run: Run, crowd: Path) -> None:
         assert pl.read_csv(crowd / "other.csv").height == 5
 
 
+@pytest.mark.slow
 def test_too_few_checks_are_named_when_they_are_drawn(run: Run, crowd: Path) -> None:
     said = run("audit", "crowd.csv", "--check", "30", "-o", "few.csv").stderr
     needed = int(re.search(r"30 checks cannot certify anything at 5%, even if .*: that takes (\d+)", said)[1])  # type: ignore[index]
@@ -103,6 +105,7 @@ def test_a_missing_row_is_called_missing(run: Run, crowd: Path) -> None:
     assert pl.read_csv(crowd / "more.csv")["draw"].to_list() == list(range(1, 32))
 
 
+@pytest.mark.slow
 def test_more_draws_continue_the_same_sequence(run: Run, crowd: Path) -> None:
     run("audit", "crowd.csv", "--check", "30", "--seed", "5", "-o", "check.csv")
     fill(crowd, "check.csv", blank=(29,))
@@ -131,6 +134,7 @@ def test_draws_after_an_empty_cell_do_not_count_for_the_certificate(run: Run, cr
     assert pl.read_csv(crowd / "labels.csv").filter(pl.col("note") == "checked").height == 98
 
 
+@pytest.mark.slow
 def test_what_nobody_can_tell_counts_as_wrong_and_stays_for_review(run: Run, crowd: Path) -> None:
     run("audit", "crowd.csv", "--check", "40", "-o", "check.csv")
     fill(crowd, "check.csv")

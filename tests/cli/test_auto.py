@@ -37,6 +37,7 @@ def test_aggregate_says_what_it_chose_and_explains_it(votes_file: str, tmp_path:
     assert "difference" not in out
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing_of_the_choice(votes_file: str) -> None:
     assert "chose" not in run("aggregate", votes_file, "--method", "auto", "--quiet")[2]
 

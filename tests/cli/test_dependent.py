@@ -135,3 +135,32 @@ def test_review_accepts_what_aggregate_is_sure_of(run: Run, folder: Path, truth:
     run("review", "verdicts.csv", *FIT, "-o", "decisions.csv")
     labels, decisions = (pl.read_csv(folder / name)["confidence"] for name in ("labels.csv", "decisions.csv"))
     assert labels.to_list() == decisions.to_list()
+
+
+@pytest.mark.parametrize("shards", ["1", "3"])
+def test_votes_in_shards_are_believed_as_little(run: Run, folder: Path, truth: pl.Series, shards: str) -> None:
+    run("aggregate", "verdicts.csv", *FIT, "-o", "memory.csv")
+    result = run("aggregate", "verdicts.csv", *FIT, "-o", "shards.csv", "--shards", shards)
+    assert result.stderr.startswith("warning: 3 annotators seem to share errors: m-a, m-b, m-c")
+    memory, sharded = (pl.read_csv(folder / f"{name}.csv").sort("item") for name in ("memory", "shards"))
+    assert sharded["label"].to_list() == memory["label"].to_list()
+    # Both fits end where they have nearly converged, and files hold six digits.
+    np.testing.assert_allclose(sharded["confidence"], memory["confidence"], atol=1e-4)
+
+
+def test_suggest_says_it_too(run: Run, truth: pl.Series) -> None:
+    result = run("suggest", "verdicts.csv", "--budget", "5", "-o", "ask.csv")
+    assert result.stderr.startswith("warning: 3 annotators seem to share errors: m-a, m-b, m-c")
+
+
+@pytest.mark.parametrize("where", [(), ("--shards", "2")])
+def test_a_trusted_annotator_settles_it(run: Run, folder: Path, truth: pl.Series, where: tuple[str, ...]) -> None:
+    plain = run("aggregate", "verdicts.csv", *FIT, "-o", "plain.csv", *where)
+    told = run("aggregate", "verdicts.csv", *FIT, "-o", "told.csv", "--trusted", "ann", *where)
+    assert "the votes can also be read so that" in plain.stderr
+    assert "the votes can also be read so that" not in told.stderr
+    plain_frame, frame = (pl.read_csv(folder / f"{name}.csv").sort("item") for name in ("plain", "told"))
+    assert frame["label"].to_list() == plain_frame["label"].to_list()
+    assert (frame["confidence"] >= plain_frame["confidence"] - 1e-6).all()
+    refused = run("aggregate", "verdicts.csv", *FIT, "-o", "x.csv", "--trusted", "nobody", *where, code=2)
+    assert "no annotator is called 'nobody'" in refused.stderr

@@ -127,6 +127,7 @@ def test_interrupt_leaves_no_file(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["many.csv", "truth.csv", "votes.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="pipes are of another kind there")
 def test_a_closed_pipe_is_silent(folder: Path) -> None:
     process = subprocess.Popen([*CROWDWISE, "simulate", "--items", "20000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -139,6 +140,7 @@ def test_a_closed_pipe_is_silent(folder: Path) -> None:
     assert process.wait(timeout=20) == 141
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_one_line(folder: Path, unbuffered: str) -> None:

@@ -22,6 +22,7 @@ def test_a_page_from_votes(run: Run, folder: Path) -> None:
     assert "On 4 items of known class" in page
 
 
+@pytest.mark.slow
 def test_a_page_from_a_saved_model(run: Run, folder: Path) -> None:
     run("aggregate", "votes.csv", "--method", "one-coin", "--save", "model", "-o", "l.csv", "-q")
     assert run("report", "model", "-q").stderr == ""

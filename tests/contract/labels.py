@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.contract.crowds import CANDIDATES
 from tests.methods.labels.helpers import ALL, ITERATIVE, quiet, slow_unless_classic
 
 from crowdwise.estimator.registry import label_methods, make
@@ -22,6 +23,8 @@ examples = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow
 
 
 def fit(name: str, votes: Any, gold: Any = None, history: Any = None, **options: Any) -> Any:
+    if name in CANDIDATES:
+        options = {"methods": CANDIDATES[name]} | options
     with quiet():
         return make(name, **options).fit(votes, gold=gold, history=history)
 

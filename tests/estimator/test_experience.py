@@ -14,8 +14,7 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
-from crowdwise.estimator.experience import CONFIDENCES, EXPONENTS, OTHER_EXPONENT
-from crowdwise.estimator.outcome import calibrated, exponent_of, vote_mass
+from crowdwise.estimator.experience import CONFIDENCES, EXPONENTS, OTHER_EXPONENT, calibrated, exponent_of, vote_mass
 from crowdwise.estimator.registry import label_methods, make
 
 METHODS = label_methods()

@@ -267,7 +267,8 @@ def test_a_whole_fit_is_the_same_on_every_path(monkeypatch: pytest.MonkeyPatch) 
     gold = {0: int(truth[0]), 1: int(truth[1])}
     for weights in (None, weight):
         votes = Annotations.from_arrays(item, annotator, label, weights)
-        for name in (name for name, method in METHODS.items() if method.suits(3)):
+        # `auto` fits the others.
+        for name in (name for name, method in METHODS.items() if method.suits(3) and name != "auto"):
             fits = []
             for one in PATHS:
                 force(one, monkeypatch)

@@ -185,6 +185,7 @@ def test_hundred_classes_and_three_hundred_annotators() -> None:
     assert "100 more are not shown" in markup
 
 
+@pytest.mark.slow
 def test_size_does_not_grow_with_the_campaign(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     n_items = 100_000

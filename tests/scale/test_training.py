@@ -38,7 +38,6 @@ GOLD = {3: 1, 8: 2}
 FAST: dict[str, Any] = {"epochs": 5, "warmup": 1, "batch_size": 16, "init": "majority", "dropout": 0.0}
 CASES: dict[str, dict[str, Any]] = {
     "ccem": {"network": partial(nn.Linear, 4, 3)},
-    "bayes-dgc": {},
     "svgpcr": {"inducing": 6, "frozen": 1, "patience": 2, "validation": 0.3},
 }
 
@@ -64,7 +63,7 @@ def check_same(together: Any, alone: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES)  # the heads of all: tests/parts/heads/test_parallel.py
 def test_two_processes_of_torchrun_train_what_one_trains(name: str, tmp_path: Path) -> None:
     heard: list[int] = []
     with quiet():
@@ -286,7 +285,7 @@ def test_the_command_trains_in_two_processes_and_says_things_once(files: Path) -
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    run("crowdwise", *TRAIN, "--method", "ccem", "-o", "alone.csv")
+    assert CliRunner().invoke(app, [*TRAIN, "--method", "ccem", "-o", "alone.csv"]).exit_code == 0
     launched = run("torch.distributed.run", "--nproc-per-node", "2", "-m", "crowdwise", *TRAIN, "--save", "m", "-o", "two.csv")
     started = run("crowdwise", *TRAIN, "--workers", "2", "-o", "started.csv")
     expected = pl.read_csv("alone.csv")

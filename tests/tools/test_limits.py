@@ -16,9 +16,9 @@ SRC = Path(house.__file__).resolve().parents[1] / "src"
 DOORS = 13
 # Modules that one vote may pass between the file and its label.
 MOST_TOUCHED = 25
-# What looks in the same votes for annotators who share errors; where it finds none, which is the rule, it changes no label.
+# What says how far labels can be believed: experience, and the check for annotators who share errors. No label changes by it.
 CHECK = {f"crowdwise/{name}.py" for name in ("cli/dependent", "engines/background", "engines/linkage", "engines/meetings")}
-CHECK |= {"crowdwise/trust/crowd/dependence.py"}
+CHECK |= {"crowdwise/trust/crowd/dependence.py", "crowdwise/estimator/experience.py"}
 
 
 @cache

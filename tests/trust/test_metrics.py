@@ -37,6 +37,7 @@ def test_measures_against_plain_loops(seed):
     assert metrics.mean_true_probability(posterior, truth) == pytest.approx(np.mean([row[z] for row, z in known]))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.integers(0, 10_000))
 def test_f1_and_log_loss_equal_scikit_learns(seed):

@@ -15,26 +15,30 @@ and the excess is taken out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from crowdwise.errors import SettingError
-from crowdwise.estimator.outcome import Result, exponent_of, vote_mass
+from crowdwise.estimator.experience import exponent_of, vote_mass
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "plan", "plans"]
 
 # Item, annotator, label and weight of some votes.
 Columns = tuple[Array, Array, Array, Array]
 
-# Items simulated, and the share of them asked in one step.
-_SIMULATED, _STEP = 2_000, 0.02
+# Items simulated. A step asks about at least and at most these shares of them, and in between adds so much to the votes asked:
+# the end is found that exactly, and a campaign of fifty votes per item takes hundreds of steps instead of thousands.
+_SIMULATED = 2_000
+_STEP, _WIDEST, _GROWTH = 0.02, 0.1, 0.02
 # Votes per item after which a campaign gives up.
 _MOST = 50
-# Share of the votes asked after which the model learns from them: the end is found that exactly.
-_LEARN = 0.05
+# Share of the votes asked after which the model learns from them.
+_LEARN = 0.1
 # Rounds in which counts and posteriors follow each other then.
 _ROUNDS = 2
 # Campaigns run again with other items, to know their part in the variance.
@@ -61,25 +65,44 @@ class Plan:
 
 def plan(result: Result, target: float = 0.95, *, repeats: int = 20, random_state: int = 0) -> Plan:
     """Simulate campaigns from what is known; see the module. The interval needs 19 `repeats` to be one of 90%."""
-    if not 0 < target < 1:
-        raise SettingError(f"target must be between 0 and 1; got {target!r}")
+    return plans(result, [target], repeats=repeats, random_state=random_state)[0]
+
+
+def plans(result: Result, targets: Sequence[float], *, repeats: int = 20, random_state: int = 0) -> list[Plan]:
+    """A plan for every target, from the same simulated campaigns."""
+    for target in targets:
+        if not 0 < target < 1:
+            raise SettingError(f"target must be between 0 and 1; got {target!r}")
     votes, now = result.votes, float(result.posterior.max(axis=1).mean()) if result.votes.n_items else float("nan")
-    if votes.n_items == 0 or now >= target:
-        return Plan(target, now, 0.0, 0.0, 0.0, 0.0)
-    if votes.n_annotators == 0:
+    ahead = sorted({target for target in targets if votes.n_items and now < target})
+    if ahead and votes.n_annotators == 0:
         raise SettingError("a plan needs votes of at least one annotator: nothing is known of who will answer")
     seeds = np.random.default_rng(random_state).integers(2**62, size=(repeats, 2)).tolist()
-    asked = np.array([_campaign(result, target, *pair) for pair in seeds])
+    asked = np.array([_campaign(result, ahead, *pair) for pair in seeds]) if ahead else np.empty((repeats, 0))
+    again = np.empty((0, len(ahead)))
+    if ahead and votes.n_items > _SIMULATED and repeats > 2 and np.isfinite(asked).any():
+        again = np.array([_campaign(result, ahead, crowd, items + 1) for crowd, items in seeds[:_AGAIN]])
+    made = {
+        target: _plan_of(target, now, column, other, votes.n_items)
+        for target, column, other in zip(ahead, asked.T, again.T, strict=True)
+    }
+    return [made.get(target, Plan(target, now, 0.0, 0.0, 0.0, 0.0)) for target in targets]
+
+
+def _plan_of(target: float, now: float, asked: Floats, again: Floats, n_items: int) -> Plan:
+    """Mean and interval of the votes that campaigns asked, [R]; some were run again with other items."""
     done = np.isfinite(asked)
     if not done.any():
         return Plan(target, now, np.inf, np.inf, np.inf, 1.0)
-    if votes.n_items > _SIMULATED and repeats > 2:
-        again = np.array([_campaign(result, target, crowd, items + 1) for crowd, items in seeds[:_AGAIN]])
-        asked[done] = _of_the_whole(asked[done], asked[: len(again)] - again, _SIMULATED / votes.n_items)
+    if len(again):
+        with np.errstate(invalid="ignore"):
+            differences = asked[: len(again)] - again
+        asked = np.where(done, asked, np.inf)
+        asked[done] = _of_the_whole(asked[done], differences, _SIMULATED / n_items)
     # By rank: between finite and infinite numbers nothing can be interpolated.
-    rank = max(int(0.05 * (repeats + 1)), 1) - 1
+    rank = max(int(0.05 * (len(asked) + 1)), 1) - 1
     ranked = np.sort(asked)
-    low, high = float(ranked[rank]), float(ranked[repeats - 1 - rank])
+    low, high = float(ranked[rank]), float(ranked[len(asked) - 1 - rank])
     return Plan(target, now, float(asked[done].mean()), low, high, 1 - float(done.mean()))
 
 
@@ -95,8 +118,8 @@ def _of_the_whole(asked: Floats, differences: Floats, share: float) -> Floats:
     return np.asarray(asked.mean() + shrunk * (asked - asked.mean()))
 
 
-def _campaign(result: Result, target: float, crowd_seed: int, item_seed: int) -> float:
-    """Votes asked until the target, infinite if it was not reached."""
+def _campaign(result: Result, targets: list[float], crowd_seed: int, item_seed: int) -> Floats:
+    """Votes asked until each of the ascending targets, infinite if it was not reached."""
     drawn = np.random.default_rng(crowd_seed).standard_gamma(result.concentration)
     drawn /= np.maximum(drawn.sum(axis=2, keepdims=True), 1e-300)
     rng = np.random.default_rng(item_seed)
@@ -107,24 +130,25 @@ def _campaign(result: Result, target: float, crowd_seed: int, item_seed: int) ->
     activity = votes.votes_per_annotator + 1e-9
     # A part drawn by chance may start elsewhere than the whole: it aims at as much more as the whole has to.
     sure = believed.max(axis=1)
-    aim = min(float(sure.mean()) + target - float(result.posterior.max(axis=1).mean()), 1 - 1e-6)
-    n_step, n_asked, n_learnt = max(1, int(_STEP * len(sure))), 0, 0
-    while True:
-        if sure.mean() >= aim:
-            if n_learnt == n_asked:
-                return n_asked * votes.n_items / len(sure)
-        elif n_asked > _MOST * len(sure):
-            return float("inf")
-        else:
-            items = np.argpartition(sure, n_step - 1)[:n_step]
-            who = rng.choice(votes.n_annotators, size=n_step, p=activity / activity.sum())
-            said = (rng.random((n_step, 1)) > drawn[who, truth[items]].cumsum(axis=1)[:, :-1]).sum(axis=1)
-            learner.tell(items, who, said)
-            sure[items] = learner.believed(items).max(axis=1)
-            n_asked += n_step
-        if sure.mean() >= aim or n_asked - n_learnt > _LEARN * n_asked:
+    aims = np.minimum(sure.mean() + np.array(targets) - result.posterior.max(axis=1).mean(), 1 - 1e-6)
+    needed = np.full(len(targets), np.inf)
+    fewest, most = max(1, int(_STEP * len(sure))), max(1, int(_WIDEST * len(sure)))
+    n_asked = n_learnt = n_reached = 0
+    while n_reached < len(aims) and n_asked <= _MOST * len(sure):
+        n_step = min(max(fewest, int(_GROWTH * n_asked)), most)
+        items = np.argpartition(sure, n_step - 1)[:n_step]
+        who = rng.choice(votes.n_annotators, size=n_step, p=activity / activity.sum())
+        said = (rng.random((n_step, 1)) > drawn[who, truth[items]].cumsum(axis=1)[:, :-1]).sum(axis=1)
+        learner.tell(items, who, said)
+        sure[items] = learner.believed(items).max(axis=1)
+        n_asked += n_step
+        if sure.mean() >= aims[n_reached] or n_asked - n_learnt > _LEARN * n_asked:
             learner.learn()
             sure, n_learnt = learner.believed(slice(None)).max(axis=1), n_asked
+            reached = aims <= sure.mean()
+            needed[reached] = np.minimum(needed[reached], n_asked * votes.n_items / len(sure))
+            n_reached = int(np.isfinite(needed).sum())
+    return needed
 
 
 def _part_of(result: Result, rng: np.random.Generator) -> Integers:
@@ -150,7 +174,7 @@ class _Learner:
         self._times = votes.n_items / max(len(chosen), 1)
         # The mean of several models is no fixed point of the one whose matrices describe annotators: what new votes say of
         # annotators is left out there, and votes count as predicted, by the mean matrices.
-        self._learns = not hasattr(result.annotators, "members")
+        self._learns = not getattr(result.annotators, "averages", False)
         self._bayesian = self._learns and result.annotators.concentration() is not None
         by_experience = result.confidence_source == "experience"
         self.q = (result.model_posterior if by_experience else result.posterior)[chosen].copy()

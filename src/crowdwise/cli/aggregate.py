@@ -147,7 +147,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     if options.drop_spammers:
         result, dropped = _without_spammers(result, options.fdr)
         saved = result if dropped else estimator
-    result, more = dependent.cautious(result)
+    result, more = dependent.cautious(result, method.trusted)
     if saved is estimator:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
@@ -286,6 +286,7 @@ def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, 
     }
     refused |= {"--explain-choice": options.explain_choice, "--confusion": options.confusion, "--gold": method.gold}
     refused |= {"--history": method.history, "--class-prior": method.class_prior, "--annotator-prior": method.annotator_prior}
+    refused["--trusted"] = method.trusted
     if kind == MULTILABEL:
         refused |= {
             "--weight": read.weight,

@@ -75,4 +75,4 @@ def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Pa
     votes = read_votes(path, read)
     known: Any = read_gold(truth, votes)
     known = gold_of(votes) if known is None else known
-    return careful(fit_to(replace(votes, gold=None), estimator, method, quiet)).result_, known
+    return careful(fit_to(replace(votes, gold=None), estimator, method, quiet), method.trusted).result_, known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["careful", "cautious", "check_groups", "counted", "grouped", "read_families"]
 
 
-def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
+def cautious(result: Result, trusted: Collection[str] | None) -> tuple[Result, dict[str, Any]]:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence."""
     from crowdwise.trust.crowd.dependence import find
 
-    found = () if result.votes.anonymous else find(result.votes)
+    if result.votes.anonymous:
+        return result, {}
+    found = find(result.votes)
+    if trusted:
+        from crowdwise.trust.crowd.cautious import settled_by_trust
+
+        found = settled_by_trust(result.votes, found, trusted)
     if not found:
         return result, {}
     from crowdwise.report.dependence_text import dependence_facts, dependence_lines
@@ -37,9 +44,9 @@ def cautious(result: Result) -> tuple[Result, dict[str, Any]]:
     return believed, {"dependence": dependence_facts(found, result.votes)}
 
 
-def careful(estimator: Aggregator) -> Aggregator:
+def careful(estimator: Aggregator, trusted: Collection[str] | None) -> Aggregator:
     """The same for a fitted estimator, which then shows the lowered confidence."""
-    result, found = cautious(estimator.result_)
+    result, found = cautious(estimator.result_, trusted)
     if found:
         estimator.keep_outcome(result)
     return estimator
@@ -55,6 +62,8 @@ def check_groups(groups: Path | None, other_answers: bool, warm_from: Path | Non
         raise SettingError("--groups makes several annotators one, so votes cannot be added to a saved model; fit all together")
     if method.history is not None:
         raise SettingError("--history is about single annotators, and --groups makes several of them one; leave one out")
+    if method.trusted:
+        raise SettingError("--groups says who shares errors and --trusted who does not; leave one out")
 
 
 def grouped(votes: Annotations, path: Path, quiet: bool) -> Annotations:

@@ -407,7 +407,7 @@ def fit(path: str, read: ReadOptions, options: MethodOptions, quiet: bool = Fals
     from crowdwise.cli.dependent import careful
 
     estimator = build(options, default)
-    return careful(fit_to(read_votes(path, read), estimator, options, quiet))
+    return careful(fit_to(read_votes(path, read), estimator, options, quiet), options.trusted)
 
 
 def result_of(

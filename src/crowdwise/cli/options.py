@@ -126,6 +126,9 @@ class MethodOptions(TaskOptions):
         "Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a folder written by --save.",
         METHOD,
     )
+    trusted: list[str] | None = option(
+        "--trusted", "NAME", "An annotator who shares no errors, where others seem to; may be repeated.", panel=METHOD
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.votes import Request
+    from crowdwise.scale.doubts import Doubt
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.store import Store
 
@@ -182,6 +183,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     with _engine(name, scale) as engine:
         earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
         store = _encode(engine, options.votes, read, method.gold, options.quiet)
+        doubts = _doubts(store, estimator, history, method.trusted or ())
         by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
         again = f"; encoded by an earlier run, in {one_line(scale.work_dir)}" if earlier else ""
         job.say([f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
@@ -192,12 +194,26 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
         n_rows = result.write_labels(
-            options.output, spreadsheet_safe=options.spreadsheet_safe, fill_unvoted=options.fill_unvoted
+            options.output, spreadsheet_safe=options.spreadsheet_safe, fill_unvoted=options.fill_unvoted, doubts=doubts
         )
         job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
         if options.as_json:
             print_json(facts(result) | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
         job.say(_summary_lines(result, engine, scale, first))
+
+
+def _doubts(store: Store, estimator: Any, history: Any, trusted: Sequence[str]) -> list[Doubt]:
+    """Look for annotators who share errors; where there are, say so before any number."""
+    from crowdwise.scale.doubts import doubts_of, found_in
+
+    found, doubts = doubts_of(*found_in(store), estimator, history, trusted)
+    if not found:
+        return []
+    from crowdwise.report.dependence_text import dependence_lines
+
+    for line in dependence_lines(found, store):
+        say(line)
+    return doubts
 
 
 def _fit(estimator: Any, store: Store, history: Any, engine: Engine, quiet: bool) -> int | None:

@@ -88,8 +88,8 @@ def run(
 
     job = Job(options)
     at_least("--campaigns", how.campaigns, 1)
-    if method.gold is not None or method.history is not None:
-        raise SettingError("--gold and --history would give away what the race is about; give the truth with --truth")
+    if method.gold is not None or method.history is not None or method.trusted:
+        raise SettingError("--gold, --history and --trusted give away what the race is about; give the truth with --truth")
     chosen = [str(name) for name in parse_list(how.policies, "--policies")]
     for name in chosen:
         check_policy(name, "--policies")

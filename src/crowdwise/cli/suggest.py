@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, file, flag, option
+from crowdwise.cli.dependent import careful
 from crowdwise.cli.fitting import (
     CAMPAIGN_CLASSIFIER,
     CAMPAIGN_METHOD,
@@ -127,7 +128,7 @@ def _state(
         result = model.result_
     else:
         estimator = build(MethodOptions(seed=method.seed) if trains else method, CAMPAIGN_METHOD)
-        result = fit_to(known, estimator, method, quiet).result_
+        result = careful(fit_to(known, estimator, method, quiet), method.trusted).result_
         if rows is not None and rows.items is not None:
             place = translate(result.votes.items, rows.items)
             # Only to distribute questions; where rows are missing, they are not.

@@ -8,12 +8,22 @@ log-loss over real sets with known labels. It is a statement about crowds in gen
 tell (`crowdwise audit`). On truly independent votes it is too cautious; `confidence="model"` leaves the posterior as it is.
 
 Votes that are counted (`majority` and its relatives) know hard zeros, which no temperature can move; there one more vote is
-counted first, divided by the class shares.
+counted first, divided by the class shares. Models that judge each annotator alone believe a single vote, and learn from it that
+it was right; there an item that one annotator alone voted on is no surer than that annotator is right elsewhere, as is known.
 """
 
 from __future__ import annotations
 
-__all__ = ["CONFIDENCES", "EXPONENTS", "EXPONENT_SD", "EXPONENT_SD_ABOVE", "OTHER_EXPONENT"]
+from typing import Any
+
+import numpy as np
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.numerics import segment_sum, tempered
+from crowdwise.kernels.types import Floats, Integers
+
+__all__ = ["CONFIDENCES", "EXPONENTS", "EXPONENT_SD", "EXPONENT_SD_ABOVE", "OTHER_EXPONENT", "calibrated", "exponent_of"]
+__all__ += ["in_company", "reliability_of", "vote_mass"]
 
 CONFIDENCES = ("experience", "model")
 
@@ -61,3 +71,83 @@ OTHER_EXPONENT = 0.77
 # most differ more from it than those that are more so. The 90th percentile of the 17 sets lies .135 above the common exponent,
 # which is where a normal distribution with the second spread has it.
 EXPONENT_SD, EXPONENT_SD_ABOVE = 0.2, 0.105
+# What is thought of annotators before anything is known of them, and how many votes that is worth: by judgement, not by data.
+_SINGLE, _PSEUDO_VOTES = 0.7, 5.0
+
+
+def exponent_of(method: str) -> float:
+    """How fast votes lose weight by experience with a method ("auto: mace" is mace's)."""
+    return EXPONENTS.get(method.rpartition(": ")[2], OTHER_EXPONENT)
+
+
+def calibrated(
+    posterior: Floats,
+    votes: Annotations,
+    annotators: Any,
+    class_shares: Floats,
+    exponent: float,
+    reliability: Floats | None = None,
+) -> Floats:
+    """The posterior of a fit as experience has it, [N, K]; known labels stay known.
+
+    `reliability` is that of the annotators by all votes (see `reliability_of`), where these are others or a part of them.
+    """
+    mass, believed = vote_mass(votes), posterior
+    if getattr(annotators, "additive_in", "") == "share":
+        believed = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
+    elif not getattr(annotators, "pools", False):
+        known = reliability_of(in_company(votes, posterior))[:-1] if reliability is None else reliability
+        believed = _as_sure_as_one(posterior, votes, class_shares, known)
+    believed = tempered(believed, np.maximum(mass, 1) ** exponent)
+    return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
+
+
+def in_company(votes: Annotations, posterior: Floats) -> Floats:
+    """Weight of an annotator's votes on items that others voted on too: of those that were right, and of all, [2, A]."""
+    company = _lone_voter(votes)[votes.item] < 0
+    weight = company * (1.0 if votes.weight is None else votes.weight)
+    right = weight * posterior[votes.item, votes.label]
+    return np.stack([segment_sum(votes.annotator, of, votes.n_annotators) for of in (right, weight.astype(float))])
+
+
+def reliability_of(company: Floats) -> Floats:
+    """How often annotators are right in company, with some votes like all; last, one never seen, [A + 1]."""
+    right, given = company
+    typical = (right.sum() + _PSEUDO_VOTES * _SINGLE) / (given.sum() + _PSEUDO_VOTES)
+    return np.append((right + _PSEUDO_VOTES * typical) / (given + _PSEUDO_VOTES), typical)
+
+
+def _lone_voter(votes: Annotations) -> Integers:
+    """Who alone voted on an item, [N]; -1 where nobody or several did. A vote without weight is none."""
+    if votes.weight is not None and not (votes.weight > 0).all():
+        votes = votes.take_votes(votes.weight > 0)
+    who = np.full(votes.n_items, -1, np.int64)
+    voted = np.flatnonzero(votes.votes_per_item)
+    if len(voted):
+        # Votes are sorted by item: from the first vote of one to that of the next.
+        start = votes.item_ptr[voted]
+        lowest, highest = (of.reduceat(votes.annotator, start) for of in (np.minimum, np.maximum))
+        who[voted] = np.where(lowest == highest, lowest, -1)
+    return who
+
+
+def _as_sure_as_one(posterior: Floats, votes: Annotations, class_shares: Floats, reliability: Floats) -> Floats:
+    """Items that one annotator alone voted on are no surer than that annotator is right elsewhere, as far as known, [N, K]."""
+    who = _lone_voter(votes)
+    items = np.flatnonzero(who >= 0)
+    if not len(items):
+        return posterior
+    # Somebody who is mostly wrong tells as much as somebody who is mostly right.
+    most = np.maximum(reliability, 1 - reliability)[who[items]]
+    label = posterior[items].argmax(axis=1)
+    surest, share = posterior[items, label], class_shares[label]
+    kept = np.where(surest > most, (most - share) / np.maximum(surest - share, 1e-12), 1.0)
+    kept = np.clip(kept, 0.0, 1.0)[:, None]
+    capped = posterior.copy()
+    capped[items] = kept * posterior[items] + (1 - kept) * class_shares
+    return capped
+
+
+def vote_mass(votes: Annotations) -> Floats:
+    """Number of votes on every item, or their weight, [N]."""
+    return segment_sum(votes.item, votes.weight, votes.n_items)

@@ -115,7 +115,7 @@ def further_terms(result: Result, n: int, label: int, against: int, unit: str, t
         of_model, believed = before[label] - before[against], after[label] - after[against]
     else:
         of_model, believed = (np.subtract(*log_floored(row[[label, against]])) for row in (before, after))
-        if abs(of_model - total) > _ROUNDING * max(1.0, abs(total)) and hasattr(result.annotators, "members"):
+        if abs(of_model - total) > _ROUNDING * max(1.0, abs(total)) and getattr(result.annotators, "averages", False):
             further["models"] = float(of_model - total)
     if result.inferred is not None:
         # From the sum so far, which knows more digits than a posterior next to zero.

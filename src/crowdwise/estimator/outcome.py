@@ -21,10 +21,10 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, EXPONENTS, OTHER_EXPONENT
+from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, calibrated, exponent_of
 from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.storage import FILE_NAME, load, save
-from crowdwise.kernels.numerics import best_class, segment_sum, tempered
+from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.annotators.model import counts_of
 from crowdwise.parts.priors.rows import RowPrior
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["LabelOutcome", "Outcome", "Result", "calibrated", "expected_counts", "exponent_of", "in_company"]
-__all__ += ["reliability_of", "vote_mass"]
+__all__ = ["LabelOutcome", "Outcome", "Result", "expected_counts"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -417,90 +416,8 @@ class Result(LabelOutcome):
         return segment_sum(votes.annotator, (votes.label == self.codes[votes.item]).astype(float), votes.n_annotators)
 
 
-# What is thought of annotators before anything is known of them, and how many votes that is worth: by judgement, not by data.
-_SINGLE, _PSEUDO_VOTES = 0.7, 5.0
-
-
 def expected_counts(votes: Annotations, posterior: Floats, annotators: Any, class_shares: Floats) -> Floats:
     """Expected confusion counts under a posterior, [A, L, K]; counted votes are no evidence for themselves."""
     if getattr(annotators, "additive_in", "") == "share":
         return np.asarray(annotators.counts(votes, posterior, class_shares))
     return counts_of(votes, posterior)
-
-
-def exponent_of(method: str) -> float:
-    """How fast votes lose weight by experience with a method ("auto: mace" is mace's): see `crowdwise.estimator.experience`."""
-    return EXPONENTS.get(method.rpartition(": ")[2], OTHER_EXPONENT)
-
-
-def calibrated(
-    posterior: Floats,
-    votes: Annotations,
-    annotators: Any,
-    class_shares: Floats,
-    exponent: float,
-    reliability: Floats | None = None,
-) -> Floats:
-    """The posterior of a fit as experience has it, [N, K]; known labels stay known.
-
-    `reliability` is that of the annotators by all votes (see `reliability_of`), where these are others or a part of them.
-    """
-    mass, believed = vote_mass(votes), posterior
-    if getattr(annotators, "additive_in", "") == "share":
-        believed = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
-    elif not getattr(annotators, "pools", False):
-        known = reliability_of(in_company(votes, posterior))[:-1] if reliability is None else reliability
-        believed = _as_sure_as_one(posterior, votes, class_shares, known)
-    believed = tempered(believed, np.maximum(mass, 1) ** exponent)
-    return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
-
-
-def in_company(votes: Annotations, posterior: Floats) -> Floats:
-    """Weight of an annotator's votes on items that others voted on too: of those that were right, and of all, [2, A]."""
-    company = _lone_voter(votes)[votes.item] < 0
-    weight = company * (1.0 if votes.weight is None else votes.weight)
-    right = weight * posterior[votes.item, votes.label]
-    return np.stack([segment_sum(votes.annotator, of, votes.n_annotators) for of in (right, weight.astype(float))])
-
-
-def reliability_of(company: Floats) -> Floats:
-    """How often annotators are right in company, with some votes like all; last, one never seen, [A + 1]."""
-    right, given = company
-    typical = (right.sum() + _PSEUDO_VOTES * _SINGLE) / (given.sum() + _PSEUDO_VOTES)
-    return np.append((right + _PSEUDO_VOTES * typical) / (given + _PSEUDO_VOTES), typical)
-
-
-def _lone_voter(votes: Annotations) -> Integers:
-    """Who alone voted on an item, [N]; -1 where nobody or several did. A vote without weight is none."""
-    counted = slice(None) if votes.weight is None else votes.weight > 0
-    item, annotator = votes.item[counted], votes.annotator[counted]
-    who = np.full(votes.n_items, -1, np.int64)
-    who[item] = annotator
-    several = item[annotator != who[item]]
-    who[several] = -1
-    return who
-
-
-def _as_sure_as_one(posterior: Floats, votes: Annotations, class_shares: Floats, reliability: Floats) -> Floats:
-    """Items that one annotator alone voted on are no surer than that annotator is right elsewhere, as far as known, [N, K].
-
-    Models that judge each annotator alone believe a single vote, and learn from it that it was right.
-    """
-    who = _lone_voter(votes)
-    items = np.flatnonzero(who >= 0)
-    if not len(items):
-        return posterior
-    # Somebody who is mostly wrong tells as much as somebody who is mostly right.
-    most = np.maximum(reliability, 1 - reliability)[who[items]]
-    label = posterior[items].argmax(axis=1)
-    surest, share = posterior[items, label], class_shares[label]
-    kept = np.where(surest > most, (most - share) / np.maximum(surest - share, 1e-12), 1.0)
-    kept = np.clip(kept, 0.0, 1.0)[:, None]
-    capped = posterior.copy()
-    capped[items] = kept * posterior[items] + (1 - kept) * class_shares
-    return capped
-
-
-def vote_mass(votes: Annotations) -> Floats:
-    """Number of votes on every item, or their weight, [N]."""
-    return segment_sum(votes.item, votes.weight, votes.n_items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdwise.campaign.planning import Plan, plan
+from crowdwise.campaign.planning import Plan, plans
 from crowdwise.estimator.outcome import Result
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.markup import caption, fill, percent, stroke, svg, table, whole
@@ -27,7 +27,7 @@ def plans_of(result: Result) -> list[Plan]:
     # A step that takes away less than a quarter of the errors is none.
     targets = [target for target in _LADDER if 1 - target < 0.75 * (1 - now)][:_STEPS]
     repeats = _REPEATS if votes.n_votes <= _LARGE else _FEW_REPEATS
-    return [plan(result, target, repeats=repeats) for target in targets]
+    return plans(result, targets, repeats=repeats)
 
 
 def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
@@ -40,8 +40,8 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
     gap : float
         By how much confidences exceed the accuracy on known classes.
     """
-    plans = plans_of(result)
-    if not plans:
+    made = plans_of(result)
+    if not made:
         why = (
             "This method counts votes and has no model to predict more of them; fit a model, such as the default, to plan."
             if unit_of(result) == "share"
@@ -50,7 +50,7 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
         return f"<p>{why}</p>"
     n_items = result.votes.n_items
     rows = []
-    for one in plans:
+    for one in made:
         if one.out_of_reach == 1:
             rows.append((percent(one.target), "out of reach", "", "", ""))
             continue
@@ -61,24 +61,24 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
     width = 5 if price is not None else 4
     numbers = table("What the next steps cost", columns[:width], [row[:width] for row in rows], numeric=range(1, width))
     note = (
-        f"Now {percent(plans[0].now)} are expected to be right, after {whole(result.votes.n_votes)} votes. New votes go to the "
+        f"Now {percent(made[0].now)} are expected to be right, after {whole(result.votes.n_votes)} votes. New votes go to the "
         "least certain items, from annotators like these. The estimate relies on the model: where confidences are too "
         "high, it asks for too few votes."
     )
     if gap > _NOTABLE:
         note += f" <strong>On the known classes they are too high by {percent(gap)}, so more votes will be needed.</strong>"
-    if any(one.out_of_reach > 0 for one in plans):
+    if any(one.out_of_reach > 0 for one in made):
         note += " Out of reach: not even fifty more votes per item were enough in some or all simulations."
-    figure = f'<figure class="card narrow">{_picture(plans)}</figure>' if any(one.out_of_reach < 1 for one in plans) else ""
+    figure = f'<figure class="card narrow">{_picture(made)}</figure>' if any(one.out_of_reach < 1 for one in made) else ""
     return f'<p>{note}</p><div class="pair">{figure}<div>{numbers}</div></div>'
 
 
-def _picture(plans: list[Plan]) -> str:
+def _picture(made: list[Plan]) -> str:
     """Expected share of right labels against more votes."""
     left, top, width, height = 64.0, 50.0, WIDTH - 64.0 - 90.0, 220.0
-    reached = [one for one in plans if one.out_of_reach < 1]
+    reached = [one for one in made if one.out_of_reach < 1]
     most = max(one.high if one.high < float("inf") else one.votes for one in reached)
-    points = [(0.0, plans[0].now), *((one.votes, one.target) for one in reached)]
+    points = [(0.0, made[0].now), *((one.votes, one.target) for one in reached)]
     bottom = max(min(share for _, share in points) - 0.15 * (points[-1][1] - points[0][1]), 0)
     span = max(points[-1][1] - bottom, 1e-9) * 1.05
 

@@ -14,9 +14,16 @@ from crowdwise.scale.store import Store
 __all__ = ["collected"]
 
 
-def collected(store: Store) -> Annotations:
-    """All votes of a store, as reading one file of them would give."""
-    folders = [store.shard_folder(index) for index in range(len(store.shards))]
+def collected(store: Store, most: int | None = None) -> Annotations:
+    """All votes of a store, as reading one file of them would give; or those of the first shards that hold `most`.
+
+    Items are dealt to shards by their ids, so that those of a few are a fair sample.
+    """
+    n_shards = len(store.shards)
+    if most is not None:
+        before = np.cumsum([0, *(shard.n_votes for shard in store.shards)])[:-1]
+        n_shards = max(int((before < most).sum()), 1)
+    folders = [store.shard_folder(index) for index in range(n_shards)]
     ids = [pl.read_ipc(folder / "items.arrow")["item"] for folder in folders]
     items = pl.concat(ids).sort()
     places = [codes_of(part, items) for part in ids]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts, in_company, reliability_of
+from crowdwise.estimator.experience import in_company, reliability_of
+from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
 from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
+
+if TYPE_CHECKING:
+    from crowdwise.scale.doubts import Doubt
 
 __all__ = ["ShardedResult", "account", "write_part"]
 
@@ -48,7 +52,14 @@ class ShardedResult(LabelOutcome):
     agree: Floats
     company: Floats
 
-    def write_labels(self, path: str | PathLike[str], *, spreadsheet_safe: bool = False, fill_unvoted: bool = False) -> int:
+    def write_labels(
+        self,
+        path: str | PathLike[str],
+        *,
+        spreadsheet_safe: bool = False,
+        fill_unvoted: bool = False,
+        doubts: Sequence[Doubt] = (),
+    ) -> int:
         """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
 
         Parameters
@@ -60,6 +71,8 @@ class ShardedResult(LabelOutcome):
             Escape formulas in .csv and .tsv, which a spreadsheet would run.
         fill_unvoted : bool
             Label items without votes by the most frequent class.
+        doubts
+            Readings of the votes in which annotators share errors (`crowdwise.scale.doubts`): they lower the confidence.
 
         Returns
         -------
@@ -71,7 +84,7 @@ class ShardedResult(LabelOutcome):
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
             fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
             fields["reliability"] = reliability_of(self.company)[:-1]
-            self.shards.total(write_part, str(folder), self.votes.classes, fields, safe, fill_unvoted)
+            self.shards.total(write_part, str(folder), self.votes.classes, fields, tuple(doubts), safe, fill_unvoted)
 
         return gather_labels(Path(path), write_parts)
 
@@ -93,12 +106,24 @@ def account(shard: Shard, annotators: Any, class_shares: Floats) -> Tally:
     return Tally((counts, agree, in_company(votes, shard.posterior)))
 
 
-def write_part(shard: Shard, folder: str, classes: Array, fields: Mapping[str, Any], safe: bool, fill_unvoted: bool) -> Tally:
+def write_part(
+    shard: Shard,
+    folder: str,
+    classes: Array,
+    fields: Mapping[str, Any],
+    doubts: tuple[Doubt, ...],
+    safe: bool,
+    fill_unvoted: bool,
+) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
     # A view: a result makes its arrays read-only, and shards go on to change theirs.
     rest: dict[str, Any] = {"seed": None, "history": None, "trace": {}, "n_iter": 0, "converged": True}
     made = Result.of_fit(votes=votes, posterior=shard.posterior.view(), **fields, **rest)
+    if doubts:
+        from crowdwise.scale.doubts import believed
+
+        made = believed(made, doubts)
     frame = made.items_frame(fill_unvoted=fill_unvoted)
     if shard.folder is not None:
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.

@@ -74,6 +74,7 @@ def test_expertise_with_three_traits_is_recovered(n_classes: int) -> None:
     assert np.abs(model.result_.accuracy - eta.mean(axis=0)).mean() < 0.037
 
 
+@pytest.mark.slow
 def test_expertise_is_recovered_by_a_linear_classifier() -> None:
     x, truth, eta, votes = specialists(1, 600, 20, 2)
     model = DALC(epochs=12, network="linear", learning_rate=0.02).fit(x, votes)

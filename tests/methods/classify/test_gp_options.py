@@ -154,6 +154,7 @@ def test_a_strong_prior_decides_where_votes_are_few() -> None:
 # -- latent functions -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf", "gpnetcr"])
 def test_draws_of_the_latent_functions_vote_for_the_classes_that_are_predicted(name: str) -> None:
     model = fitted(name)

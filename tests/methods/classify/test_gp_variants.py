@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,12 @@ def test_easy_classes_are_learned(cls: Any, likelihood: str) -> None:
     assert (model.predict(FEATURES) == TRUTH).mean() > 0.9
 
 
-@pytest.mark.slow
-@both
-def test_digits_are_learned_about_as_well_as_by_svgpcr(cls: Any) -> None:
-    """Five annotators, among them a spammer and an adversary; a third of the items is only predicted."""
+@cache
+def digits(cls: Any) -> tuple[float, float, float]:
+    """Accuracy and log loss on a third of the items, which is only predicted, and accuracy of the labels of the others.
+
+    Five annotators, among them a spammer and an adversary.
+    """
     features, votes, truth = crowd_digits()
     train = np.arange(len(truth)) % 3 > 0
     position = np.cumsum(train) - 1
@@ -64,16 +67,22 @@ def test_digits_are_learned_about_as_well_as_by_svgpcr(cls: Any) -> None:
     taught = Annotations.from_arrays(
         position[votes.item[kept]], votes.annotator[kept], votes.label[kept], items=range(train.sum()), classes=range(10)
     )
-    accuracy, nll = [], []
-    for method in (SVGPCR(inducing=50, epochs=20), cls(inducing=50, epochs=20) if cls is SVGPCRNF else cls(epochs=20)):
-        proba = method.fit(features[train], taught).predict_proba(features[~train])
-        accuracy.append((proba.argmax(axis=1) == truth[~train]).mean())
-        nll.append(-np.log(proba[np.arange(len(proba)), truth[~train]]).mean())
-        assert (method.labels_ == truth[train]).mean() > 0.995
-    assert accuracy[1] > max(0.95, accuracy[0] - 0.01)
-    assert nll[1] < nll[0] + 0.03
+    model = (cls(epochs=5) if cls is GPNETCR else cls(inducing=50, epochs=10)).fit(features[train], taught)
+    proba = model.predict_proba(features[~train])
+    loss = -np.log(proba[np.arange(len(proba)), truth[~train]]).mean()
+    return (proba.argmax(axis=1) == truth[~train]).mean(), loss, (model.labels_ == truth[train]).mean()
 
 
+@pytest.mark.slow
+@both
+def test_digits_are_learned_about_as_well_as_by_svgpcr(cls: Any) -> None:
+    (known, known_loss, _), (accuracy, loss, labels) = digits(SVGPCR), digits(cls)
+    assert labels > 0.995
+    assert accuracy > max(0.95, known - 0.01)
+    assert loss < known_loss + 0.03
+
+
+@pytest.mark.slow
 @both
 def test_an_adversary_is_seen_through(cls: Any) -> None:
     confusion = np.concatenate([even(3, 3, 0.85), np.roll(even(1, 3, 0.9), 1, axis=2)])
@@ -82,6 +91,7 @@ def test_an_adversary_is_seen_through(cls: Any) -> None:
     assert (model.confusion_[3].argmax(axis=1) == [1, 2, 0]).all()
 
 
+@pytest.mark.slow
 @both
 def test_a_saved_network_is_rebuilt_from_its_spec(cls: Any) -> None:
     """Weights and plain values alone give the same predictions: neither training rows nor code are stored."""
@@ -97,6 +107,7 @@ def test_a_saved_network_is_rebuilt_from_its_spec(cls: Any) -> None:
     assert max(array.shape[0] for array in arrays.values() if array.ndim) < len(FEATURES)
 
 
+@pytest.mark.slow
 @both
 def test_a_run_resumes_to_the_same_bits(cls: Any, tmp_path: Path) -> None:
     path = tmp_path / "run"
@@ -123,6 +134,7 @@ def test_mixed_precision_is_refused(cls: Any) -> None:
         fitted(cls, precision="mixed")
 
 
+@pytest.mark.slow
 @both
 def test_held_out_votes_can_stop_it(cls: Any) -> None:
     model = fitted(cls, validation=0.2, patience=2)
@@ -133,6 +145,7 @@ def test_held_out_votes_can_stop_it(cls: Any) -> None:
 # -- svgpcr-nf --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_at_rest_it_is_svgpcr() -> None:
     plain = {name: value for name, value in FAST[SVGPCRNF].items() if name not in ("layers", "draws")}
     with quiet():
@@ -142,6 +155,7 @@ def test_at_rest_it_is_svgpcr() -> None:
     np.testing.assert_allclose(model.trace_, expected.trace_, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_flows_move_once_their_time_has_come() -> None:
     for base, moved in ((1.0, False), (0.5, True)):
         process = fitted(SVGPCRNF, base=base).network_[1]
@@ -156,6 +170,7 @@ def test_a_gaussian_that_was_hardly_fitted_is_not_bent() -> None:
     assert not bool(model.network_[1].flowing)
 
 
+@pytest.mark.slow
 def test_the_bound_does_not_jump_when_flows_set_in() -> None:
     """Untrained flows are the identity: the loss of the same batch, by draws, is that of the closed form."""
     model = fitted(SVGPCRNF, base=1.0, draws=600)
@@ -184,6 +199,7 @@ def test_the_step_size_falls_as_published() -> None:
     assert [head.rate_of(t) for t in (0, 1, 100)] == pytest.approx([0.5, 0.5 / 1.1, 0.25])
 
 
+@pytest.mark.slow
 def test_beta_has_no_influence_on_single_steps_and_holds_back_longer_ones() -> None:
     """KL(q || q_t) has no gradient at q = q_t; on later steps it draws back to q_t."""
 

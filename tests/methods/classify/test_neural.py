@@ -137,6 +137,7 @@ def test_token_ids_are_embedded(kind: str, tmp_path: Path) -> None:
     assert (model.predict(make[kind]()) == truth).mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["array", "tensor", "dataset"])
 @pytest.mark.parametrize("network", ["mlp", lambda: nn.Linear(3, 2)], ids=["built-in", "own"])
 def test_whole_numbers_are_numbers_for_networks_that_compute_with_them(kind: str, network: Any) -> None:

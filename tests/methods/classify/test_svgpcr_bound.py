@@ -329,6 +329,7 @@ def test_half_steps_do_not_lower_it_either(likelihood: str, n_classes: int) -> N
     never_falls(problem(n_classes, likelihood, n_items=25, n_inducing=6, rate=0.5), 40)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     st.integers(0, 10_000),

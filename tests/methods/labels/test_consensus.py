@@ -44,7 +44,8 @@ def prototype(shared_data: Path) -> ModuleType:
 
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
 def test_real_sets_equal_the_prototype(name: str, shared_data: Path, prototype: ModuleType) -> None:
-    votes = crowdwise.read(next((shared_data / name).glob("annotations.csv*")))
+    # The prototype is slow; what differs between the sets are annotators, classes and how often items are answered.
+    votes = crowdwise.read(next((shared_data / name).glob("annotations.csv*")))[:3000]
     model = Consensus().fit(votes)
     sizes = votes.n_items, votes.n_annotators, votes.n_classes
     codes = (column.astype(np.int64) for column in (votes.item, votes.annotator, votes.label))
@@ -80,6 +81,7 @@ def test_members_are_fitted_with_the_shares_of_votes_as_an_anchor() -> None:
     np.testing.assert_allclose(fit(votes, class_prior=[0.5, 0.3, 0.2]).prior_, [0.5, 0.3, 0.2])
 
 
+@pytest.mark.slow
 def test_its_third_member_is_a_method_of_its_own() -> None:
     votes, _ = some()
     rounds = {"tol": 1e-13, "max_iter": 3000}
@@ -224,12 +226,29 @@ class Stop(Exception):
     pass
 
 
+def in_shards(folder: Path, work: str, progress: Any) -> pl.DataFrame:
+    if not (folder / "votes.csv").exists():
+        demo().votes.to_frame().write_csv(folder / "votes.csv")
+    with Local(shards=3, work_dir=folder / work) as engine:
+        result = Consensus().fit(folder / "votes.csv", engine=engine, progress=progress).result_
+        result.write_labels(folder / f"{work}.parquet")  # type: ignore[attr-defined]
+    return pl.read_parquet(folder / f"{work}.parquet")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[pl.DataFrame, int]:
+    """Labels of a fit, and how many rounds it took."""
+    total: list[int] = []
+    return in_shards(tmp_path_factory.mktemp("whole"), "whole", lambda *_: total.append(1)), len(total)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 5, 12, 25])
-def test_an_interrupted_fit_resumes_to_the_same_bits(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_fit_resumes_to_the_same_bits(
+    at: int, uninterrupted: tuple[pl.DataFrame, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # On a busy machine a file may take longer than what counts as cheap.
     monkeypatch.setattr("crowdwise.scale.checkpoint._CHEAP", 1e9)
-    demo().votes.to_frame().write_csv(tmp_path / "votes.csv")
     calls: list[int] = []
 
     def stop(*_: object) -> None:
@@ -237,20 +256,13 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(at: int, tmp_path: Path, mo
         if len(calls) == at:
             raise Stop
 
-    def run(work: str, progress: Any = None) -> pl.DataFrame:
-        with Local(shards=3, work_dir=tmp_path / work) as engine:
-            result = Consensus().fit(tmp_path / "votes.csv", engine=engine, progress=progress).result_
-            result.write_labels(tmp_path / f"{work}.parquet")  # type: ignore[attr-defined]
-        return pl.read_parquet(tmp_path / f"{work}.parquet")
-
-    total: list[int] = []
-    expected = run("whole", lambda *_: total.append(1))
+    expected, total = uninterrupted
     with pytest.raises(Stop):
-        run("cut", stop)
+        in_shards(tmp_path, "cut", stop)
     rest: list[int] = []
-    assert run("cut", lambda *_: rest.append(1)).equals(expected)
+    assert in_shards(tmp_path, "cut", lambda *_: rest.append(1)).equals(expected)
     # Rounds that were done are not done again.
-    assert len(rest) == len(total) - at
+    assert len(rest) == total - at
 
 
 def test_an_update_is_the_fit_to_all_votes() -> None:

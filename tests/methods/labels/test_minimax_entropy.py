@@ -84,6 +84,7 @@ def test_an_item_that_everyone_confuses_gets_a_confusion_of_its_own() -> None:
     assert size[0] >= np.sort(size)[-8]
 
 
+@pytest.mark.slow
 def test_strength_by_held_out_votes_is_repeatable() -> None:
     votes, truth = crowd(2, 60, diagonal_crowd(5, 3, 0.75))
     with quiet():

@@ -239,6 +239,7 @@ def test_moments_start_where_the_vote_fails(name: str) -> None:
         assert by_moments >= by_vote - 0.01
 
 
+@pytest.mark.slow
 def test_moments_start_as_well_as_votes_on_ordinary_crowds() -> None:
     for seed in range(5):
         votes, truth = crowd(seed, 300, diagonal_crowd(10, 3, 0.7), votes_per_item=5)

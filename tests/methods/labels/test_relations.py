@@ -292,6 +292,7 @@ def test_random_starts_of_a_method_differ_and_end_alike_on_clear_votes(name: str
         assert (fit(name, votes, init="random", random_state=seed).labels_ == truth).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_gold_teaches_the_model_about_annotators() -> None:
     # Two camps of equal size disagree on every item; gold on five items says which one is right.
     item, annotator = (part.ravel() for part in np.indices((40, 6)))

@@ -251,6 +251,7 @@ def test_intervals_cover(model: type, settings: dict[str, float], low: float, hi
     assert low < np.mean(hits) < high
 
 
+@pytest.mark.slow
 def test_heavy_tails_cost_the_student_crowd_little() -> None:
     errors = dict.fromkeys(MODELS, 0.0)
     for seed in range(4):

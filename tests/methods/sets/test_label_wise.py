@@ -114,6 +114,7 @@ def exact(chosen: np.ndarray, truth: np.ndarray) -> float:
     return float((chosen == truth).all(axis=1).mean())
 
 
+@pytest.mark.slow
 def test_shared_skill_beats_a_model_per_label_and_patterns_beat_both_where_labels_go_together() -> None:
     rows = []
     for seed in range(3):

@@ -49,6 +49,7 @@ def test_accepted_are_the_surest_and_the_checked() -> None:
     assert audit.right.low <= (result.labels == truth).mean() <= audit.right.high
 
 
+@pytest.mark.slow
 def test_more_than_was_drawn_is_never_used_twice() -> None:
     """Drawing on from a table keeps its answers, and looking early does not change what is found later."""
     result, gold = crowd()

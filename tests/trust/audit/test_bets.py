@@ -65,6 +65,7 @@ def chance_of(order: tuple[int, ...], weight: np.ndarray) -> float:
     return float(chance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("total", [1, 2, 3])
 def test_over_all_orders_the_wealth_reaches_1_over_alpha_with_probability_alpha_at_most(total: int) -> None:
     """Every order of six items, every set of wrong ones under H0, looked at after every draw."""

@@ -53,6 +53,7 @@ def test_the_estimate_follows_the_truth_and_not_the_model(model: float) -> None:
     assert np.std(off) < 0.03
 
 
+@pytest.mark.slow
 def test_shares_of_classes_add_up_to_that_of_all_and_lie_inside_their_intervals() -> None:
     result, gold = crowd(1500, 3)
     for seed in range(6):

@@ -39,6 +39,7 @@ def biased() -> Any:
 # -- the choice -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_estimator_shows_the_fit_of_the_chosen_method(biased: Any) -> None:
     model, votes, truth = biased
     with quiet():
@@ -136,6 +137,7 @@ def test_candidates_that_take_too_many_operations_are_skipped_and_named() -> Non
     assert "too many operations: ebcc" in model.reason_
 
 
+@pytest.mark.slow
 def test_the_clock_has_no_say(biased: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, votes, _ = biased
     rng = np.random.default_rng(0)
@@ -224,6 +226,7 @@ def test_a_saved_choice_comes_back_with_its_table(biased: Any, tmp_path: Path) -
     assert crowdwise.load(tmp_path / "result").chosen_ == model.chosen_
 
 
+@pytest.mark.slow
 def test_an_update_chooses_again(biased: Any) -> None:
     model, votes, _ = biased
     first = Auto().fit(votes[:20])

@@ -12,9 +12,10 @@ from tests.trust.crowd.crowds import fit, grouped_crowd
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.errors import SettingError
 from crowdwise.estimator.registry import make
 from crowdwise.kernels.numerics import best_class
-from crowdwise.trust.crowd.cautious import cautious, lowered, settled_by_gold
+from crowdwise.trust.crowd.cautious import cautious, lowered, settled_by_gold, settled_by_trust
 from crowdwise.trust.crowd.dependence import Dependence, find
 
 SHARES = arrays(float, (4, 3), elements=st.floats(0.001, 1)).map(lambda x: x / x.sum(axis=1, keepdims=True))
@@ -109,3 +110,18 @@ def judges() -> tuple[Annotations, np.ndarray]:
     columns = [seen(0.97, shared) for _ in range(3)] + [seen(0.85, truth) for _ in range(4)]
     names = [f"judge-{j}" for j in range(7)]
     return Annotations.from_matrix(np.column_stack(columns), annotators=names), truth
+
+
+def test_a_trusted_annotator_chooses_between_the_readings() -> None:
+    votes, _ = judges()
+    found = find(votes)
+    assert len(found.readings) == 2
+    (family,), (others,) = (reading.groups for reading in found.readings)
+    for group, left in ((others, family), (family, others)):
+        settled = settled_by_trust(votes, found, [group.names(votes)[0]])
+        assert [one.names(votes) for one in settled.groups] == [left.names(votes)]
+    # Somebody of each side cannot both be right: then both readings stay.
+    both = [family.names(votes)[0], others.names(votes)[0]]
+    assert settled_by_trust(votes, found, both).readings == found.readings
+    with pytest.raises(SettingError, match="no annotator is called 'nobody'"):
+        settled_by_trust(votes, found, ["nobody"])

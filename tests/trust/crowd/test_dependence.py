@@ -178,3 +178,10 @@ def test_few_pairs_are_those_of_the_busiest(crowds: Any) -> None:
     more = Annotations.from_arrays(rng.integers(600, size=30), np.repeat([7, 8, 9], 10), rng.integers(3, size=30))
     found = dependence.find(votes.concat(more), most_pairs=21)
     assert [str(name) for name in found.groups[0].names(votes)] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("x", [-9.0, -1.0, 0.0, 3.0, 29.9, 30.0, 100.0, 1e4])
+def test_log_tail_beside_scipy(x: float) -> None:
+    from scipy.special import log_ndtr
+
+    assert dependence._log_above(x) == pytest.approx(float(log_ndtr(-x)), rel=1e-9, abs=1e-12)

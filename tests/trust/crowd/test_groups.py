@@ -34,6 +34,7 @@ def test_the_tutorials_groups_are_found_and_help() -> None:
     assert after["ece"] < 0.25 * before["ece"]
 
 
+@pytest.mark.slow
 def test_found_groups_and_given_ones_give_one_fit() -> None:
     votes, _, group = grouped_crowd(1, n_items=600, n_annotators=20, n_groups=4)
     auto = make("group-dawid-skene").fit(votes)

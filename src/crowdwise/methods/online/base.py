@@ -159,7 +159,10 @@ class OnlineAggregator(Aggregator):
         return self
 
     def opinion(self, items: Any) -> Floats:
-        """Posterior of some items under the present state, [len(items), K]: cheap, however large the state is."""
+        """Posterior of some items under the present state, [len(items), K]: cheap, however large the state is.
+
+        It is the model's own; `result_.posterior` says how far it can be believed.
+        """
         from crowdwise.methods.online.loops import opinions
 
         state = self._present()

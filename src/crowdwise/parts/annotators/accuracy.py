@@ -21,6 +21,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import (
+    FittedToCounts,
     WithoutPosterior,
     counts_of,
     infer_by_table,
@@ -40,7 +41,7 @@ _EDGE = 1e-6
 
 @storable
 @dataclass(frozen=True, eq=False)
-class OneAccuracy(WithoutPosterior):
+class OneAccuracy(FittedToCounts, WithoutPosterior):
     """One-coin annotators; evidence touches only the class voted, so a step costs O(E)."""
 
     right: Floats
@@ -54,17 +55,13 @@ class OneAccuracy(WithoutPosterior):
         """Before any data: one half."""
         return cls(right, wrong, np.full(len(right), 0.5), 0.5, n_classes)
 
-    def update(self, votes: Annotations, posterior: Floats) -> OneAccuracy:
-        """w_a = (expected right answers + pseudo-count) / (answers + pseudo-counts)."""
-        return self.conditioned(self.statistics(votes, posterior))
-
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected right answers, and answers, two of [A]."""
         right = voted_mass(votes, posterior, votes.annotator, votes.n_annotators)
         return right, sum_by_annotator(votes, np.ones(votes.n_votes))
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> OneAccuracy:
-        """M-step from the counts of all votes."""
+        """w_a = (expected right answers + pseudo-count) / (answers + pseudo-counts)."""
         right, total = statistics
         population = _accuracy(right.sum() + 1.0, max(total.sum() - right.sum(), 0.0) + 1.0)
         accuracy = _accuracy(right + self.right, np.maximum(total - right, 0.0) + self.wrong)
@@ -110,7 +107,7 @@ class OneAccuracy(WithoutPosterior):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ClassAccuracy(WithoutPosterior):
+class ClassAccuracy(FittedToCounts, WithoutPosterior):
     """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""
 
     right: Floats
@@ -123,10 +120,6 @@ class ClassAccuracy(WithoutPosterior):
         """Before any data: one half."""
         return cls(right, wrong, np.full(right.shape, 0.5), np.full(right.shape[1], 0.5))
 
-    def update(self, votes: Annotations, posterior: Floats) -> ClassAccuracy:
-        """w_ak = (expected right answers on class k + pseudo-count) / (answers on k + pseudo-counts)."""
-        return self.conditioned(self.statistics(votes, posterior))
-
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected right and wrong answers on every class, two of [A, K]."""
         counts = counts_of(votes, posterior)
@@ -134,7 +127,7 @@ class ClassAccuracy(WithoutPosterior):
         return right, np.maximum(counts.sum(axis=1) - right, 0.0)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> ClassAccuracy:
-        """M-step from the counts of all votes."""
+        """w_ak = (expected right answers on class k + pseudo-count) / (answers on k + pseudo-counts)."""
         right, wrong = statistics
         population = _accuracy(right.sum(axis=0) + 1.0, wrong.sum(axis=0) + 1.0)
         return replace(self, accuracy=_accuracy(right + self.right, wrong + self.wrong), population=population)

@@ -54,6 +54,8 @@ class Ensemble:
     expects_logs: ClassVar[bool] = True
     #: Annotators with few votes are judged by all.
     pools: ClassVar[bool] = True
+    #: Its posterior is a mean of models, not one that its matrices alone would give.
+    averages: ClassVar[bool] = True
 
     @property
     def described(self) -> Any:

@@ -38,7 +38,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToCounts, infer_by_table, table_log_lik
 
 __all__ = ["Habits"]
 
@@ -53,7 +53,7 @@ _SLIP = 1e-6
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Habits:
+class Habits(FittedToCounts):
     """Attention and habit of every annotator, the shared matrix, and how far own matrices may be from it."""
 
     earlier_alk: Floats
@@ -93,14 +93,6 @@ class Habits:
     def expects_logs(self) -> bool:
         """Whether inference takes E log pi; see `crowdwise.parts.annotators.model.predictive`."""
         return self.own
-
-    def update(self, votes: Annotations, posterior: Floats) -> Habits:
-        """One step under a posterior of the labels."""
-        return self.conditioned(self.statistics(votes, posterior))
-
-    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
-        """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> Habits:
         """One step from the counts of all votes."""

@@ -32,11 +32,12 @@ from crowdwise.kernels.numerics import (
 )
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["AnnotatorModel", "Confusion", "DirichletConfusion", "WithoutPosterior", "counts_of", "infer_by_table"]
-__all__ += ["infer_by_votes", "predictive", "row_smoothing", "voted_mass"]
+__all__ = ["AnnotatorModel", "Confusion", "DirichletConfusion", "FittedToCounts", "WithoutPosterior", "counts_of"]
+__all__ += ["infer_by_table", "infer_by_votes", "predictive", "row_smoothing", "voted_mass"]
 
 
 Self = TypeVar("Self", bound="AnnotatorModel")
+CountedT = TypeVar("CountedT", bound="FittedToCounts")
 
 _EACH_VOTE: Integers = np.empty(0, np.int32)
 
@@ -83,6 +84,22 @@ class WithoutPosterior:
     def concentration(self) -> None:
         """No Dirichlet posterior."""
         return None
+
+
+class FittedToCounts:
+    """Base of models that know their votes by sums over them: confusion counts, unless a model says otherwise."""
+
+    def update(self: CountedT, votes: Annotations, posterior: Floats) -> CountedT:
+        """Fit to the votes under a posterior of the labels, [N, K]."""
+        return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected confusion counts, [A, L, K]."""
+        return (counts_of(votes, posterior),)
+
+    def conditioned(self: CountedT, statistics: tuple[Floats, ...]) -> CountedT:
+        """Fit to the sums over all votes."""
+        raise NotImplementedError
 
 
 def weight_of(votes: Annotations) -> Floats:
@@ -163,7 +180,7 @@ def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Confusion(WithoutPosterior):
+class Confusion(FittedToCounts, WithoutPosterior):
     """Confusion matrices as points: pi_akl proportional to C_akl + pseudo-count (a MAP step)."""
 
     prior_alk: Floats
@@ -176,14 +193,6 @@ class Confusion(WithoutPosterior):
         n_classes = prior_alk.shape[1]
         uniform = np.full((n_annotators, n_classes, n_classes), 1 / n_classes)
         return cls(prior_alk, uniform, uniform[0] if n_annotators else np.full((n_classes, n_classes), 1 / n_classes))
-
-    def update(self, votes: Annotations, posterior: Floats) -> Confusion:
-        """M-step: normalise expected counts plus pseudo-counts over the observed label."""
-        return self.conditioned(self.statistics(votes, posterior))
-
-    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
-        """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> Confusion:
         """M-step from the counts of all votes."""
@@ -217,7 +226,7 @@ class Confusion(WithoutPosterior):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class DirichletConfusion:
+class DirichletConfusion(FittedToCounts):
     """Confusion matrices with Dirichlet rows: beta = beta0 + expected counts."""
 
     prior_alk: Floats
@@ -229,14 +238,6 @@ class DirichletConfusion:
     def start(cls, prior_alk: Floats, n_annotators: int) -> DirichletConfusion:
         """Before any data: the prior, [1 or A, L, K] (or [..., L, states] where there are more states than classes)."""
         return cls(prior_alk, np.array(np.broadcast_to(prior_alk, (n_annotators, *prior_alk.shape[1:]))))
-
-    def update(self, votes: Annotations, posterior: Floats) -> DirichletConfusion:
-        """Condition the rows on expected counts."""
-        return self.conditioned(self.statistics(votes, posterior))
-
-    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
-        """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> DirichletConfusion:
         """Condition the rows on the counts of all votes."""

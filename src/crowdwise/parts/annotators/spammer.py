@@ -20,14 +20,14 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik, voted_mass
+from crowdwise.parts.annotators.model import FittedToCounts, WithoutPosterior, infer_by_votes, voted_log_lik, voted_mass
 
 __all__ = ["Spammer"]
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Spammer(WithoutPosterior):
+class Spammer(FittedToCounts, WithoutPosterior):
     """Variational posterior over honesty and habits of every annotator."""
 
     honest0: Floats
@@ -40,14 +40,6 @@ class Spammer(WithoutPosterior):
         """Before any data: the priors, [A, 2] and [A, L]."""
         return cls(honest0, habit0, honest0, habit0)
 
-    def update(self, votes: Annotations, posterior: Floats) -> Spammer:
-        """Condition on the posterior of labels and of the honesty of each vote under the current values.
-
-        Given that a vote equals the label, it was honest with probability
-        exp(E log theta) / (exp(E log theta) + exp(E log (1 - theta) + E log xi_l)); otherwise never.
-        """
-        return self.conditioned(self.statistics(votes, posterior))
-
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected right answers, and answers, by label, two of [A, L].
 
@@ -57,7 +49,11 @@ class Spammer(WithoutPosterior):
         return voted_mass(votes, posterior, votes.row, shape[0] * shape[1]).reshape(shape), votes.answers
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> Spammer:
-        """Condition on the counts of all votes."""
+        """Condition on the counts of all votes.
+
+        Given that a vote equals the label, it was honest with probability
+        exp(E log theta) / (exp(E log theta) + exp(E log (1 - theta) + E log xi_l)); otherwise never.
+        """
         voted, given = statistics
         log_honest, log_spam = self._log_terms()
         trusted = voted * np.exp(log_honest - np.logaddexp(log_honest, log_spam))

@@ -30,7 +30,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
-from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToCounts, infer_by_table, table_log_lik
 
 __all__ = ["Tiers"]
 
@@ -41,7 +41,7 @@ _LOWEST, _HIGHEST = 0.2, 0.95
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Tiers:
+class Tiers(FittedToCounts):
     """Communities of annotators that start as quantiles of agreement."""
 
     earlier_alk: Floats
@@ -61,14 +61,6 @@ class Tiers:
             np.empty((0, n_classes, n_classes)),
             np.full(n_tiers, 1 / n_tiers),
         )
-
-    def update(self, votes: Annotations, posterior: Floats) -> Tiers:
-        """One step under a posterior of the labels."""
-        return self.conditioned(self.statistics(votes, posterior))
-
-    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
-        """Expected confusion counts, [A, L, K]."""
-        return (counts_of(votes, posterior),)
 
     def conditioned(self, statistics: tuple[Floats, ...]) -> Tiers:
         """Memberships, shares and (but for the first time) one step of the centres."""

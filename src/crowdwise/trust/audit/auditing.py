@@ -11,8 +11,8 @@ import polars as pl
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD
-from crowdwise.estimator.outcome import Result, calibrated, exponent_of, vote_mass
+from crowdwise.estimator.experience import EXPONENT_SD, calibrated, exponent_of, vote_mass
+from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.audit.certificate import Certificate, certified_bands
 from crowdwise.trust.audit.checks import Checks, checks_of

@@ -10,7 +10,8 @@ import numpy as np
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.estimator.outcome import Result, calibrated, exponent_of
+from crowdwise.estimator.experience import calibrated, exponent_of
+from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
 from crowdwise.kernels.types import Integers
 from crowdwise.trust.calibration.base import known_of, with_posterior

@@ -16,12 +16,14 @@ found.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import CrowdwiseWarning
+from crowdwise.errors import CrowdwiseWarning, SettingError
 from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make_aggregator
@@ -30,7 +32,7 @@ from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.dependence import Dependence, Reading
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-__all__ = ["cautious", "lowered", "settled_by_gold"]
+__all__ = ["cautious", "lowered", "refitted", "settled_by_gold", "settled_by_trust"]
 
 
 # A label stays ahead by this much; differences below 1e-9 count as ties.
@@ -50,11 +52,22 @@ def settled_by_gold(result: Result, found: Dependence) -> Dependence:
         return found
     known = np.flatnonzero(gold >= 0)
     votes = replace(result.votes, gold=None)
-    right = [_refitted(result, votes, reading).result_.codes[known] == gold[known] for reading in found.readings]
+    right = [refitted(result, votes, reading).result_.codes[known] == gold[known] for reading in found.readings]
     order = sorted(range(len(right)), key=lambda i: -int(right[i].sum()))
     best = right[order[0]]
     kept = [i for i in order if not _worse(int((best & ~right[i]).sum()), int((~best & right[i]).sum()))]
     return replace(found, readings=tuple(found.readings[i] for i in kept))
+
+
+def settled_by_trust(votes: Annotations, found: Dependence, trusted: Collection[Any]) -> Dependence:
+    """Leave out readings in which one of the `trusted` annotators shares errors, as long as another reading is left."""
+    who = {str(name): code for code, name in enumerate(votes.annotators.tolist())}
+    unknown = [name for name in trusted if str(name) not in who]
+    if unknown:
+        raise SettingError(f"no annotator is called {unknown[0]!r}, who is to be trusted")
+    code = np.array([who[str(name)] for name in trusted], np.int64)
+    kept = tuple(reading for reading in found.readings if (reading.code[code] < 0).all())
+    return replace(found, readings=kept or found.readings)
 
 
 def _worse(only_best: int, only_other: int) -> bool:
@@ -64,7 +77,7 @@ def _worse(only_best: int, only_other: int) -> bool:
     return differ > 0 and binomtest(only_best, differ, alternative="greater").pvalue <= _LEVEL
 
 
-def _refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:
+def refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:
     """The same method fitted to votes of which those of groups count for less."""
     weight = EffectiveVotes(reading.code, reading.correlation).weight(votes)
     discounted = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
@@ -86,7 +99,7 @@ def cautious(result: Result, found: Dependence) -> Floats:
     rows = np.arange(votes.n_items)
     posterior = result.posterior
     for reading in found.readings:
-        moved = lowered(result.posterior, _refitted(result, votes, reading).posterior_, label)
+        moved = lowered(result.posterior, refitted(result, votes, reading).posterior_, label)
         posterior = np.where((moved[rows, label] < posterior[rows, label])[:, None], moved, posterior)
     return posterior
 

@@ -61,7 +61,10 @@ def examine(result: Result, *, fdr: float = 0.05, time: Any = None, random_state
 
 
 def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, verdict: pl.Series) -> pl.DataFrame:
-    """Annotators, most accurate first: votes, accuracy with its 95 % interval, bits, worst confusion, flags, reasons."""
+    """Annotators, most accurate first: votes, accuracy with its 95 % interval, bits, worst confusion, flags, reasons.
+
+    Between them, where the model knows of it, `attention`: the share of votes that were no guesses.
+    """
     own = result.annotators_frame()
     low, high = _interval(result)
     flags: list[list[str]] = [[] for _ in range(own.height)]
@@ -83,7 +86,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
     table = own.select("annotator", "n_votes", "accuracy").with_columns(
         accuracy_low=low,
         accuracy_high=high,
-        agreement=own["agreement"],
+        **{name: own[name] for name in ("agreement", "attention") if name in own.columns},
         bits=bits,
         worst_confusion=pl.Series(_worst_confusions(result), dtype=pl.String),
         flags=pl.Series([", ".join(names) for names in flags], dtype=pl.String),
