@@ -165,3 +165,8 @@ def test_a_separator_that_is_given_stands(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert sets(path, separator="/") == [("x", "a", "cat|dog"), ("x", "b", "cat;dog")]
+
+
+@pytest.mark.parametrize("cell", ["{[1]}", "[" * 5000 + "]", '["a\\ud800"]', "['\\d', 'a'", "(" * 300 + ")" * 300])
+def test_what_only_looks_like_a_list_is_text(cell: str) -> None:
+    assert as_list(cell) is None

@@ -71,10 +71,19 @@ def as_list(cell: Any) -> list[Any] | None:
                 found = parse(text)
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, SystemError):
             continue
-        if isinstance(found, list | tuple | set):
+        if isinstance(found, list | tuple | set) and _is_text(found):
             return sorted(found, key=str) if isinstance(found, set) else list(found)
         return None
     return None
+
+
+def _is_text(found: Any) -> bool:
+    """Whether no half of a surrogate pair is inside, which no file could hold."""
+    try:
+        json.dumps(list(found), ensure_ascii=False, default=str).encode()
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
 
 
 def split_cell(cell: str, mark: str) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import integers
-from crowdwise.errors import InputError, listed
+from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.cells import as_list
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.lists import exploded, joined_alike
@@ -69,6 +69,9 @@ def read_lists(source: Source, request: Request) -> Export:
             f"{source.name}: no columns with lists of annotators and of labels among {listed(map(repr, names))}; name them "
             "with --annotator and --label"
         )
+    for name in (people, label):
+        if name not in names:
+            raise InputError(f"{source.name}: no column {name!r}; found {listed(map(repr, names))}{did_you_mean(name, names)}")
     plain = [name for name in names if name not in (people, label)]
     if source.kind in ("json", "jsonl"):
         plain = [name for name in plain if not isinstance(source.first.get(name), list | dict)]

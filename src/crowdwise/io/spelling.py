@@ -62,7 +62,9 @@ class Speller:
     def unify(self, role: str, column: pl.Series, gold: pl.Series | None = None) -> tuple[pl.Series, pl.Series | None]:
         """Respell a column, and of labels the gold beside it, which follows the spelling of the votes."""
         parts = [as_text(tidy(part)) for part in (column, gold) if part is not None and len(part)]
-        if not any(part.dtype == pl.String for part in (tidy(column), *([] if gold is None else [tidy(gold)]))):
+        if not len(column) or not any(
+            part.dtype == pl.String for part in (tidy(column), *([] if gold is None else [tidy(gold)]))
+        ):
             return column, gold
         if role not in self.given and gold is None and _is_settled(parts[0].unique().drop_nulls()):
             return column, gold
