@@ -160,6 +160,13 @@ def test_several_labels_are_read_from_every_platform(tmp_path: Path) -> None:
     assert sets(write_lines(tmp_path / "p.jsonl", prodigy)) == [(1, "a", "x|y")]
 
 
+def test_rows_of_one_answer_are_put_together_and_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "v.csv", HEAD + "x,a,cat;dog\nx,a,bird\nx,b,cat\ny,b,dog\n")
+    notes: list[str] = []
+    assert sets(path, notes=notes) == [("x", "a", "bird|cat|dog"), ("x", "b", "cat"), ("y", "b", "dog")]
+    assert "2 rows share item and annotator; together they are one answer" in notes[-1]
+
+
 def test_a_separator_that_is_given_stands(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", HEAD + "x,a,cat/dog\nx,b,cat;dog\n")
     with warnings.catch_warnings():

@@ -94,4 +94,8 @@ def _sets(export: Export, request: Request, separator: str | None, how: dict[str
         cells = [how.get("none", NONE) if empty else cell for cell, empty in zip(cells, export.empty, strict=True)]
     if separator is None and any(len(parts) > 1 for parts in split.values()):
         request.notes.append(f"{export.where.source}: labels of one answer are {joined.words} (--separator says otherwise)")
-    return pl.DataFrame({**ids, "label": pl.Series(cells, dtype=pl.String)})
+    table = pl.DataFrame({**ids, "label": pl.Series(cells, dtype=pl.String)})
+    again = int(table.select(pl.struct("item", "annotator").is_duplicated().sum()).item())
+    if again and any(len(parts) > 1 for parts in split.values()):
+        request.notes.append(f"{export.where.source}: {again:,} rows share item and annotator; together they are one answer")
+    return table
