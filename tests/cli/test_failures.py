@@ -66,7 +66,7 @@ def test_a_bad_row_leaves_no_file_and_the_old_one_alone(run: Run, folder: Path) 
 
 
 def test_stdin_is_named_in_messages(run: Run) -> None:
-    assert run("aggregate", "-", code=1, input="a,b\n1,2\n").stderr.startswith("error: stdin: no item column")
+    assert run("aggregate", "-", code=1, input="a,b\n1,2\n").stderr.startswith("error: stdin: no annotator and no label column")
 
 
 def test_warnings_are_lines_and_filters_are_restored(run: Run) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import crowdwise
 from crowdwise.data.label_sets import LabelSets
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import DataWarning, InputError, SettingError
 
 
 def texts(answers: LabelSets) -> list[tuple[Any, ...]]:
@@ -64,8 +64,7 @@ def test_words_and_marks_can_be_chosen() -> None:
     ("label", "message"),
     [
         ("x|!x", "row 3: label 'x' is both chosen and ruled out"),
-        ("none|x", "row 3: the answer is both 'none' and a label"),
-        ("[x", "row 3: '\\[x' looks like a JSON list but is not"),
+        ("[x", "row 3: '\\[x' looks like a list but is not"),
     ],
 )
 def test_contradictions_are_named_by_file_and_row(tmp_path: Path, label: str, message: str) -> None:
@@ -73,6 +72,14 @@ def test_contradictions_are_named_by_file_and_row(tmp_path: Path, label: str, me
     file.write_text(f"item,annotator,label\n1,b,y\n1,a,{label}\n")
     with pytest.raises(InputError, match=f"answers.csv {message}"):
         crowdwise.read(file, LabelSets)
+
+
+def test_none_ticked_beside_a_label_does_not_stop_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "answers.csv"
+    file.write_text('item,annotator,label\n1,b,Other\n1,a,"[""Other"",""None""]"\n2,a,None\n')
+    with pytest.warns(DataWarning, match=r"1 answers are both 'none' and a label, the first in .*row 3; the labels count"):
+        answers = crowdwise.read(file, LabelSets)
+    assert texts(answers) == [(1, "a", "Other"), (1, "b", "Other"), (2, "a", "none")]
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_column_plays_one_role(tmp_path: Path) -> None:
 def test_lists_of_labels_are_read_from_json_alone_where_sets_are_asked_for(tmp_path: Path) -> None:
     path = write_json(tmp_path / "v.json", [{"item": 1, "annotator": "x", "label": ["cat", "dog"]}])
     assert crowdwise.read(path, LabelSets).to_frame().rows() == [(1, "x", "cat|dog")]
-    with pytest.raises(InputError, match="several labels"):
+    with pytest.raises(InputError, match="is no finite number"):
         crowdwise.read(path, Ratings, value="label")
     with pytest.raises(InputError, match="record 1: several labels"):
         crowdwise.read(path)

@@ -43,7 +43,7 @@ def test_wide_errors_name_the_row(tmp_path: Path) -> None:
         read(write(tmp_path / "v.csv", "item,w1,w2\na,1,2\na,1,2\n"))
     with pytest.raises(InputError, match=r"w\.csv row 3: label 'x' is not among the classes"):
         read(write(tmp_path / "w.csv", "item,w1,w2\na,1,2\nb,1,x\n"), classes=[1, 2])
-    with pytest.raises(InputError, match="one column"):
+    with pytest.raises(InputError, match="one column per annotator"):
         read(write(tmp_path / "u.csv", "item\na\n"), format="wide")
 
 

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.io import read, write_table
 
-FRAME = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "y,\n"], "label": [1, 0]})
+FRAME = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "y,\nz"], "label": [1, 0]})
 
 
 @pytest.mark.parametrize(

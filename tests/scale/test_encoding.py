@@ -197,7 +197,7 @@ def test_zipped_files_and_folder_names_are_read(tmp_path: Path) -> None:
 
 
 def test_quotes_line_breaks_and_blank_lines_pass_the_ends_of_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = 'note,item,annotator,label\n"one\ntwo, three",a,x,"ca""t"\n\n,b,x,dog\n"",b,"y\n",dog\n\n'
+    content = 'note,item,annotator,label\n"one\ntwo, three",a,x,"ca""t"\n\n,b,x,dog\n"",b,"y\nz",dog\n\n'
     expected = read(write(tmp_path / "v.csv", content))
     for block in (1, 5, 16, 1000):
         monkeypatch.setattr(text, "BLOCK", block)

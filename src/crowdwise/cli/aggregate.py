@@ -16,13 +16,16 @@ from crowdwise.cli.fitting import (
     build,
     build_task,
     check_explainable,
+    check_known,
     fit_to,
+    noted,
     parse_list,
     read_answers,
     read_gold,
     read_kept,
     read_votes,
     settings_of,
+    ways_of_reading,
 )
 from crowdwise.cli.job import Job, among, count, iterations, say, some
 from crowdwise.cli.options import (
@@ -79,7 +82,7 @@ class KindOptions:
     """What a vote says."""
 
     kind: str | None = option("--type", "TYPE", _TYPE, panel=_KIND, shown="classes")
-    separator: str | None = option("--separator", "TEXT", "Text between the labels of an answer.", panel=_KIND, shown="|")
+    separator: str | None = option("--separator", "TEXT", "Text between the labels of an answer.", panel=_KIND, shown="found")
     threshold: float | None = option("--threshold", "P", "Probability from which a label is chosen.", panel=_KIND, shown="0.5")
 
 
@@ -143,9 +146,7 @@ def _is_small(paths: list[str]) -> bool:
     return len(paths) == 1 and (paths[0] == STDIN or (path.is_file() and path.stat().st_size < _SMALL_FILE))
 
 
-def _aggregate(
-    options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions
-) -> None:
+def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
     if options.drop_spammers:
         from crowdwise.trust.crowd.report import check_level
@@ -213,8 +214,12 @@ def _fitted(
     default = ORDINAL_METHOD if ordinal else DEFAULT_METHOD
     estimator = build(method, default)
     check_explainable(estimator, options.explain_choice)
-    data = read_votes(options.votes[0], read) if together else sharded.gathered(options.votes, read, options.quiet)
+    # --type classes says that they are; without it, cells that look like several labels are refused.
+    several = "keep" if options.kind == KINDS[0] else None
+    data = read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read, options.quiet)
     _check_classes(data, read, ordinal)
+    check_known(data, {"--annotators": options.annotators, "--confusion": options.confusion, "--groups": options.groups})
+    check_known(data, {"--drop-spammers": options.drop_spammers, "--history": method.history})
     if options.groups is None:
         return None, fit_to(data, estimator, method, options.quiet)
     return data, fit_to(dependent.grouped(data, options.groups, options.quiet), estimator, method, options.quiet)
@@ -225,6 +230,8 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     from crowdwise.estimator.loading import load
     from crowdwise.estimator.registry import label_methods
 
+    if method.gold_is is not None:
+        raise SettingError("--gold-is does not go with --warm-from; fit all votes together")
     if method.history is not None:
         raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")
     estimator: Any = load(folder)
@@ -265,7 +272,7 @@ def _check_kind(options: KindOptions) -> None:
 
 
 def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:
-    """Refuse an alphabetical order of classes, which is none; warn of classes that look like sets, or votes against."""
+    """Refuse an alphabetical order of classes, which is none; warn of classes that look like votes against."""
     if ordinal:
         if votes.classes.dtype == object and read.classes is None and votes.n_classes > 1:
             found = ",".join(str(name) for name in votes.classes)
@@ -275,11 +282,7 @@ def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None
             )
         return
     names = {name for name in votes.classes.tolist() if isinstance(name, str)}
-    joined = sorted(name for name in names if "|" in name and names.issuperset(part.strip() for part in name.split("|")))
     against = sorted(name for name in names if name.startswith("!") and name[1:].strip() in names)
-    if joined:
-        words = f"labels such as {joined[0]!r} look like several labels at once; if items may have several, add"
-        warnings.warn(f"{words} --type multilabel", DataWarning, stacklevel=2)
     if against:
         words = f"labels such as {against[0]!r} look like votes against a class; if they are, add --type partial"
         warnings.warn(words, DataWarning, stacklevel=2)
@@ -300,7 +303,13 @@ def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, 
     refused |= {"--explain-choice": options.explain_choice, "--confusion": options.confusion, "--gold": method.gold}
     refused |= {"--history": method.history, "--class-prior": method.class_prior, "--annotator-prior": method.annotator_prior}
     refused["--trusted"] = method.trusted
-    refused |= {"--weight": read.weight if kind == MULTILABEL else None}
+    if kind == MULTILABEL:
+        refused |= {
+            "--weight": read.weight,
+            "--repeats": read.repeated_votes,
+            "--one-label": read.one_label,
+            "--gold-is": method.gold_is,
+        }
     for name, value in refused.items():
         if value not in (None, False):
             raise SettingError(f"{name} does not go with --type {kind}")
@@ -308,9 +317,8 @@ def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, 
     estimator = build_task(TaskOptions(method=method.method, set=method.set, seed=method.seed), family, default)
     if options.threshold is not None:
         estimator.set_params(threshold=options.threshold)
-    separator = "|" if options.separator is None else options.separator
-    result = estimator.fit(_read_kind(kind, options.votes[0], read, separator)).result_
-    items = result.items_frame(separator=separator) if kind == MULTILABEL else result.items_frame()
+    result = estimator.fit(_read_kind(kind, options.votes[0], read, options.separator)).result_
+    items = result.items_frame(separator=options.separator or "|") if kind == MULTILABEL else result.items_frame()
     people = result.annotators_frame().sort("n_votes", descending=True, maintain_order=True)
     job.table("--annotators", lambda: people, "annotator")
     job.page(estimator, lambda: set_page(title, items, people))
@@ -325,14 +333,14 @@ def _summary_lines(estimator: Any, n_items: int, n_annotators: int) -> Iterator[
     yield f"{estimator.name}: {sizes}; {state} after {count(estimator.n_iter_, 'iteration')}"
 
 
-def _read_kind(kind: str, path: str, read: ReadOptions, separator: str) -> Any:
+def _read_kind(kind: str, path: str, read: ReadOptions, separator: str | None) -> Any:
     """Sets of labels, or votes whose classes are symbols."""
     from crowdwise.data.label_sets import ABSTAIN, LabelSets
 
     if kind == PARTIAL:
-        return read_votes(path, read)
-    how: dict[str, Any] = {"item": read.item, "annotator": read.annotator, "label": read.label, "separator": separator}
-    how["abstain"] = (*ABSTAIN, *(read.missing or ()))
+        return read_votes(path, read, "keep")
+    how: dict[str, Any] = {"separator": separator, "abstain": (*ABSTAIN, *(read.missing or ()))} | ways_of_reading(read)
     if read.classes:
         how["labels"] = parse_list(read.classes, "--classes")
-    return read_answers(path, LabelSets, read, **how)
+    with noted() as notes:
+        return read_answers(path, LabelSets, read, **how, notes=notes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import read_times, result_of
+from crowdwise.cli.fitting import check_known, read_times, result_of
 from crowdwise.cli.job import Job, one_line
 from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 
@@ -55,6 +55,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     job = Job(options, (options.votes, method.gold, method.history), plot=options.plot)
     times = read_times(options.votes, read, options.time)
     result = result_of(options.votes, read, method, options.quiet)
+    check_known(result.votes, {"crowdwise annotators": True})
     found = examine(result, fdr=options.fdr, time=times)
     table = found.table
     if options.drop_spammers and found.spammers:

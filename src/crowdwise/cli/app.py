@@ -15,8 +15,10 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import MISSING, fields
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -24,7 +26,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from crowdwise import __version__
 from crowdwise.cli.declare import OPTION
-from crowdwise.cli.job import TYPED, one_line, say
+from crowdwise.cli.job import QUIET, TYPED, one_line, say
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
 __all__ = ["Group", "app", "main", "paragraphs", "register"]
@@ -73,11 +75,13 @@ def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples:
     """Add `run` to the app as the command `name`, with examples at the end of its help; `panel` groups it with others."""
     hints = get_type_hints(run)
     groups: dict[str, Any] = {parameter: hints[parameter] for parameter in inspect.signature(run).parameters}
-    parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
+    parameters = _without_clashes([parameter for group in groups.values() for parameter in _parameters(group)])
     for parameter, kind, default in (("max_bytes", MaxBytes, None), ("debug", Debug, False)):
         parameters.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
 
     def command(*, max_bytes: str | None, debug: bool, **given: Any) -> None:
+        QUIET.set(bool(given.get("quiet")))
+        given = _columns_or_file(given)
         with _guarded(debug), _bounded(max_bytes):
             run(**{of: group(**{f.name: given[f.name] for f in fields(group)}) for of, group in groups.items()})
             # Here rather than at exit, where a full disk or a closed pipe could no longer be reported.
@@ -105,6 +109,33 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
         )
         for field in sorted(fields(group), key=lambda f: next(k for k, own in enumerate(origins) if f.name in own))
     ]
+
+
+def _without_clashes(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Leave a name that two options claim to the one that has no other."""
+    # typer takes the first name of an option for its default, until it meets it in an annotation.
+    declared = [parameter.annotation.__metadata__[0] for parameter in parameters]
+    sole = [given.default for given in declared if not given.param_decls]
+    made = []
+    for parameter, option in zip(parameters, declared, strict=True):
+        given = copy(option)
+        given.param_decls = given.param_decls and tuple(name for name in given.param_decls if name not in sole)
+        made.append(parameter.replace(annotation=Annotated[parameter.annotation.__origin__, given]))
+    return made
+
+
+def _columns_or_file(given: dict[str, Any]) -> dict[str, Any]:
+    """Take --annotators 'label_*' as columns that vote; a table of annotators has a suffix."""
+    place = given.get("annotators")
+    if (
+        not isinstance(place, Path)
+        or "annotator_columns" not in given
+        or place.suffix
+        or str(place) == "-"
+        or len(place.parts) > 1
+    ):
+        return given
+    return given | {"annotators": None, "annotator_columns": [*(given["annotator_columns"] or []), str(place)]}
 
 
 @contextmanager

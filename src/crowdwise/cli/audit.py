@@ -130,9 +130,7 @@ def _result(options: Options, read: ReadOptions, method: MethodOptions, table: C
     return result_of(options.votes, read, method, options.quiet)
 
 
-def _joined(
-    result: Result, about: Any, content: dict[Any, list[tuple[str, str]]]
-) -> dict[Any, list[tuple[str, str]]]:
+def _joined(result: Result, about: Any, content: dict[Any, list[tuple[str, str]]]) -> dict[Any, list[tuple[str, str]]]:
     """What the votes say of every item, and after it what a table says."""
     from crowdwise.data.encode import series_of
 

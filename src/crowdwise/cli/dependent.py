@@ -24,8 +24,13 @@ def cautious(result: Result, trusted: Collection[str] | None) -> tuple[Result, d
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence."""
     from crowdwise.trust.crowd.dependence import Dependence, find
 
-    # Shares of errors are counted by single labels, which distributions do not have.
-    found = Dependence() if result.votes.soft else find(result.votes)
+    votes = result.votes
+    # Shares of errors are counted by single labels of known annotators.
+    found = Dependence() if votes.soft or votes.anonymous else find(votes)
+    if trusted:
+        from crowdwise.trust.crowd.cautious import settled_by_trust
+
+        found = settled_by_trust(votes, found, trusted)
     if trusted:
         from crowdwise.trust.crowd.cautious import settled_by_trust
 

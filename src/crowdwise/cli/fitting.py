@@ -6,13 +6,15 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crowdwise.cli.job import epochs, iterations, say
+from crowdwise.cli.job import QUIET, among, epochs, iterations, one_line, say
 from crowdwise.cli.options import FileOptions, KeepOptions, MaybeFeatures, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import CrowdwiseError, DataWarning, InputError, MissingExtraError, SettingError, did_you_mean
 
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
     from crowdwise.io.features import Features
 
 __all__ = ["CAMPAIGN_CLASSIFIER", "CAMPAIGN_METHOD", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build"]
-__all__ += ["build_classifier", "build_task", "check_explainable", "check_own_column", "fit", "fit_rows", "fit_to"]
-__all__ += ["from_path", "gold_of", "is_saved", "learns", "opening_of", "parse_list", "read_answers", "read_features"]
-__all__ += ["read_gold", "read_history", "read_kept", "read_times", "read_votes", "result_of", "settings_of"]
+__all__ += ["build_classifier", "build_task", "check_explainable", "check_known", "check_own_column", "fit", "fit_rows"]
+__all__ += ["fit_to", "from_path", "gold_of", "is_saved", "learns", "noted", "opening_of", "parse_list"]
+__all__ += ["read_answers", "read_features", "read_gold", "read_history", "read_kept", "read_times", "read_votes", "result_of"]
+__all__ += ["settings_of", "ways_of_reading"]
 
 
 T = TypeVar("T")
@@ -33,25 +36,48 @@ T = TypeVar("T")
 STDIN = "-"
 # What --save writes; a test compares it with the name that the storage uses, which loads all that can be stored.
 SAVED = "result.zip"
+# Whether the votes were read with --fold-case, which holds for gold beside them too.
+_FOLDS: ContextVar[bool] = ContextVar("folds", default=False)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_votes(path: str, options: ReadOptions) -> Annotations:
-    """Read votes from a file, a folder or stdin."""
+def read_votes(path: str, options: ReadOptions, several: str | None = None) -> Annotations:
+    """Read votes from a file, a folder or stdin, and say what was taken for what."""
     from crowdwise.io import FORMATS, read
 
     if options.format is not None and options.format not in FORMATS:
         hint = did_you_mean(options.format, list(FORMATS))
         raise SettingError(f"no format {options.format!r}{hint} (there are {', '.join(FORMATS)})")
-    given: dict[str, Any] = {
-        name: getattr(options, name) for name in ("format", "item", "annotator", "label", "weight", "question", "predictions")
-    }
+    given = ways_of_reading(options)
+    given |= {name: getattr(options, name) for name in ("weight", "predictions")}
     given |= {name: getattr(options, name) for name in ("probabilities", "sure") if getattr(options, name) is not None}
+    given |= {"time": options.time_column, "repeats": options.repeated_votes or "all"}
+    given["several"] = several or ("keep" if options.one_label else "refuse")
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
-    votes = from_path(path, partial(read, **given, **opening_of(options)))
+    _FOLDS.set(options.fold_case)
+    with noted() as notes:
+        votes = from_path(path, partial(read, **given, **opening_of(options), notes=notes))
     return votes.deduplicate() if options.deduplicate else votes
+
+
+def ways_of_reading(options: ReadOptions) -> dict[str, Any]:
+    """The options of `crowdwise.read` that say how a file is read."""
+    names = ("format", "item", "annotator", "label", "question", "fold_case", "spelling", "exclude", "transposed")
+    given = {name: getattr(options, name) for name in (*names, "workflow_version")}
+    return given | {"annotators": options.annotator_columns, "header": not options.no_header}
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Give a list for notes of a reader, which are said afterwards, also where it failed."""
+    notes: list[str] = []
+    try:
+        yield notes
+    finally:
+        for line in () if QUIET.get() else notes:
+            say(one_line(line))
 
 
 def from_path(path: str, read: Callable[[str | Path], T]) -> T:
@@ -69,7 +95,8 @@ def from_path(path: str, read: Callable[[str | Path], T]) -> T:
         try:
             return read(file)
         except CrowdwiseError as problem:
-            raise type(problem)(str(problem).replace(str(file), "stdin")) from problem
+            told = str(problem).replace(f"crowdwise aggregate {file}", "crowdwise aggregate -").replace(str(file), "stdin")
+            raise type(problem)(told) from problem
 
 
 def opening_of(options: FileOptions) -> dict[str, Any]:
@@ -124,7 +151,7 @@ def read_gold(path: Path | None, votes: Annotations | None) -> Any:
         return None
     from crowdwise.io import read_gold
 
-    return read_gold(path, votes)
+    return read_gold(path, votes, fold_case=_FOLDS.get())
 
 
 def gold_of(votes: Annotations) -> list[Any] | None:
@@ -317,6 +344,13 @@ def _set_up(estimator: Any, options: TaskOptions) -> Any:
     return estimator
 
 
+def check_known(votes: Annotations, asked: dict[str, Any]) -> None:
+    """Refuse what is about annotators where nobody knows who voted."""
+    given = [option for option, value in asked.items() if value]
+    if votes.anonymous and given:
+        raise SettingError(f"{given[0]} is about annotators, and nobody knows who gave these votes")
+
+
 def check_explainable(estimator: Any, asked: bool) -> None:
     """Refuse --explain-choice before any work where nothing is chosen."""
     if asked and not hasattr(type(estimator), "choice_"):
@@ -341,17 +375,51 @@ def learns(method: MethodOptions, features: str | None) -> bool:
 def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, quiet: bool = False) -> Aggregator:
     """Fit with whatever is known beside the votes, and show how far it is."""
     gold, history = read_gold(options.gold, votes), read_history(options.history)
+    votes, gold, truth = gold_by_use(votes, gold, options.gold_is, quiet)
     with iterations(estimator, quiet) as progress:
-        return estimator.fit(votes, gold=gold, history=history, progress=progress)
+        estimator.fit(votes, gold=gold, history=history, progress=progress)
+    say_matches(estimator.result_, truth)
+    return estimator
 
 
-def fit_rows(rows: Features, votes: Annotations, estimator: Any, gold: Path | None, quiet: bool = False, **more: Any) -> Any:
-    """Fit a classifier to features and votes; returns the features in the form in which it took them."""
+def gold_by_use(votes: Annotations, gold: Any, use: str | None, quiet: bool) -> tuple[Annotations, Any, Any]:
+    """Votes and gold that a fit may see, and the class codes that it may not; says when gold decides most labels."""
+    among("--gold-is", use, ("known", "truth"))
+    if use == "truth":
+        known = votes if gold is None else votes.with_gold(gold)
+        if not known.n_gold:
+            raise SettingError("--gold-is truth: there is no gold in the votes and no --gold FILE beside them")
+        return replace(votes, gold=None), None, known.gold
+    if use is None and gold is None and 2 * votes.n_gold > votes.n_items and not quiet:
+        say(
+            f"gold in the file decides {votes.n_gold:,} of {votes.n_items:,} labels; to measure the votes against it instead, "
+            "add --gold-is truth (--gold-is known says that this is meant)"
+        )
+    return votes, gold, None
+
+
+def say_matches(result: Result, truth: Any) -> None:
+    """Say how many labels of items with votes and a known class are that class; nothing where no class was held back."""
+    if truth is not None:
+        known = (truth >= 0) & (result.votes.votes_per_item > 0)
+        right, n = int((result.posterior.argmax(axis=1)[known] == truth[known]).sum()), int(known.sum())
+        say(f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})")
+
+
+def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: Any, quiet: bool = False, **more: Any) -> Any:
+    """Fit a classifier to features and votes; returns the features in the form in which it took them.
+
+    Of `method`, the options of a command, `gold` and `gold_is` are used.
+    """
     from crowdwise.methods.classify.rows import taken_by
 
-    X, known = taken_by(estimator, rows), read_gold(gold, votes)
+    if votes.anonymous:
+        raise SettingError(f"{estimator.name} learns about annotators, and nobody knows who gave these votes")
+    X, known = taken_by(estimator, rows), read_gold(method.gold, votes)
+    votes, known, truth = gold_by_use(votes, known, method.gold_is, quiet)
     with epochs(estimator, quiet) as progress:
         estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)
+    say_matches(estimator.result_, truth)
     return X
 
 

@@ -31,7 +31,7 @@ from crowdwise.report.text import count, number, one_line, some
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["TYPED", "Job", "among", "at_least", "bar", "between", "command_line", "count", "epochs", "iterations"]
+__all__ = ["QUIET", "TYPED", "Job", "among", "at_least", "bar", "between", "command_line", "count", "epochs", "iterations"]
 __all__ += ["number", "one_line", "print_csv", "print_json", "print_pairs", "print_rows", "print_table", "rounded", "say"]
 __all__ += ["some", "steps", "to_stdout"]
 
@@ -143,6 +143,8 @@ def steps(quiet: bool, name: str = "") -> Iterator[Callable[[str, int, int | Non
 
 # What was typed after the name of the program, for the pages that say how they were made.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+# Whether the command was asked to say less.
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 PLOTS, PAGES = (".png", ".pdf", ".svg"), (".html", ".htm")
 
 

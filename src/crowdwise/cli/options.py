@@ -16,6 +16,9 @@ FDR = 0.05
 VOTES = "A table of votes or a platform's export; - reads stdin."
 VOTES_OR_SAVED = "Votes (- reads stdin), or a folder written by --save."
 TRUTH = "True labels of some items: item, label. The fit does not see them."
+GOLD_IS = (
+    "What gold is for: known (the fit keeps it) or truth (the fit does not see it; labels are compared with it at the end)."
+)
 PAGE = "Write a page to open in a browser (.html)."
 RAW = "Write CSV for programs: without the ' before cells that a spreadsheet would run as formulas."
 ANNOTATORS = "Write a table of the annotators."
@@ -76,6 +79,35 @@ class ReadOptions(FileOptions):
     missing: list[str] | None = option("--missing", "TEXT", 'A label that means "don\'t know"; may be repeated.', panel=READ)
     predictions: bool = flag("--predictions", "Let a platform's model predictions vote too.", READ)
     deduplicate: bool = flag("--deduplicate", "Count an annotator's repeated equal votes on an item once.", READ)
+    repeated_votes: str | None = option(
+        "--repeated-votes --repeats",
+        "RULE",
+        "Which of an annotator's votes on one item count: all, the last, the first, or all with the weight of one: weight.",
+        panel=READ,
+        shown="all",
+    )
+    time_column: str | None = option(
+        "--time-column", "COLUMN", "When votes were given, for --repeats.", panel=READ, shown="found by its name"
+    )
+    one_label: bool = flag("--one-label", "Take every cell as one label, even if it looks like several.", READ)
+    fold_case: bool = flag(
+        "--fold-case", "Take labels, and annotators, that differ in case, as a_b and a.b, or as 1 and 1.0, as one.", READ
+    )
+    spelling: Path | None = file("--spelling", "Spellings to unify: a table of from, to and perhaps role.", READ)
+    annotator_columns: list[str] | None = option(
+        "--annotator-columns --annotators",
+        "PATTERN",
+        "Columns that vote, in a table with a column per annotator: names, or patterns such as 'label_*'. May be repeated.",
+        panel=READ,
+    )
+    exclude: list[str] | None = option(
+        "--not", "COLUMN", "Columns that do not vote, names or patterns. May be repeated.", panel=READ
+    )
+    no_header: bool = flag("--no-header", "The table has no row of column names.", READ)
+    transposed: bool = flag("--transposed", "The table has a row per annotator and a column per item.", READ)
+    workflow_version: str | None = option(
+        "--workflow-version", "VERSION", "Zooniverse: read these versions only, such as 27 or 27.36.", panel=READ
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +143,7 @@ class MethodOptions(TaskOptions):
     )
     annotator_prior: str | None = option("--annotator-prior", "PRIOR", ANNOTATOR_PRIOR, panel=METHOD)
     gold: Path | None = file("--gold", "Known labels of some items, which the fit keeps: item, label.", METHOD)
+    gold_is: str | None = option("--gold-is", "USE", GOLD_IS, panel=METHOD, shown="known")
     history: Path | None = file(
         "--history",
         "Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a folder written by --save.",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import option
-from crowdwise.cli.fitting import STDIN, build, is_saved, parse_list, read_gold, read_history
+from crowdwise.cli.fitting import STDIN, build, is_saved, noted, parse_list, read_gold, read_history
 from crowdwise.cli.job import Job, among, at_least, count, iterations, one_line, print_json, say, steps, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.errors import SettingError
@@ -19,6 +19,7 @@ from crowdwise.report.text import by_accuracy, dropped_lines, facts
 if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
     from crowdwise.data.annotations import Annotations
+    from crowdwise.io.votes import Request
     from crowdwise.scale.doubts import Doubt
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.store import Store
@@ -103,16 +104,24 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
 def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, quiet: bool) -> Store:
     from crowdwise.io.votes import Request
 
-    refused: dict[str, Any] = {"--format": read.format, "--predictions": read.predictions, "--sure": read.sure}
-    refused |= {"--probabilities": read.probabilities, "--encoding": read.encoding, "--sheet": read.sheet}
-    refused |= {"--skip-rows": read.skip_rows}
+    refused: dict[str, Any] = {"--format": read.format, "--predictions": read.predictions, "--repeats": read.repeated_votes}
+    refused |= {"--fold-case": read.fold_case, "--spelling": read.spelling, "--annotator-columns": read.annotator_columns}
+    refused |= {"--not": read.exclude, "--no-header": read.no_header, "--transposed": read.transposed}
+    refused |= {"--workflow-version": read.workflow_version, "--time-column": read.time_column}
+    refused |= {"--sure": read.sure, "--probabilities": read.probabilities}
+    refused |= {"--encoding": read.encoding, "--sheet": read.sheet, "--skip-rows": read.skip_rows}
     _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply")
     if STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")
+    request = Request(
+        *(read.item, read.annotator, read.label, read.weight, read.question), several="keep" if read.one_label else "refuse"
+    )
+    if not quiet:
+        _say_columns(paths, request)
     with steps(quiet) as progress:
         return engine.encode(
             list(paths),
-            request=Request(read.item, read.annotator, read.label, read.weight, read.question),
+            request=request,
             classes=read.classes and parse_list(read.classes, "--classes"),
             missing=read.missing or (),
             deduplicate=read.deduplicate,
@@ -121,12 +130,28 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
         )
 
 
+def _say_columns(paths: Sequence[str], request: Request) -> None:
+    """Say which columns are taken as what, unless the user or the very names say so."""
+    from crowdwise.scale.inputs import check_inputs, find_inputs
+
+    columns = {role: column.name for role, column in check_inputs(find_inputs(list(paths)), request).columns.items()}
+    given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
+    guessed = [role for role, name in given.items() if name is None and columns[role] != role]
+    if guessed:
+        taken = ", ".join(f"{role} = {one_line(repr(name))}" for role, name in columns.items())
+        say(f"{taken} (--{', --'.join(guessed)} choose otherwise)")
+
+
 def gathered(paths: Sequence[str], read: ReadOptions, quiet: bool) -> Annotations:
     """Votes of several files in memory."""
+    from crowdwise.io.votes import Request, note_repeats
     from crowdwise.scale.collecting import collected
 
     with _engine("local", ScaleOptions()) as engine:
-        return collected(_encode(engine, paths, read, None, quiet))
+        votes = collected(_encode(engine, paths, read, None, quiet))
+    with noted() as notes:
+        note_repeats(votes, f"{len(paths)} files or folders", Request(notes=notes))
+    return votes
 
 
 def without_output(options: Options) -> Options:
@@ -144,7 +169,12 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         "--warm-from": options.warm_from,
         "--drop-spammers": options.drop_spammers,
     }
-    memory |= {"--explain-choice": options.explain_choice, f"--type {options.kind}": options.kind, "--page": options.page}
+    memory |= {
+        "--gold-is truth": method.gold_is == "truth",
+        "--explain-choice": options.explain_choice,
+        f"--type {options.kind}": options.kind,
+        "--page": options.page,
+    }
     _refuse(memory, f"{{}} needs all votes in memory, which --engine {name} avoids")
     if options.output is None or to_stdout(options.output):
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
@@ -159,6 +189,8 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
         again = f"; encoded by an earlier run, in {one_line(scale.work_dir)}" if earlier else ""
         job.say([f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
+        if 2 * (store.n_gold or 0) > store.n_items:
+            job.say([f"gold in the files decides {store.n_gold:,} of {store.n_items:,} labels"])
         first = _fit(estimator, store, history, engine, options.quiet)
         result = estimator.result_
         job.table("--confusion", result.confusion_frame, "row")

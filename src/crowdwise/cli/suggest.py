@@ -124,7 +124,7 @@ def _state(
         assert rows is not None
         model = build_classifier(method, CAMPAIGN_CLASSIFIER)
         check_rows(rows, known, quiet, all_items=True)
-        table = sliceable(fit_rows(rows, known, model, method.gold, quiet))
+        table = sliceable(fit_rows(rows, known, model, method, quiet))
         result = model.result_
     else:
         estimator = build(MethodOptions(seed=method.seed) if trains else method, CAMPAIGN_METHOD)

@@ -24,6 +24,7 @@ from crowdwise.cli.job import Job, count, say
 from crowdwise.cli.options import (
     ANNOTATOR_PRIOR,
     ANNOTATORS,
+    GOLD_IS,
     METHOD,
     MORE,
     SEE_METHODS,
@@ -61,6 +62,7 @@ class TrainOptions(TaskOptions):
     method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown=DEFAULT_CLASSIFIER)
     annotator_prior: str | None = option("--annotator-prior", "PRIOR", ANNOTATOR_PRIOR, panel=METHOD)
     gold: Path | None = file("--gold", "Known labels of some items, which the fit keeps: item, label.", METHOD)
+    gold_is: str | None = option("--gold-is", "USE", GOLD_IS, panel=METHOD, shown="known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +114,7 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
     # Only where there is one: not every classifier's `fit` knows of engines.
     more = {} if engine is None else {"engine": engine}
     with group(n_launched) as rank, _keeping(estimator, job):
-        fit_rows(rows, data, estimator, method.gold, options.quiet, **more)
+        fit_rows(rows, data, estimator, method, options.quiet, **more)
     if rank:
         return
     result = estimator.result_

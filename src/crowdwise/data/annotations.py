@@ -94,6 +94,8 @@ class Annotations(ByItem):
     per_vote: ClassVar[tuple[str, ...]] = ("annotator", "label", "weight")
     per_item: ClassVar[tuple[str, ...]] = ("items", "gold", "groups")
     _missing_noun: ClassVar[str] = "labels"
+    #: Whether nobody knows who voted, so that every vote has an annotator of its own.
+    anonymous: ClassVar[bool] = False
 
     def sound(self) -> bool:
         """Whether the arrays of saved votes agree with each other."""
@@ -275,8 +277,8 @@ class Annotations(ByItem):
         where: Where,
         *,
         classes: Sequence[Any] | None = None,
-        items: Sequence[Any] | None = None,
-        annotators: Sequence[Any] | None = None,
+        items: Sequence[Any] | pl.Series | None = None,
+        annotators: Sequence[Any] | pl.Series | None = None,
         missing: Iterable[Any] = (),
     ) -> Annotations:
         """Build from columns called item, annotator, label and perhaps weight; errors name the rows of `where`.

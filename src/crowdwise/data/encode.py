@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
-__all__ = ["ALIASES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
-__all__ += ["label_codes", "missing_mask", "recoded_classes", "series_of", "sorted_votes", "tidy", "to_polars"]
+__all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
+__all__ += ["label_codes", "missing_mask", "one_form", "recoded_classes", "series_of", "sorted_votes", "tidy", "to_polars"]
 __all__ += ["translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
 
 
@@ -109,7 +109,7 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where)
         if given in frame.columns:
             return given
         raise InputError(
-            f"{where.source}: no column {given!r}; found {', '.join(map(repr, frame.columns))}"
+            f"{where.source}: no column {given!r}; found {listed(map(repr, frame.columns))}"
             + did_you_mean(given, frame.columns)
         )
     plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in frame.columns}
@@ -120,7 +120,7 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where)
         return found[0]
     problem = f"no {role} column" if not found else f"several columns could be the {role}: {', '.join(map(repr, found))}"
     fix = "Rename it to 'truth'" if role == "truth" else f"Name it: {role}=... in Python, --{role} NAME on the command line"
-    raise InputError(f"{where.source}: {problem}; found {', '.join(map(repr, frame.columns)) or 'no columns'}. {fix}")
+    raise InputError(f"{where.source}: {problem}; found {listed(map(repr, frame.columns)) or 'no columns'}. {fix}")
 
 
 def tidy(series: pl.Series) -> pl.Series:
@@ -157,6 +157,23 @@ def integers(series: pl.Series) -> pl.Series:
     if len(present) == 0 or not present.head(100).str.contains(INTEGER).all() or not present.str.contains(INTEGER).all():
         return series
     return series.cast(pl.Int64, strict=False)
+
+
+# White space of Unicode, and marks of no width that copying leaves behind.
+EDGES = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000\u200b\ufeff" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+
+
+def one_form(series: pl.Series) -> pl.Series:
+    """Text in composed Unicode form and without white space around it; other types as they are."""
+    if series.dtype != pl.String:
+        return series
+    name = pl.col("name")
+    odd = (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(r"^\s|\s$")
+    if not series.to_frame("name").select(odd.any()).item():
+        return series
+    return series.str.normalize("NFC").str.strip_chars(EDGES)
 
 
 def as_text(series: pl.Series) -> pl.Series:
@@ -225,7 +242,7 @@ def vocabulary_array(unique: pl.Series) -> NDArray[Any]:
     return np.array(unique.to_numpy())
 
 
-def vocabulary_series(values: Sequence[Any] | NDArray[Any], what: str) -> pl.Series:
+def vocabulary_series(values: Sequence[Any] | NDArray[Any] | pl.Series, what: str) -> pl.Series:
     """Check a user's vocabulary (no missing, no repeats) and return it as a tidy series, in their order."""
     series = tidy(series_of(values))
     if series.null_count():
@@ -271,7 +288,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def id_codes(
-    column: pl.Series, given: Sequence[Any] | None, what: str, where: Where, *, n_rows: int | None = None
+    column: pl.Series, given: Sequence[Any] | pl.Series | None, what: str, where: Where, *, n_rows: int | None = None
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Encode item or annotator ids; a missing id is an error that names its row.
 

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["encode_gold", "gold_columns", "joined_gold"]
+__all__ = ["GoldConflict", "encode_gold", "gold_columns", "joined_gold"]
+
+
+class GoldConflict(InputError):
+    """Gold gives one item two labels; perhaps the items are others."""
 
 
 def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series] | None:
@@ -82,7 +86,7 @@ def encode_gold(votes: Annotations, gold: Any) -> NDArray[np.int16]:
     encoded[position[use]] = codes[use]
     conflict = np.flatnonzero(use & (encoded[np.maximum(position, 0)] != codes))
     if len(conflict):
-        raise InputError(f"gold gives item {item[int(conflict[0])]!r} two different labels")
+        raise GoldConflict(f"gold gives item {item[int(conflict[0])]!r} two different labels")
     return encoded[codes_of(everyone, distinct)]
 
 

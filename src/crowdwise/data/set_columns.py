@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.encode import Where, as_text, encode, missing_mask, tidy, vocabulary_series
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import DataWarning, InputError, SettingError
 
 __all__ = ["ABSTAIN", "NEGATIONS", "NONE", "SetCodes", "Spelling", "coded_sets", "one_text_each", "set_text"]
 
@@ -70,10 +71,14 @@ def coded_sets(
     codes = _codes(said.label, vocabulary, where, said.row)
     keep = _unique_entries(position[said.row], codes, ~said.ruled_out, said.row, where, vocabulary)
     answer, label, chosen = position[said.row][keep], codes[keep], ~said.ruled_out[keep]
-    clash = np.isin(answer, np.unique(position[empty_rows])) & chosen
-    if clash.any():
-        at = int(said.row[keep][np.flatnonzero(clash)[0]])
-        raise InputError(f"{where.row(at)}: the answer is both {spelling.none!r} and a label; remove one of them")
+    clash = np.unique(answer[np.isin(answer, position[empty_rows]) & chosen])
+    if len(clash):
+        # A box "none" ticked beside others says nothing that the others do not.
+        row = int(np.flatnonzero(position == clash[0])[0])
+        words = (
+            f"{len(clash):,} answers are both {spelling.none!r} and a label, the first in {where.row(row)}; the labels count"
+        )
+        warnings.warn(words, DataWarning, stacklevel=4)
     complete = np.ones(len(keys), bool)
     complete[answer[~chosen]] = False
     if offered is not None:

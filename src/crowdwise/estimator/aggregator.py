@@ -242,7 +242,14 @@ class Aggregator(ResultViews):
         thin = votes.n_votes < _WARM_FROM and isinstance(getattr(self, "init", "votes"), str)
         return self._run(votes, history, None if thin else earlier, progress)
 
+    #: Whether there is nothing to learn from votes whose annotators nobody knows.
+    needs_annotators: ClassVar[bool] = True
+
     def _run(self, votes: Annotations, history: Floats | None, earlier: Result | None, progress: Progress | None) -> Self:
+        if votes.anonymous and self.needs_annotators:
+            raise SettingError(
+                f"{self.name} learns about annotators, and nobody knows who gave these votes; use consensus or majority"
+            )
         problem = self.problem_of(Whole.of(votes), votes, history, progress)
         if earlier is not None:
             problem = replace(problem, warm=carried_posterior(earlier, votes))

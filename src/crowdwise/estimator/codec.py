@@ -23,7 +23,7 @@ from crowdwise.estimator.saved import check_fields
 __all__ = ["Unsavable", "pack", "unpack"]
 
 # Rooms whose modules register storable classes when they are loaded.
-_PARTS = ("crowdwise.parts.annotators", "crowdwise.parts.priors")
+_PARTS = ("crowdwise.parts.annotators", "crowdwise.parts.priors", "crowdwise.data")
 
 
 class Unsavable(TypeError):

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, series_of, tidy
+from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, one_form, series_of, tidy
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.limits import limited
 from crowdwise.io.reader import TABLES, find_format, read_export
@@ -18,7 +18,9 @@ __all__ = ["read_gold"]
 _GOLD = ("gold", "goldlabel", "truelabel", "truth", "groundtruth", "true", "trueclass", "class", "correct")
 
 
-def read_gold(path: AnyPath, votes: Annotations | None = None, *, max_bytes: int | None = None) -> pl.DataFrame:
+def read_gold(
+    path: AnyPath, votes: Annotations | None = None, *, fold_case: bool = False, max_bytes: int | None = None
+) -> pl.DataFrame:
     """Read known true labels as a frame with columns item and label, for ``gold=``.
 
     Parameters
@@ -28,14 +30,16 @@ def read_gold(path: AnyPath, votes: Annotations | None = None, *, max_bytes: int
         export that holds gold; or, with `votes`, a text file with one label per item in order.
     votes : Annotations, optional
         Checks the labels against the classes, and gives the items of a file that names none.
+    fold_case : bool
+        Whether labels that differ from one class of the votes in case, punctuation or number format are that class.
     max_bytes : int, optional
         As in `read`.
     """
     with limited(max_bytes):
-        return _read_gold(path, votes)
+        return _read_gold(path, votes, fold_case)
 
 
-def _read_gold(path: AnyPath, votes: Annotations | None) -> pl.DataFrame:
+def _read_gold(path: AnyPath, votes: Annotations | None, fold_case: bool) -> pl.DataFrame:
     source = open_source(path)
     if votes is not None and source.path.suffix.lower() == ".txt" and not any(c in source.data for c in b",;\t|{"):
         return _gold_by_position(source.data.split(), votes, source)
@@ -54,7 +58,9 @@ def _read_gold(path: AnyPath, votes: Annotations | None) -> pl.DataFrame:
             f"{source.name}: expected an item column and one called gold, truth or label; found {listed(map(repr, names))}"
         )
     table = read_columns(source, [items[0], labels[0]])
-    item, label = (integers(table.frame[name]) for name in (items[0], labels[0]))
+    item, label = (integers(one_form(table.frame[name])) for name in (items[0], labels[0]))
+    if fold_case and votes is not None:
+        label = _folded(label, votes)
     known = ~missing_mask(tidy(label), ())
     if votes is not None:
         # Gold of items that nobody voted on is ignored later, so its classes do not matter.
@@ -73,11 +79,31 @@ def _gold_by_position(lines: list[bytes], votes: Annotations, source: Source) ->
     return pl.DataFrame({"item": series_of(votes.items), "label": label})
 
 
+def _folded(label: pl.Series, votes: Annotations) -> pl.Series:
+    """Labels in the spelling of the votes, where one class alone is a variant of them."""
+    from crowdwise.io.spelling import key_of
+
+    classes = [str(name) for name in votes.classes]
+    keys = [key_of(name) for name in classes]
+    one = {key: name for key, name in zip(keys, classes, strict=True) if keys.count(key) == 1}
+    text = label.cast(pl.String)
+    seen = [name for name in text.drop_nulls().unique().to_list() if name not in classes]
+    return integers(text.replace({name: one.get(key_of(name), name) for name in seen}))
+
+
 def _check_classes(label: pl.Series, known: pl.Series, votes: Annotations, where: Places) -> None:
     codes = codes_of(tidy(label), tidy(series_of(votes.classes)))
     outside = np.flatnonzero(known.to_numpy() & (codes < 0))
     if len(outside):
+        from crowdwise.io.spelling import key_of
+
         text, classes = str(label[int(outside[0])]), [str(c) for c in votes.classes]
+        variants = [name for name in classes if key_of(name) == key_of(text)]
+        if variants:
+            raise InputError(
+                f"{where.row(int(outside[0]))}: gold label {text!r} is spelt {variants[0]!r} in the votes; unify them with "
+                "--fold-case (fold_case=True)"
+            )
         raise InputError(
             f"{where.row(int(outside[0]))}: gold label {text!r} is not among the classes {listed(classes)}"
             f"{did_you_mean(text, classes)} (name every class with classes=... or --classes)"

@@ -16,9 +16,21 @@ from typing import Any, Protocol, TypeVar, cast, overload
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
+from crowdwise.data.encode import ALIASES
+from crowdwise.data.gold import GoldConflict
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.votes import Export, Exports, Request, assemble, looks_wide, read_answers, read_tidy, read_wide
+from crowdwise.io.votes import (
+    Export,
+    Exports,
+    Request,
+    assemble,
+    column_names,
+    item_column,
+    note_repeats,
+    read_columns,
+    read_tidy,
+)
 
 __all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read"]
 __all__ += ["read_export", "recognised"]
@@ -32,8 +44,12 @@ TABLES: dict[str, str] = {
     "parquet": "Parquet; only the needed columns are read",
     "arrow": "Arrow IPC or Feather (.arrow, .ipc, .feather)",
     "wide": "a row per item, a column per annotator, empty cells (or -1) for absent votes",
+    "lists": "a row per item, with lists of annotators and of labels in its cells",
+    "counts": "votes counted per class, in a column each or in a mapping per record; nobody knows who voted",
+    "keyed": "JSON with an entry per item, and lists, comma-separated text or answers in its fields",
     "answers": "LabelMe / CrowdLayer answers.txt: numbers between spaces, items x annotators, -1 for absent votes",
 }
+LAYOUTS = ("wide", "lists", "counts", "keyed")
 _TEXT, _JSON, _BINARY = ("delimited",), ("json", "jsonl"), ("parquet", "arrow")
 
 
@@ -173,8 +189,9 @@ FORMATS: dict[str, str] = TABLES | {platform.name: platform.description for plat
 """Name and one-line description of every format that `read` knows."""
 
 
-def find_format(source: Source, given: str | None) -> str:
+def find_format(source: Source, given: str | None, request: Request | None = None) -> str:
     """Return the format to use: the given name, checked, or the one recognised."""
+    request = request or Request()
     if given is not None:
         if given not in FORMATS:
             raise InputError(f"unknown format {given!r}{did_you_mean(given, list(FORMATS))}; known are {', '.join(FORMATS)}")
@@ -190,8 +207,12 @@ def find_format(source: Source, given: str | None) -> str:
         raise InputError(f"{source.name}: a folder, and not one of doccano or SageMaker files; name a file")
     if source.kind == "matrix":
         return "answers"
-    if looks_wide(source):
-        return "wide"
+    if not _is_long(source, request):
+        from crowdwise.io.layouts import find_layout
+
+        layout = find_layout(source, request)
+        if layout is not None:
+            return layout
     if source.kind == "delimited":
         return "tsv" if source.separator == "\t" else "csv"
     return "jsonl" if source.kind == "json" else source.kind
@@ -200,6 +221,13 @@ def find_format(source: Source, given: str | None) -> str:
 def recognised(source: Source) -> Platform | None:
     """The platform whose export this is, if any."""
     return next((platform for platform in _PLATFORMS if platform.matches(source)), None)
+
+
+def _is_long(source: Source, request: Request) -> bool:
+    """Whether the names of columns, or what the user says of them, are those of a table with a row per vote."""
+    plain = {"".join(c for c in name.lower() if c.isalnum()) for name in source.columns}
+    given = {"annotator": request.annotator, "label": request.label or request.question}
+    return all(name is not None or not plain.isdisjoint(ALIASES[role]) for role, name in given.items())
 
 
 def find_platform(name: str) -> Platform:
@@ -229,6 +257,17 @@ def read(
     sheet: str | None = ...,
     skip_rows: int | None = ...,
     max_bytes: int | None = ...,
+    annotators: str | Sequence[str] | None = ...,
+    exclude: str | Sequence[str] | None = ...,
+    header: bool = ...,
+    transposed: bool = ...,
+    workflow_version: str | None = ...,
+    repeats: str = ...,
+    time: str | None = ...,
+    fold_case: bool = ...,
+    spelling: Any = ...,
+    several: str = ...,
+    notes: list[str] | None = ...,
 ) -> Annotations: ...
 @overload
 def read(path: AnyPath | Sequence[AnyPath], kind: type[Kind], **options: Any) -> Kind: ...
@@ -269,6 +308,27 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
         Rows above the header; those with one filled cell or none are found when left out.
     max_bytes : int, optional
         Most bytes that a compressed file may unfold to; 1 GiB when left out. A plain file has no limit.
+    annotators, exclude : str or sequence of str, optional
+        Of a table with a column per annotator, the columns that vote and those that do not: names, or patterns such as
+        ``label_*``. Found by their labels when left out.
+    header : bool
+        False for a table without a row of column names.
+    transposed : bool
+        Whether the table has a row per annotator and a column per item, as answers to a form have.
+    workflow_version : str, optional
+        Of a Zooniverse export, the versions to read: ``27``, or ``27.36`` alone.
+    repeats : "all", "last", "first" or "weight"
+        Which of an annotator's votes on one item count; with "weight", all of them weigh as much as one. `time` names the
+        column that decides which is last; without one, the order of the file does.
+    fold_case : bool
+        Whether labels, and annotators, that differ in case, as a_b and a.b, or as 1 and 1.0, are one. White space around
+        names and Unicode forms are always unified.
+    spelling : mapping or path, optional
+        Labels and what they become; or a table with the columns from, to and perhaps role (label, annotator or item).
+    several : "refuse" or "keep"
+        What becomes of a cell that looks like several labels; see `LabelSets`. Kept, it is one class.
+    notes : list, optional
+        What was taken for what is appended here, a sentence each.
 
     Returns
     -------
@@ -293,6 +353,12 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
             return read(path, kind, **options)
     if kind is Annotations:
         return _read_votes(path, **options)
+    from crowdwise.data.label_sets import LabelSets
+
+    if isinstance(kind, type) and issubclass(kind, LabelSets):
+        from crowdwise.io.sets import read_sets
+
+        return read_sets(path, kind, _exported, **options)
     from crowdwise.io.kinds import read_kind
 
     return read_kind(path, kind, Exports(recognised, read_export), **options)
@@ -313,22 +379,53 @@ def _read_votes(
     sure: str | None = None,
     **wanted: Any,
 ) -> Annotations:
-    source, request = open_source(path), Request(**wanted)
+    notes = wanted.pop("notes", None)
+    # Given classes are taken at their word: a label that is several is not among them, or is meant.
+    wanted |= {"several": "keep"} if classes is not None else {}
+    request = Request(format=format, **wanted, notes=[] if notes is None else notes)
     if probabilities is not None or sure is not None:
         from crowdwise.io.soft import read_soft
 
-        return read_soft(source, request, probabilities, sure, classes)
-    name = find_format(source, format)
-    if (name in TABLES or name in ("judges", "doccano")) and name not in ("wide", "answers") and _may_be_distributions(source):
-        from crowdwise.io.soft import refuse_distributions
+        return read_soft(open_source(path), request, probabilities, sure, classes)
+    source, name, export = _exported(path, request)
+    if request.repeats != "all":
+        from crowdwise.io.repeats import prepared
 
-        refuse_distributions(source, request)
-    votes = assemble(read_export(source, name, request), classes=classes, missing=missing)
+        export = prepared(export, source, request)
+    guessed = request.item is None and name in TABLES and name not in LAYOUTS
+    try:
+        votes = assemble(export, request, classes=classes, missing=missing)
+    except GoldConflict:
+        if guessed:
+            _doubt_item(source, request)
+        raise
     if request.weight is not None:
         from crowdwise.io.soft import warn_of_shares
 
         warn_of_shares(votes, source.name, request.weight)
+    if request.repeats == "all" and not votes.anonymous:
+        n = note_repeats(votes, source.name, request)
+        if guessed and 2 * n > votes.n_votes:
+            _doubt_item(source, request)
     return votes
+
+
+def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Source, str, Export]:
+    """The file, its format, and what it holds."""
+    source = open_source(path)
+    if not request.header and source.kind != "matrix":
+        from crowdwise.io.wide import Headless
+
+        if source.kind != "delimited":
+            raise InputError(f"{source.name}: --no-header (header=False) is about CSV and TSV files, not {source.kind}")
+
+        source = Headless(source.path, source.name, source.parts)
+    name = find_format(source, request.format, request)
+    if (name in TABLES or name in ("judges", "doccano")) and name not in LAYOUTS and _may_be_distributions(source):
+        from crowdwise.io.soft import refuse_distributions
+
+        refuse_distributions(source, request)
+    return source, name, read_export(source, name, request)
 
 
 def _may_be_distributions(source: Source) -> bool:
@@ -338,12 +435,25 @@ def _may_be_distributions(source: Source) -> bool:
     return source.kind == "delimited" and any(mark in source.data[:4096] for mark in (b"[0", b"[1", b'":', b"':"))
 
 
+def _doubt_item(source: Source, request: Request) -> None:
+    """Refuse the column that was taken as the item, where another is clearly meant."""
+    from crowdwise.io.roles import doubt_item
+
+    records = source.records if source.kind in ("json", "jsonl") else []
+    names = [name for name in column_names(source) if not any(isinstance(record.get(name), dict) for _, record in records)]
+    doubt_item(read_columns(source, names).frame, source.name, request, item_column(source, request))
+
+
 def read_export(source: Source, name: str, request: Request) -> Export:
     """Read what a file of the named format holds; columns that it cannot have are refused."""
-    if name == "wide":
-        return read_wide(source, request.item)
     if name == "answers":
+        from crowdwise.io.wide import read_answers
+
         return read_answers(source)
+    if name in LAYOUTS:
+        from crowdwise.io.layouts import read_layout
+
+        return read_layout(source, name, request)
     if name in TABLES:
         return read_tidy(source, request)
     platform = find_platform(name)

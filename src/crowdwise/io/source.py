@@ -191,9 +191,16 @@ def read_header(data: bytes, separator: str, name: str, first: int = 1) -> list[
     header: list[str] = next(_rows(data, separator, name, first), [])
     repeated = sorted(column for column, times in Counter(header).items() if times > 1 and column.strip())
     if repeated:
-        raise InputError(f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them")
+        bare = "" if not any(_is_number(column) for column in repeated) else "; if there is no row of names, add --no-header"
+        raise InputError(
+            f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them{bare}"
+        )
     # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
     return header if "" not in header[1:] else [column or f"column {i + 1}" for i, column in enumerate(header)]
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().lstrip("-").replace(".", "", 1).isdigit()
 
 
 def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> pl.DataFrame:
@@ -415,11 +422,7 @@ class Source:
             from crowdwise.io.binary import read_binary
 
             return Table(read_binary(self.path, self.kind, columns, self.name)[0], Places(self.name, 1))
-        data, separator, first = self.body
-        frame = parse_delimited(data, separator, self.name, first)
-        if frame.height == 0:
-            raise InputError(f"{self.name}: a header and no rows below it")
-        blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        frame, blank, first = self._parsed
         absent = next((name for name in columns if name not in frame.columns), None)
         if absent is not None:
             raise InputError(f"{self.name}: no column {absent!r}; found {listed(map(repr, frame.columns))}")
@@ -427,6 +430,15 @@ class Source:
         if not blank.any():
             return Table(frame, Places(self.name, first + 1))
         return Table(frame.filter(~blank), Places(self.name, rows=np.flatnonzero(~blank.to_numpy()) + first + 1))
+
+    @cached_property
+    def _parsed(self) -> tuple[pl.DataFrame, pl.Series, int]:
+        """All columns of delimited text, which of its rows are blank, and the row of the names."""
+        data, separator, first = self.body
+        frame = parse_delimited(data, separator, self.name, first)
+        if frame.height == 0:
+            raise InputError(f"{self.name}: a header and no rows below it")
+        return frame, frame.select(pl.all_horizontal(pl.all().is_null())).to_series(), first
 
     def _lines(self, limit: int | None = None) -> list[tuple[int, Record]]:
         records: list[tuple[int, Record]] = []

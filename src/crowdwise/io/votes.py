@@ -1,109 +1,27 @@
-"""Votes as files hold them: what every reader hands over, how it becomes `Annotations`, and the readers of tables and matrices.
+"""From what readers hand over (`crowdwise.io.exports`) to `Annotations`, and the reader of long tables.
 
-Readers differ in how they find votes; they agree on `Export`. JSON readers fill a `Ballot`, which keeps every answer of a vote
-by question and picks the question at the end.
+What names need a look (spellings, several answers in a cell, damaged ids) is seen here on the distinct ones; what is done about
+it is in modules that plain files never load.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, INTEGER, as_text, find_column, integers, missing_mask, tidy
-from crowdwise.errors import DataWarning, InputError, did_you_mean
+from crowdwise.data.encode import ALIASES, find_column, integers, missing_mask, tidy
+from crowdwise.errors import DataWarning, InputError, listed
+from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_question, column, single
 from crowdwise.io.source import Places, Source, Table
 
-__all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "looks_wide"]
-__all__ += ["read_answers", "read_columns", "read_tidy", "read_wide", "single", "tabular"]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the caller asked of a reader: column names, the question, and whether models vote."""
-
-    item: str | None = None
-    annotator: str | None = None
-    label: str | None = None
-    weight: str | None = None
-    question: str | None = None
-    predictions: bool = False
-
-
-@dataclass(frozen=True)
-class Export:
-    """Votes as found: columns item, annotator, label and perhaps weight; gold as item and label.
-
-    `n_left_out` rows lost their label for a reason that was said; they are not missing labels.
-    """
-
-    votes: pl.DataFrame
-    where: Places
-    gold: pl.DataFrame | None = None
-    items: pl.Series | None = None
-    annotators: pl.Series | None = None
-    n_left_out: int = 0
-
-
-class Exports(NamedTuple):
-    """What knows the platforms, for readers of other kinds of answers: which one a source is of, and the votes of one."""
-
-    recognised: Callable[[Source], Any]
-    read: Callable[[Source, str, Request], Export]
-
-
-@dataclass
-class Ballot:
-    """Collects the votes and gold answers of a JSON export, each with all its answers by question.
-
-    With `untyped`, ids and labels arrive as text whatever they were, so plain integers are restored.
-    """
-
-    source: Source
-    untyped: bool = False
-    votes: list[tuple[int, Any, Any, Mapping[str, Any]]] = field(default_factory=list)
-    golden: list[tuple[int, Any, Mapping[str, Any]]] = field(default_factory=list)
-    items: list[Any] = field(default_factory=list)
-
-    def vote(self, row: int, item: Any, annotator: Any, answers: Mapping[str, Any]) -> None:
-        """Add a vote; without answers it counts as missing and keeps its item."""
-        self.votes.append((row, item, annotator, answers))
-
-    def gold(self, row: int, item: Any, answers: Mapping[str, Any]) -> None:
-        """Add a known true answer."""
-        self.golden.append((row, item, answers))
-
-    def item(self, item: Any) -> None:
-        """Keep an item even if nobody voted on it."""
-        self.items.append(item)
-
-    def export(self, wanted: str | None) -> Export:
-        """Pick the question and return its votes."""
-        answers = [(row, answer) for row, _, _, answer in self.votes] + [(row, answer) for row, _, answer in self.golden]
-        found = list(dict.fromkeys(question for _, answer in answers for question in answer))
-        question = choose_question(found, wanted, self.source.name) if found or wanted is not None else ""
-
-        places = Places(self.source.name, rows=np.array([row for row, *_ in self.votes], np.int64), unit=self.source.unit)
-        labels = column(
-            [single(answer.get(question), f"{places.source} {places.unit} {row}") for row, answer in answers], places
-        )
-        ids = column([entry[1] for entry in (*self.votes, *self.golden)] + self.items, places)
-        annotators = column([annotator for _, _, annotator, _ in self.votes], places)
-        if self.untyped:
-            ids, annotators, labels = integers(ids), integers(annotators), integers(labels)
-        cut, end = len(self.votes), len(answers)
-        return Export(
-            pl.DataFrame({"item": ids[:cut], "annotator": annotators, "label": labels[:cut]}),
-            places,
-            pl.DataFrame({"item": ids[cut:end], "label": labels[cut:]}) if self.golden else None,
-            ids[end:] if self.items else None,
-        )
+__all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "read_columns"]
+__all__ += ["item_column", "note_repeats", "read_tidy", "single", "tabular"]
 
 
 def tabular(
@@ -141,24 +59,44 @@ def _known(item: pl.Series, gold: pl.Series) -> pl.DataFrame:
     return pl.DataFrame({"item": item, "label": gold}).filter(~missing_mask(gold, ())).unique(maintain_order=True)
 
 
-def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable[Any]) -> Annotations:
+# What in a name asks for a closer look: separators and lists in labels, numbers like 1.0, ids that a spreadsheet shortened.
+_MARKS = {"label": r"[\n;|,\[({]|\s\s|^[+-]?\d+[.,]0*$", "annotator": r"^-?\d\S*[eE]\+?\d+$|^-?\d{16}|^[+-]?\d+[.,]0*$"}
+_MARKS["item"] = _MARKS["annotator"]
+_LONG = 10**15
+
+
+def assemble(
+    export: Export, request: Request | None = None, *, classes: Sequence[Any] | None, missing: Iterable[Any]
+) -> Annotations:
     """Build `Annotations`: items without votes and classes that occur only in gold are kept."""
-    votes, gold = export.votes, export.gold
+    request = request or Request()
     # One text is one marker, not a list of letters.
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
-    items: list[Any] | None = None
+    distinct = {role: tidy(export.votes[role]).unique() for role in _MARKS}
+    if request.fold_case or request.spelling is not None or any(_is_odd(names, role) for role, names in distinct.items()):
+        from crowdwise.io.names import settled
+
+        export = settled(export, request, missing)
+        distinct = {role: tidy(export.votes[role]).unique() for role in _MARKS}
+    if request.repeats != "all":
+        from crowdwise.io.repeats import without_repeats
+
+        export = without_repeats(export, request.repeats, missing)
+    votes, gold = export.votes, export.gold
     extra = [part for part in (export.items, None if gold is None else gold["item"]) if part is not None and len(part)]
-    if extra:
-        items = _union([votes["item"], *extra], ()).to_list()
+    items = _union([distinct["item"], *extra], ()) if extra else distinct["item"].drop_nulls().sort()
     if gold is not None and len(gold) and classes is None:
-        classes = _union([votes["label"], gold["label"]], missing).to_list() or None
+        from crowdwise.io.names import check_gold
+
+        check_gold(distinct["label"], gold["label"], export.where.source, missing)
+        classes = _union([distinct["label"], gold["label"]], missing).to_list() or None
     # Not from_frame: exports know items and annotators without votes, which a frame cannot hold.
-    built = Annotations.from_columns(
-        votes,
+    built = (anonymous_kind() if export.anonymous else Annotations).from_columns(
+        votes.drop("time", strict=False),
         export.where,
         classes=classes,
         items=items,
-        annotators=None if export.annotators is None else export.annotators.to_list(),
+        annotators=distinct["annotator"].drop_nulls().sort() if export.annotators is None else export.annotators,
         missing=missing,
     )
     built = replace(built, n_missing=built.n_missing - export.n_left_out)
@@ -167,56 +105,42 @@ def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable
     try:
         return built.with_gold(gold)
     except InputError as error:
-        raise InputError(f"{export.where.source}: {error}") from None
+        raise type(error)(f"{export.where.source}: {error}") from None
 
 
-def choose_question(found: Sequence[str], wanted: str | None, name: str) -> str:
-    """Return the question to read; several and no choice is one error that lists them."""
-    listed = ", ".join(map(repr, found)) or "none"
-    if wanted is not None:
-        if wanted in found:
-            return wanted
-        raise InputError(f"{name}: no question {wanted!r}; found {listed}{did_you_mean(wanted, list(found))}")
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise InputError(f"{name}: no answers found; name the column with label=... or --label")
-    raise InputError(
-        f"{name}: several questions: {listed}. Pick one: question=... in Python, --question NAME on the command line"
+def _is_odd(distinct: pl.Series, role: str) -> bool:
+    """Whether names of this role may be spelt in several ways, hold several answers or be damaged."""
+    if distinct.dtype != pl.String:
+        return role != "label" and distinct.dtype == pl.Int64 and bool((distinct.abs() >= _LONG).any())
+    name = pl.col("name")
+    odd = (name.str.strip_chars() != name) | (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(_MARKS[role])
+    found = (
+        distinct.drop_nulls()
+        .to_frame("name")
+        .select(odd.any().alias("odd"), name.str.to_lowercase().str.replace_all(r"[._\-\s]", " ").n_unique().alias("n"))
     )
+    return bool(found["odd"][0]) or found["n"][0] < len(distinct) - distinct.null_count()
 
 
-def single(value: Any, place: str) -> Any:
-    """Return the one label of an answer, None if it is empty; refuse several."""
-    if isinstance(value, list):
-        if len(value) > 1:
-            raise InputError(
-                f"{place}: several labels in one answer, {value!r:.80}; a vote has one label here (several-label support is "
-                "not there yet). Keep one label per answer, or export one yes/no question per label"
-            )
-        return single(value[0], place) if value else None
-    if isinstance(value, dict):
-        raise InputError(
-            f"{place}: the answer {value!r:.80} is a region or a form, not one label; name a question with question=..."
+def anonymous_kind() -> type[Annotations]:
+    """The kind of votes of which nobody knows who gave them."""
+    from crowdwise.data.anonymous import AnonymousVotes
+
+    return AnonymousVotes
+
+
+def note_repeats(votes: Annotations, source: str, request: Request) -> int:
+    """Say how many votes are an annotator's second or later on an item, and return it."""
+    again = (votes.annotator[1:] == votes.annotator[:-1]) & (votes.item[1:] == votes.item[:-1])
+    n = int(again.sum())
+    if n:
+        other = int((again & (votes.label[1:] != votes.label[:-1])).sum())
+        changed = f", {other:,} of them with another label" if other else ", with the same label"
+        request.notes.append(
+            f"{source}: {n:,} of {votes.n_votes:,} votes repeat an annotator's vote on the same item{changed}; all count "
+            "(--repeats last, first or weight does otherwise)"
         )
-    return value
-
-
-def column(values: Sequence[Any], where: Places) -> pl.Series:
-    """Make a series of JSON values: integers, booleans or floats if all are, else text."""
-    kinds = {type(value) for value in values} - {type(None)}
-    try:
-        if kinds == {int} and all(abs(value) < 2**63 for value in values if value is not None):
-            return pl.Series(values, dtype=pl.Int64)
-        if kinds == {bool}:
-            return pl.Series(values, dtype=pl.Boolean)
-        if kinds and kinds <= {int, float}:
-            return tidy(pl.Series(values, dtype=pl.Float64, strict=False))
-        return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{where.source}: half of a surrogate pair (\\ud800 to \\udfff) in an id or a label; correct that character"
-        ) from None
+    return n
 
 
 def _union(parts: list[pl.Series], missing: Sequence[Any]) -> pl.Series:
@@ -246,11 +170,12 @@ def read_tidy(source: Source, request: Request) -> Export:
         )
     known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
     where = Places(source.name)
-    wanted = {
-        "item": find_column(known, "item", request.item, where),
-        "annotator": find_column(known, "annotator", request.annotator, where),
-        "label": find_column(known, "label", request.label or request.question, where),
-    }
+    given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
+    if all(_is_lost(known, role, name) for role, name in given.items() if role != "item"):
+        from crowdwise.io.roles import no_votes
+
+        raise InputError(no_votes(known.columns, source, request))
+    wanted = {role: _column(known, role, name, where, request) for role, name in given.items()}
     if len(set(wanted.values())) < 3:
         raise InputError(
             f"{source.name}: item, annotator and label must be three different columns, got {list(wanted.values())}"
@@ -261,12 +186,68 @@ def read_tidy(source: Source, request: Request) -> Export:
         wanted["gold"] = "gold"
     table = read_columns(source, list(dict.fromkeys(wanted.values())))
     columns = {role: table.frame[name] for role, name in wanted.items()}
+    request.notes.extend(_roles_note(source, wanted, request))
+    if any(_holds_lists(columns[role]) for role in ("annotator", "label")):
+        from crowdwise.io.lists import exploded
+
+        columns, table = exploded(columns, table, request)
     gold = columns.pop("gold", None)
     if source.kind == "delimited":
         return tabular(
             table, *(columns[role] for role in ("item", "annotator", "label")), weight=columns.get("weight"), gold=gold
         )
     return Export(pl.DataFrame(columns), table.where, None if gold is None else _known(columns["item"], gold))
+
+
+def item_column(source: Source, request: Request) -> str:
+    """The column that is taken as the item."""
+    known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
+    return _column(known, "item", request.item, Places(source.name), request)
+
+
+def _is_lost(known: pl.DataFrame, role: str, given: str | None) -> bool:
+    """Whether no column is named or found for the role."""
+    plain = {"".join(c for c in name.lower() if c.isalnum()) for name in known.columns}
+    if given is not None or not plain.isdisjoint(ALIASES[role]):
+        return False
+    from crowdwise.io.roles import by_words
+
+    return len(by_words(known.columns, role)) != 1
+
+
+def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, request: Request) -> str:
+    """The column of a role: as `find_column` finds it, or the only one whose name has a word of the role in it."""
+    try:
+        return find_column(known, role, given, where)
+    except InputError as problem:
+        from crowdwise.io.roles import by_words, suggested
+
+        found = [] if given is not None or role == "item" else by_words(known.columns, role)
+        if len(found) == 1:
+            return found[0]
+        others = {"annotator": request.annotator, "label": request.label or request.question}
+        # A command that fails on the next column is no help.
+        lost = any(_is_lost(known, other, name) for other, name in others.items() if other != role)
+        raise InputError(f"{problem}{'' if lost else suggested(known.columns, role, given, where.source, request)}") from None
+
+
+def _holds_lists(column: pl.Series) -> bool:
+    """Whether cells are lists, or text that begins like one."""
+    if column.dtype.is_nested() or column.dtype == pl.Object:
+        return True
+    return column.dtype == pl.String and bool(column.drop_nulls().head(100).str.starts_with("[").any())
+
+
+def _roles_note(source: Source, taken: dict[str, str], request: Request) -> list[str]:
+    """Which columns were taken as what, unless the user or the very names say so."""
+    given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
+    guessed = [role for role, name in given.items() if name is None and taken[role] != role]
+    if not guessed:
+        return []
+    rest = [repr(name) for name in column_names(source) if name not in taken.values()]
+    others = f"; other columns: {listed(rest, 8)}" if rest else ""
+    roles = ", ".join(f"{role} = {taken[role]!r}" for role in taken)
+    return [f"{source.name}: {roles}{others} (--{', --'.join(guessed)} choose otherwise)"]
 
 
 def read_columns(source: Source, names: list[str]) -> Table:
@@ -278,9 +259,18 @@ def read_columns(source: Source, names: list[str]) -> Table:
 
     def values(name: str) -> list[Any]:
         cells = [record.get(name) for _, record in source.records]
-        return [single(cell, where.row(i)) if isinstance(cell, list | dict) else cell for i, cell in enumerate(cells)]
+        return [_cell(cell, where.row(i)) if isinstance(cell, list | dict) else cell for i, cell in enumerate(cells)]
 
     return Table(pl.DataFrame({name: column(values(name), where) for name in names}), where)
+
+
+def _cell(cell: Any, place: str) -> Any:
+    """A list of one value as that value, other lists as JSON text, so that what belongs together stays aligned."""
+    if isinstance(cell, list) and (len(cell) != 1 or isinstance(cell[0], list | dict)):
+        import json
+
+        return json.dumps(cell, ensure_ascii=False)
+    return single(cell, place)
 
 
 def column_names(source: Source) -> list[str]:
@@ -290,91 +280,3 @@ def column_names(source: Source) -> list[str]:
     if not source.records:
         raise InputError(f"{source.name}: no records; expected one object per vote")
     return list(dict.fromkeys(name for _, record in source.records for name in record))
-
-
-# -- matrices, items x annotators: wide tables with names, and bare `answers.txt` files ---------
-
-_NUMBERED = re.compile(
-    r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|[arwcju])[ _.-]?\d+", re.IGNORECASE
-)
-
-
-def looks_wide(source: Source) -> bool:
-    """Say whether a delimited file is clearly wide: an item column, then annotators.
-
-    Clearly means that the other columns are numbered annotators, or that at least three of them
-    are sparse and share a few labels; no column may play another role of a tidy table.
-    """
-    if source.kind != "delimited" or len(source.columns) < 3:
-        return False
-    plain = ["".join(c for c in name.lower() if c.isalnum()) for name in source.columns]
-    if any(name in (*ALIASES["annotator"], *ALIASES["label"]) for name in plain):
-        return False
-    if plain[0] not in ("", "id", "index", *ALIASES["item"]):
-        return False
-    if all(_NUMBERED.fullmatch(name.strip()) for name in source.columns[1:]):
-        return True
-    cells = source.table(source.columns).frame[:, 1:]
-    absent = sum(int((cells[name].is_null() | (cells[name] == "-1").fill_null(False)).sum()) for name in cells.columns)
-    labels = {label for name in cells.columns for label in cells[name].drop_nulls().unique().to_list()}
-    return cells.width >= 3 and absent >= 0.2 * cells.height * cells.width and len(labels) <= min(50, max(3, cells.height // 2))
-
-
-def read_wide(source: Source, item: str | None = None) -> Export:
-    """Read a table with a row per item and a column per annotator; empty cells are absent votes.
-
-    Where no cell is empty and the other labels are two or more integers from 0 up, -1 means absent
-    (Snorkel, CrowdLayer). Votes of 1 and -1 stay what they are.
-    """
-    if source.kind not in ("delimited", "parquet", "arrow"):
-        raise InputError(f"{source.name}: a wide table is CSV, TSV, Parquet or Arrow, not {source.kind}")
-    table = source.table(source.columns)
-    item = item or source.columns[0]
-    if item not in source.columns:
-        raise InputError(f"{source.name}: no column {item!r}; found {', '.join(map(repr, source.columns))}")
-    frame = table.frame.with_columns(integers(table.frame[item]))
-    repeated = frame[item].is_duplicated()
-    if repeated.any():
-        row = int(repeated.arg_true()[-1])
-        raise InputError(f"{table.where.row(row)}: item {frame[item][row]!r} occurs twice; a wide table has one row per item")
-    annotators = [name for name in frame.columns if name != item]
-    if not annotators:
-        raise InputError(f"{source.name}: one column; a wide table has the item and a column per annotator")
-    label = pl.concat([as_text(frame[name]).alias("label") for name in annotators]).replace("", None)
-    if label.null_count() == 0:
-        others = label.filter(label != "-1").unique()
-        if len(others) > 1 and others.str.contains(INTEGER).all() and not others.str.starts_with("-").any():
-            label = label.replace("-1", None)
-    present = np.flatnonzero(label.is_not_null().to_numpy())
-    # Column after column: vote e stands in row e mod N of annotator e div N.
-    a, n = np.divmod(present, frame.height)
-    names = integers(pl.Series(annotators))
-    votes = pl.DataFrame({"item": frame[item][n], "annotator": names[a], "label": integers(label[present])})
-    where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
-    return Export(votes, where, items=frame[item], annotators=names.sort())
-
-
-def read_answers(source: Source) -> Export:
-    """Read a whitespace matrix of labels with -1 where there is none; ids are positions from 0."""
-    lines = [line.split() for line in source.data.decode().splitlines()]
-    filled = [(row, cells) for row, cells in enumerate(lines, start=1) if cells]
-    width = len(filled[0][1])
-    for row, cells in filled:
-        if len(cells) != width:
-            raise InputError(f"{source.name} row {row}: {len(cells)} numbers where row {filled[0][0]} has {width}")
-    flat = pl.Series([cell for _, cells in filled for cell in cells]).cast(pl.Float64, strict=False)
-    if flat.null_count():
-        bad = int(flat.is_null().arg_true()[0])
-        row, cells = filled[bad // width]
-        raise InputError(
-            f"{source.name} row {row}: {cells[bad % width]!r} is not a number; answers files hold class numbers and -1"
-        )
-    matrix = flat.to_numpy().reshape(len(filled), width)
-    n, a = np.nonzero((matrix != -1) & ~np.isnan(matrix))
-    where = Places(source.name, rows=np.array([row for row, _ in filled], np.int64)[n])
-    return Export(
-        pl.DataFrame({"item": n, "annotator": a, "label": matrix[n, a]}),
-        where,
-        items=pl.Series(np.arange(len(filled))),
-        annotators=pl.Series(np.arange(width)),
-    )

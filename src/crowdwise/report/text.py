@@ -115,9 +115,10 @@ def summary_lines(
     from crowdwise.data.agreement import pairwise_agreement
 
     votes = result.votes if read is None else read
-    sizes = (count(votes.n_answers, "vote"), count(votes.n_items, "item"), count(votes.n_annotators, "annotator"))
     agreement = number(pairwise_agreement(votes)) or "unknown (no item has two annotators)"
-    yield f"{sizes[0]} on {sizes[1]} by {sizes[2]}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
+    sizes = (count(votes.n_answers, "anonymous vote" if votes.anonymous else "vote"), count(votes.n_items, "item"))
+    people = "" if votes.anonymous else f" by {count(votes.n_annotators, 'annotator')}"
+    yield f"{sizes[0]} on {sizes[1]}{people}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
     by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None
     unvoted = _EMPTY if by is None else f"labelled by {by}"
     yield from dropped_lines(votes.n_missing, votes.n_gold, int((votes.votes_per_item == 0).sum()), unvoted)

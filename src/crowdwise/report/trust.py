@@ -114,6 +114,8 @@ def _against_votes(result: Result) -> str:
         except CrowdwiseError:
             return ""
     index = index[rest.votes.votes_per_annotator[votes.annotator[index]] > 0]
+    if len(index) < _FEWEST:
+        return ""
     predicted = np.einsum("ek,ekl->el", rest.posterior[votes.item[index]], rest.confusion[votes.annotator[index]])
     # The bootstrap is for the calibration error, which is not asked for here.
     bins = reliability(predicted, votes.label[index].astype(np.int64), n_bins=10, n_resamples=1)

@@ -54,13 +54,14 @@ class Column:
 class Plan:
     """Which columns play which role, and how labels are to be understood.
 
-    `columns` has item, annotator and label, and weight and gold where there are any.
+    `columns` has item, annotator and label, and weight and gold where there are any. `several` is that of `Request`.
     """
 
     source: str
     columns: dict[str, Column]
     classes: tuple[Any, ...] | None = None
     missing: tuple[Any, ...] = ()
+    several: str = "distinct"
 
 
 def find_inputs(paths: AnyPath | Sequence[AnyPath]) -> list[Input]:
@@ -125,7 +126,8 @@ def check_inputs(
     columns = {role: Column(name, "string" if kinds[role][0] == "null" else kinds[role][0]) for role, name in roles.items()}
     source = first.path if len(inputs) == 1 else f"{first.path} and {len(inputs) - 1} more"
     markers = (missing,) if isinstance(missing, str) else tuple(missing)
-    return Plan(source, columns, None if classes is None else tuple(classes), markers)
+    several = "keep" if request.several == "keep" or classes is not None else "distinct"
+    return Plan(source, columns, None if classes is None else tuple(classes), markers, several)
 
 
 def _expand(path: str) -> Iterator[tuple[str, str]]:

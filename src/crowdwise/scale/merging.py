@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crowdwise.data.encode import codes_of, integers, missing_mask, series_of
 from crowdwise.errors import InputError
 from crowdwise.io.source import Places
-from crowdwise.io.votes import Export, assemble
+from crowdwise.io.votes import Export, Request, assemble
 from crowdwise.scale.inputs import Plan
 from crowdwise.scale.spilling import Spilled, settled
 
@@ -106,7 +106,8 @@ def _classes(spilled: Sequence[Spilled], plan: Plan) -> tuple[NDArray[Any], NDAr
     known = ~missing_mask(gold, ())
     pairs = pl.DataFrame({"item": pl.Series(gold_items, dtype=pl.String), "label": gold}).filter(known)
     where = _FirstPlaces(plan.source, places=tuple(places))
-    built = assemble(Export(votes, where, pairs if len(pairs) else None), classes=plan.classes, missing=plan.missing)
+    request = Request(several=plan.several)
+    built = assemble(Export(votes, where, pairs if len(pairs) else None), request, classes=plan.classes, missing=plan.missing)
 
     items = series_of(built.items)
     position = codes_of(names, items)

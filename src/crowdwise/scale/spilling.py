@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.encode import checked_weights, codes_of, integers, label_codes, missing_mask, tidy
+from crowdwise.data.encode import checked_weights, codes_of, integers, label_codes, missing_mask, one_form, tidy
 from crowdwise.errors import InputError
 from crowdwise.io.source import Places, Table
 from crowdwise.scale import batches
@@ -133,6 +133,7 @@ class _Pass:
         """Check the rows of a batch and replace annotators, labels and gold by codes."""
         where, columns = table.where, self.plan.columns
         raw = {role: _raw(table.frame[role], column, role, where) for role, column in columns.items() if role != "weight"}
+        raw = {role: one_form(series) for role, series in raw.items()}
         for role in ("item", "annotator"):
             absent = missing_mask(raw[role], ())
             if absent.any():

@@ -60,9 +60,7 @@ def test_several_questions_and_result_types(tmp_path: Path) -> None:
 
 def test_several_choices_are_refused(tmp_path: Path) -> None:
     task = {"id": 1, "data": {}, "annotations": [{"completed_by": 1, "result": result(mood=["Pos", "Neg"])}]}
-    with pytest.raises(
-        InputError, match=r"ls\.json record 1: several labels in one answer.*several-label support is not there yet"
-    ):
+    with pytest.raises(InputError, match=r"ls\.json record 1: several labels in one cell.*--type multilabel"):
         read(write_json(tmp_path / "ls.json", [task]))
 
 

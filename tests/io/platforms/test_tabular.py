@@ -148,7 +148,7 @@ def test_zooniverse_tasks_and_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="several questions: 'T0', 'T1'"):
         read(path)
     assert triples(read(path, question="T0")) == [(7, "ann", "Yes")]
-    with pytest.raises(InputError, match=r"z\.csv row 2: several labels.*not there yet"):
+    with pytest.raises(InputError, match=r"z\.csv row 2: several labels.*--type multilabel"):
         read(path, question="T1")
     broken = write(tmp_path / "b.csv", "subject_ids,user_name,annotations\n1,ann,[{\n")
     with pytest.raises(InputError, match=r"b\.csv row 2, annotations: broken JSON"):

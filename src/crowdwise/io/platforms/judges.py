@@ -41,12 +41,13 @@ def matches(source: Source) -> bool:
 
 def read(source: Source, request: Request) -> Export:
     """Return the votes; `question` names the field to read where there are several."""
-    ballot = Ballot(source)
+    ballot, maybe_counts = Ballot(source), False
     labels = [name for name in (request.question, request.label) if name] or _LABEL
     for row, record in source.walk():
         item = record.get(_key(record, _ITEM) or "")
         nested = record.get(_key(record, _LISTS) or "")
         if isinstance(nested, dict):
+            maybe_counts = maybe_counts or any(type(label) is int and label > 1 for label in nested.values())
             nested = [{"judge": judge, "label": label} if not isinstance(label, dict) else {"judge": judge} | label
                       for judge, label in nested.items()]  # fmt: skip
         if nested is not None:
@@ -55,6 +56,8 @@ def read(source: Source, request: Request) -> Export:
             if isinstance(vote, dict):
                 judge = vote.get(_key(vote, _JUDGE) or "")
                 ballot.vote(row, item, judge, {"label": _scalar(vote.get(_key(vote, labels) or ""))})
+    if maybe_counts:
+        request.notes.append(f"{source.name}: read as {{judge: label}}; if these are counts per class, add --format counts")
     return ballot.export(None)
 
 

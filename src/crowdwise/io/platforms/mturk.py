@@ -66,9 +66,10 @@ def _questions(frame: pl.DataFrame) -> dict[str, list[str]]:
 def _answers(frame: pl.DataFrame, question: str, columns: list[str]) -> pl.Series:
     if columns == [_ANSWER + question]:
         return frame[columns[0]]
-    # With one button on, coalesce returns its option; rows with none are missing.
     options = [
         pl.when(pl.col(name).str.to_lowercase() == "true").then(pl.lit(name.removeprefix(f"{_ANSWER}{question}.")))
         for name in columns
     ]
-    return frame.select(pl.coalesce(options).alias("label")).to_series()
+    ticked = frame.select(pl.concat_list(options).list.drop_nulls().alias("label")).to_series().to_list()
+    # Rows without a button on are missing; several are several labels, never the first.
+    return pl.Series("label", [single(options, question) for options in ticked], dtype=pl.String)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crowdwise.errors import InputError
+from crowdwise.io.keyed import is_keyed
 from crowdwise.io.source import Source
 from crowdwise.io.votes import Ballot, Export, Request
 
@@ -10,6 +11,9 @@ from crowdwise.io.votes import Ballot, Export, Request
 def matches(source: Source) -> bool:
     """Recognise a mapping of mappings to plain values."""
     document = source.document if source.kind == "json" else None
+    if is_keyed(source):
+        # {"7": {"annotators": "ann,bob", "labels": "1,0"}}: fields, not annotators.
+        return False
     return (
         isinstance(document, dict)
         and bool(document)

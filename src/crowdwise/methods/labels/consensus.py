@@ -74,6 +74,7 @@ class Consensus(Aggregator):
     tol: float = setting(1.5e-4, "Stop a member when the mean change of an item's probabilities is below this.", above=0)
 
     name: ClassVar[str] = "consensus"
+    needs_annotators: ClassVar[bool] = False
 
     def _fit(self, problem: Problem) -> Fit:
         members, priors, shares, evidence = [], [], [], []

@@ -38,6 +38,7 @@ class MajorityVote(Aggregator):
     """
 
     name: ClassVar[str] = "majority"
+    needs_annotators: ClassVar[bool] = False
 
     def _fit(self, problem: Problem) -> Fit:
         return weighted_vote(problem, VoteWeights(np.ones(problem.crowd.n_annotators)))

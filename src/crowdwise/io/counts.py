@@ -1,0 +1,167 @@
+"""Counts of votes per class and item, in columns or in a mapping per record: votes of which nobody knows who gave them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crowdwise.data.encode import integers
+from crowdwise.errors import InputError, listed
+from crowdwise.io.exports import Export, Request, column
+from crowdwise.io.roles import find_gold, find_item, never_votes, words_of
+from crowdwise.io.source import Places, Source, Table
+
+__all__ = ["anonymous", "count_columns", "counts_mapping", "read_counts"]
+
+# So many votes on one item are no count of people.
+_MOST = 1_000_000
+# Sums of neighbours are tried for so many columns.
+_MOST_CLASSES = 100
+_TOTAL = {"count", "counts", "total", "n", "num", "number", "of", "vote", "votes", "sum", "annotations", "annotators", "labels"}
+
+
+def read_counts(source: Source, request: Request) -> Export:
+    """Read a table with a column of counts per class, or records with a mapping from class to count."""
+    if source.kind in ("json", "jsonl"):
+        return _read_mappings(source, request)
+    table = source.table(source.columns)
+    item = find_item(table.frame, request, source.name)
+    chosen = count_columns(table.frame, request, item, told=True)
+    if not chosen:
+        raise InputError(
+            f"{source.name}: no columns of counts found among {listed(map(repr, source.columns))}; name them: "
+            "--annotators 'count_*' (annotators=...), and what is none with --not"
+        )
+    counts = np.stack([_whole(table.frame[name], name, table.where) for name in chosen], axis=1)
+    rows, codes = np.nonzero(counts)
+    times = counts[rows, codes]
+    ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
+    counted = {item, *chosen}
+    gold = find_gold([name for name in source.columns if name not in counted])
+    known = None if gold is None else pl.DataFrame({"item": ids, "label": table.frame[gold]}).drop_nulls()
+    labels = integers(pl.Series(chosen))
+    rest = [repr(name) for name in source.columns if name not in counted]
+    ids_are = "the number of the row" if item is None else repr(item)
+    left = f"; not counted: {listed(rest, 8)}" if rest else ""
+    request.notes.append(
+        f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}; item = {ids_are}{left} "
+        "(--annotators, --not, --item choose otherwise)"
+    )
+    where = Places(source.name, rows=_numbers(table)[rows])
+    return anonymous(ids.gather(rows), labels.gather(codes), times, where, known, ids)
+
+
+def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told: bool = False) -> list[str]:
+    """The columns of counts: those named, or whole numbers that add up to a total, or to the same in every row.
+
+    Where the user has told that there are such columns, all whole numbers that are not named otherwise.
+    """
+    if request.annotators is not None or request.exclude is not None:
+        from crowdwise.io.wide import chosen_columns
+
+        return chosen_columns(frame.columns, request, item, "")
+    totals: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
+    for name in frame.columns:
+        if name == item:
+            continue
+        values = frame[name].cast(pl.Float64, strict=False)
+        if values.null_count() or not (values >= 0).all() or not (values == values.floor()).all():
+            continue
+        (totals if _TOTAL.issuperset(words_of(name)) else parts)[name] = values.to_numpy()
+    named = {name: values for name, values in parts.items() if not never_votes(name) or "count" in words_of(name)}
+    for total in totals.values():
+        found = _adding_up(parts, total)
+        if found and total.max() > 1:
+            return found
+    if len(named) > 1 and frame.height > 2:
+        total = np.sum(list(named.values()), axis=0)
+        if (total == total[0]).all() and total[0] > 1 and max(values.max() for values in named.values()) > 1:
+            return list(named)
+    return list(named) if told and len(named) > 1 else []
+
+
+def _adding_up(parts: dict[str, Any], total: Any) -> list[str]:
+    """Neighbouring columns whose sum is the total in every row."""
+    names = list(parts)[:_MOST_CLASSES]
+    for start in range(len(names)):
+        for stop in range(len(names), start + 1, -1):
+            if (np.sum([parts[name] for name in names[start:stop]], axis=0) == total).all():
+                return names[start:stop]
+    return []
+
+
+def _whole(values: pl.Series, name: str, where: Places) -> Any:
+    numbers = values.cast(pl.Float64, strict=False).to_numpy()
+    empty = values.is_null().to_numpy()
+    bad = ~empty & ~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers <= _MOST))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InputError(f"{where.row(row)}: {values[row]!r} in column {name!r} is no count of votes; leave it out with --not")
+    return np.where(empty, 0, numbers).astype(np.int64)
+
+
+def counts_mapping(record: dict[str, Any]) -> list[str]:
+    """Keys of a record whose values map classes to counts."""
+    return [
+        key
+        for key, value in record.items()
+        if isinstance(value, dict) and value and all(type(n) is int and 0 <= n <= _MOST for n in value.values())
+    ]
+
+
+def _read_mappings(source: Source, request: Request) -> Export:
+    found = [key for key in counts_mapping(source.first) if all(key in record for _, record in source.records)]
+    wanted = request.label or request.question
+    if wanted is not None:
+        found = [wanted]
+    if len(found) != 1:
+        names = ", ".join(map(repr, found)) or "none"
+        raise InputError(
+            f"{source.name}: expected one mapping of classes to counts per record, found {names}; name it with --label"
+        )
+    ids = pl.DataFrame(
+        {key: column([r.get(key) for _, r in source.records], Places(source.name)) for key in _plain_keys(source)}
+    )
+    item = find_item(ids, request, source.name)
+    items = ids[item] if item is not None else pl.Series(np.arange(1, len(source.records) + 1))
+    rows: list[int] = []
+    labels: list[str] = []
+    times: list[int] = []
+    for index, (row, record) in enumerate(source.records):
+        mapping = record.get(found[0])
+        if not isinstance(mapping, dict) or any(type(n) is not int or not 0 <= n <= _MOST for n in mapping.values()):
+            raise InputError(
+                f"{source.name} {source.unit} {row}: {found[0]!r} is no mapping of classes to counts: {mapping!r:.60}"
+            )
+        rows += [index] * len(mapping)
+        labels += list(mapping)
+        times += list(mapping.values())
+    ids_are = "the number of the record" if item is None else repr(item)
+    request.notes.append(f"{source.name}: counts of anonymous votes per class in {found[0]!r}; item = {ids_are}")
+    where = Places(source.name, rows=np.array([row for row, _ in source.records])[rows], unit=source.unit)
+    return anonymous(items.gather(rows), integers(column(labels, where)), np.array(times), where, None, items)
+
+
+def _plain_keys(source: Source) -> list[str]:
+    return [key for key, value in source.first.items() if isinstance(value, str | int) and not isinstance(value, bool)]
+
+
+def anonymous(
+    item: pl.Series, label: pl.Series, times: Any, where: Places, gold: pl.DataFrame | None, items: pl.Series
+) -> Export:
+    """An export with `times` votes for each item and label, and an annotator of its own for every vote."""
+    repeat = np.repeat(np.arange(len(item)), np.asarray(times, np.int64))
+    votes = pl.DataFrame(
+        {"item": item.gather(repeat), "annotator": np.arange(1, len(repeat) + 1), "label": label.gather(repeat)}
+    )
+    numbers = np.arange(len(item)) + where.first_row if where.rows is None else where.rows
+    place = Places(where.source, rows=numbers[repeat], unit=where.unit)
+    return Export(votes, place, gold, items=items.unique(maintain_order=True), anonymous=True)
+
+
+def _numbers(table: Table) -> Any:
+    where = table.where
+    return np.arange(table.frame.height) + where.first_row if where.rows is None else where.rows

@@ -1,0 +1,206 @@
+"""What readers are asked for and what they hand over: `Request` in, `Export` out.
+
+Readers differ in how they find votes; they agree on `Export`. JSON readers fill a `Ballot`, which keeps every answer of a vote
+by question and picks the question at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from crowdwise.data.encode import integers
+from crowdwise.errors import InputError, did_you_mean
+from crowdwise.io.source import Places, Source
+
+__all__ = ["Ballot", "Export", "Exports", "Request", "choose_question", "column", "single"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller asked of a reader: the options of `crowdwise.read`, but classes and markers of missing answers.
+
+    `several` says what a cell with several answers is: refused ("distinct": where each label stands once, however many votes it
+    has), one class ("keep"), or several labels ("split"). Readers append to `notes` what they took for what.
+    """
+
+    item: str | None = None
+    annotator: str | None = None
+    label: str | None = None
+    weight: str | None = None
+    question: str | None = None
+    predictions: bool = False
+    format: str | None = None
+    annotators: str | Sequence[str] | None = None
+    exclude: str | Sequence[str] | None = None
+    header: bool = True
+    transposed: bool = False
+    workflow_version: str | None = None
+    time: str | None = None
+    repeats: str = "all"
+    fold_case: bool = False
+    spelling: Any = None
+    several: str = "refuse"
+    notes: list[str] = field(default_factory=list, compare=False)
+
+    def command(self, name: str, *more: str) -> str:
+        """The command that reads this file in the same way, with more options."""
+        import shlex
+
+        given: dict[str, Any] = {
+            f"--{name.replace('_', '-')}": getattr(self, name)
+            for name in ("format", "item", "annotator", "label", "weight", "question", "workflow_version", "spelling")
+        }
+        given |= {"--annotators": self.annotators, "--not": self.exclude}
+        flags = {"--fold-case": self.fold_case, "--no-header": not self.header, "--transposed": self.transposed}
+        words = [word for option, value in given.items() for each in _listed(value) for word in (option, each)]
+        return shlex.join(["crowdwise", "aggregate", name, *words, *(flag for flag, on in flags.items() if on), *more])
+
+
+def _listed(value: Any) -> list[str]:
+    return (
+        []
+        if value is None
+        else [value]
+        if isinstance(value, str)
+        else list(map(str, value))
+        if isinstance(value, Sequence)
+        else [str(value)]
+    )
+
+
+@dataclass(frozen=True)
+class Export:
+    """Votes as found: columns item, annotator, label and perhaps weight; gold as item and label.
+
+    `n_left_out` rows lost their label for a reason that was said; they are not missing labels. `empty` says which rows were
+    answered with an empty list. Votes may have a column of times. Anonymous votes have an annotator each.
+    """
+
+    votes: pl.DataFrame
+    where: Places
+    gold: pl.DataFrame | None = None
+    items: pl.Series | None = None
+    annotators: pl.Series | None = None
+    n_left_out: int = 0
+    empty: pl.Series | None = None
+    anonymous: bool = False
+
+
+class Exports(NamedTuple):
+    """What knows the platforms, for readers of other kinds of answers: which one a source is of, and the votes of one."""
+
+    recognised: Callable[[Source], Any]
+    read: Callable[[Source, str, Request], Export]
+
+
+@dataclass
+class Ballot:
+    """Collects the votes and gold answers of a JSON export, each with all its answers by question.
+
+    With `untyped`, ids and labels arrive as text whatever they were, so plain integers are restored.
+    """
+
+    source: Source
+    untyped: bool = False
+    votes: list[tuple[int, Any, Any, Mapping[str, Any]]] = field(default_factory=list)
+    golden: list[tuple[int, Any, Mapping[str, Any]]] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)
+
+    def vote(self, row: int, item: Any, annotator: Any, answers: Mapping[str, Any]) -> None:
+        """Add a vote; without answers it counts as missing and keeps its item."""
+        self.votes.append((row, item, annotator, answers))
+
+    def gold(self, row: int, item: Any, answers: Mapping[str, Any]) -> None:
+        """Add a known true answer."""
+        self.golden.append((row, item, answers))
+
+    def item(self, item: Any) -> None:
+        """Keep an item even if nobody voted on it."""
+        self.items.append(item)
+
+    def export(self, wanted: str | None) -> Export:
+        """Pick the question and return its votes."""
+        answers = [(row, answer) for row, _, _, answer in self.votes] + [(row, answer) for row, _, answer in self.golden]
+        found = list(dict.fromkeys(question for _, answer in answers for question in answer))
+        question = choose_question(found, wanted, self.source.name) if found or wanted is not None else ""
+
+        places = Places(self.source.name, rows=np.array([row for row, *_ in self.votes], np.int64), unit=self.source.unit)
+        labels = column(
+            [single(answer.get(question), f"{places.source} {places.unit} {row}") for row, answer in answers], places
+        )
+        ids = column([entry[1] for entry in (*self.votes, *self.golden)] + self.items, places)
+        annotators = column([annotator for _, _, annotator, _ in self.votes], places)
+        if self.untyped:
+            ids, annotators, labels = integers(ids), integers(annotators), integers(labels)
+        cut, end = len(self.votes), len(answers)
+        return Export(
+            pl.DataFrame({"item": ids[:cut], "annotator": annotators, "label": labels[:cut]}),
+            places,
+            pl.DataFrame({"item": ids[cut:end], "label": labels[cut:]}) if self.golden else None,
+            ids[end:] if self.items else None,
+            empty=pl.Series([answer.get(question) == [] for _, _, _, answer in self.votes], dtype=pl.Boolean),
+        )
+
+
+def choose_question(found: Sequence[str], wanted: str | None, name: str) -> str:
+    """Return the question to read; several and no choice is one error that lists them."""
+    listed = ", ".join(map(repr, found)) or "none"
+    if wanted is not None:
+        if wanted in found:
+            return wanted
+        raise InputError(f"{name}: no question {wanted!r}; found {listed}{did_you_mean(wanted, list(found))}")
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(f"{name}: no answers found; name the column with label=... or --label")
+    raise InputError(
+        f"{name}: several questions: {listed}. Pick one: question=... in Python, --question NAME on the command line"
+    )
+
+
+def single(value: Any, place: str) -> Any:
+    """Return the one label of an answer, None if it is empty; several become JSON text, which no class is (`assemble`)."""
+    if isinstance(value, list):
+        parts = [part for part in (single(part, place) for part in value) if part is not None]
+        if len(parts) > 1:
+            return json.dumps(parts, ensure_ascii=False)
+        return parts[0] if parts else None
+    if isinstance(value, dict):
+        raise InputError(
+            f"{place}: the answer {value!r:.80} is a region or a form, not one label; name a question with question=..."
+        )
+    return value
+
+
+def column(values: Sequence[Any], where: Places) -> pl.Series:
+    """Make a series of JSON values: integers or booleans if all are, else text.
+
+    A float that is whole is an integer that pandas wrote; floats beside large integers never meet them halfway.
+    """
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds and kinds <= {int, float}:
+        values = [_whole(value) for value in values]
+        kinds = {type(value) for value in values} - {type(None)}
+    try:
+        if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values if value is not None):
+            return pl.Series(values, dtype=pl.Int64)
+        if kinds == {bool}:
+            return pl.Series(values, dtype=pl.Boolean)
+        return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{where.source}: half of a surrogate pair (\\ud800 to \\udfff) in an id or a label; correct that character"
+        ) from None
+
+
+def _whole(value: Any) -> Any:
+    """A whole float that holds every digit as an integer, NaN as None; anything else as it is."""
+    if isinstance(value, float):
+        return None if value != value else int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return value

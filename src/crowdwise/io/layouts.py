@@ -1,0 +1,57 @@
+"""How a file without a row per vote is laid out: lists in cells, counts per class, a column per annotator, an entry per id."""
+
+from __future__ import annotations
+
+from crowdwise.io.exports import Export, Request
+from crowdwise.io.source import Source
+
+__all__ = ["find_layout", "read_layout"]
+
+
+def find_layout(source: Source, request: Request) -> str | None:
+    """The layout of a table without columns of annotators and labels, or None if it is none of these."""
+    if request.annotators is not None or request.exclude is not None or request.transposed or not request.header:
+        return "wide"
+    if source.kind in ("json", "jsonl"):
+        from crowdwise.io.counts import counts_mapping
+        from crowdwise.io.keyed import is_keyed
+        from crowdwise.io.listed_tables import list_keys
+
+        if is_keyed(source):
+            return "keyed"
+        if list_keys(source.records):
+            return "lists"
+        return "counts" if counts_mapping(source.first) else None
+    if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 2:
+        return None
+    from crowdwise.io.counts import count_columns
+    from crowdwise.io.listed_tables import list_columns
+    from crowdwise.io.roles import find_item
+    from crowdwise.io.wide import looks_wide
+
+    frame = source.table(source.columns).frame
+    if list_columns(frame):
+        return "lists"
+    counted = count_columns(frame, request, find_item(frame, request, source.name))
+    voting = looks_wide(source, request)
+    # Beside columns of annotators, counts are what others made of their votes.
+    return ("counts" if not set(voting).isdisjoint(counted) else "wide") if voting else "counts" if counted else None
+
+
+def read_layout(source: Source, name: str, request: Request) -> Export:
+    """Read a file of this layout."""
+    if name == "keyed":
+        from crowdwise.io.keyed import read_keyed
+
+        return read_keyed(source, request)
+    if name == "lists":
+        from crowdwise.io.listed_tables import read_lists
+
+        return read_lists(source, request)
+    if name == "counts":
+        from crowdwise.io.counts import read_counts
+
+        return read_counts(source, request)
+    from crowdwise.io.wide import read_wide
+
+    return read_wide(source, request)

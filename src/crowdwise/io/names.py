@@ -1,0 +1,54 @@
+"""The closer look at names of a file, once something in them asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from crowdwise.data.encode import as_text, tidy
+from crowdwise.io.cells import checked_labels
+from crowdwise.io.exports import Export, Request
+from crowdwise.io.spelling import Speller, check_gold, warn_of_damage
+
+__all__ = ["check_gold", "settled"]
+
+
+def settled(export: Export, request: Request, missing: Sequence[Any]) -> Export:
+    """The export with one spelling per name; several answers in a cell are refused, and damaged ids warned about."""
+    votes, gold, source = export.votes, export.gold, export.where.source
+    speller = Speller(request, source, missing)
+    label, known = tidy(votes["label"]), None if gold is None else tidy(gold["label"])
+    if request.several != "split":
+        label = checked_labels(label, export.where, request, missing)
+    label, known = speller.unify("label", label, known)
+    n = votes.height
+    # Items of votes, of gold and without either, in one column: they are one vocabulary.
+    extra = [tidy(part) for part in (None if gold is None else gold["item"], export.items) if part is not None]
+    items = _stacked([tidy(votes["item"]), *extra])
+    people = _stacked([tidy(votes["annotator"]), *([] if export.annotators is None else [tidy(export.annotators)])])
+    for column, what in ((items, "item"), (people, "annotator")):
+        warn_of_damage(column, what, source)
+    items, _ = speller.unify("item", items)
+    people, _ = speller.unify("annotator", people)
+    speller.say()
+    columns = {"item": items[:n], "annotator": people[:n], "label": label}
+    rest = items[n:]
+    if gold is not None:
+        gold = gold.with_columns(item=rest[: gold.height], label=known).unique(maintain_order=True)
+        rest = rest[export.gold.height :]  # type: ignore[union-attr]
+    return replace(
+        export,
+        votes=votes.with_columns(**columns),
+        gold=gold,
+        items=None if export.items is None else rest.unique(maintain_order=True),
+        annotators=None if export.annotators is None else people[n:].unique().sort(),
+    )
+
+
+def _stacked(parts: list[pl.Series]) -> pl.Series:
+    if len({part.dtype for part in parts}) > 1:
+        parts = [as_text(part) for part in parts]
+    return pl.concat(parts)

@@ -1,0 +1,128 @@
+"""Which column plays which role, where no name is a usual one: what the words in names, and the values, say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from crowdwise.data.encode import ALIASES
+from crowdwise.errors import InputError, listed
+from crowdwise.io.exports import Request
+from crowdwise.io.source import Source
+
+__all__ = ["by_words", "doubt_item", "find_gold", "find_item", "never_votes", "words_of"]
+
+_WORDS = {
+    "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
+    | {"participant", "respondent", "turker"},
+    "label": {"label", "annotation", "answer", "response", "vote", "rating", "judgment", "judgement", "choice", "verdict"},
+}
+# Words of columns that say something about an item or about its votes, and are no vote.
+_GOLD = {"gold", "golden", "truth", "true", "groundtruth", "correct"}
+_NO_VOTE = _GOLD | {
+    "majority", "maj", "consensus", "final", "aggregated", "adjudicated", "hard", "soft", "mean", "median", "mode", "average",
+    "avg", "std",
+    "entropy", "agreement", "confidence", "kappa", "alpha", "count", "counts", "num", "number", "total", "n", "sum",
+    "index", "idx", "id", "ids", "uid", "key", "row", "text", "sentence", "comment", "comments", "note", "notes", "tweet",
+    "title",
+    "url", "link", "image", "file", "filename", "path", "split", "fold", "source", "lang", "language", "date", "time",
+    "timestamp",
+    "duration", "start", "end", "email", "name", "age", "gender", "country", "unnamed", "weight", "score",
+}  # fmt: skip
+_ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number"}
+
+
+def words_of(name: str) -> list[str]:
+    """The words in a column's name: "labelGold", "label_gold" and "Label gold" have the same."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", name)]
+
+
+def by_words(names: Sequence[str], role: str) -> list[str]:
+    """Columns whose names hold a word of the role, in the singular or plural, and end in it or in "id"."""
+    found = []
+    for name in names:
+        words = [word[:-1] if word.endswith("s") and len(word) > 3 else word for word in words_of(name)]
+        plays = [word for word in words if word in _WORDS[role]]
+        if plays and (words[-1] in _WORDS[role] or words[-1] in _ID) and _NO_VOTE.isdisjoint(words[:-1]):
+            found.append(name)
+    return found
+
+
+def suggested(names: Sequence[str], role: str, given: str | None, source: str, request: Request) -> str:
+    """The command that names the column, where one looks like the role; else nothing."""
+    likely = [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
+    likely = likely if role == "item" else by_words(names, role)
+    if given is not None or not likely:
+        return ""
+    named: dict[str, Any] = {role: likely[0]}
+    return f", for example {replace(request, **named).command(source)}"
+
+
+def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
+    """What to do with a table in which neither annotators nor labels are found."""
+    found = f"{source.name}: no annotator and no label column; found {listed(map(repr, names))}. "
+    named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
+    if source.kind in ("json", "jsonl"):
+        return f"{found}{named}"
+    ways = [replace(request, format=None).command(source.name, "--format", layout) for layout in ("wide", "counts")]
+    return f"{found}{named}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
+
+
+def never_votes(name: str) -> bool:
+    """Whether a column's name says that it is gold, a majority, a count, an index or a text."""
+    return not name.strip() or bool(_NO_VOTE & set(words_of(name)))
+
+
+def find_gold(names: Sequence[str]) -> str | None:
+    """The column of known classes, by its name."""
+    found = [name for name in names if _GOLD & set(words_of(name))]
+    return found[0] if len(found) == 1 else None
+
+
+def find_item(frame: pl.DataFrame, request: Request, source: str) -> str | None:
+    """The column that names the rows: the one given, a usual name, an id without repeats, or a nameless index."""
+    names = frame.columns
+    if request.item is not None:
+        if request.item not in names:
+            raise InputError(f"{source}: no column {request.item!r}; found {', '.join(map(repr, names[:20]))}")
+        return request.item
+    usual = [name for name in names if "".join(c for c in name.lower() if c.isalnum()) in (*ALIASES["item"], "id")]
+    ids = [name for name in names if words_of(name) and words_of(name)[-1] in _ID - {"no", "number"}]
+    nameless = [name for name in names[:1] if not name.strip() or name.lower() in ("index", "column 1")]
+    for name in (*usual, *ids, *nameless):
+        cells = frame[name].drop_nulls()
+        if len(cells) == frame.height and cells.n_unique() == frame.height:
+            return name
+    return None
+
+
+def doubt_item(frame: pl.DataFrame, source: str, request: Request, taken: str) -> None:
+    """Refuse an item column in which annotators repeat themselves, where another column has none of that."""
+    found = by_alias(frame.columns, "annotator") or by_words(frame.columns, "annotator")
+    people = request.annotator or next(iter(found), None)
+    if people is None:
+        return
+    better, n_items = [], frame[taken].n_unique()
+    for name in (name for name in frame.columns if name not in (people, taken)):
+        n = frame[name].n_unique()
+        if frame[name].null_count() == 0 and n_items < n <= frame.height / 1.5:
+            alone = frame.select(pl.struct(name, people).n_unique()).item()
+            if alone > 0.95 * frame.height:
+                better.append((_ID.isdisjoint(words_of(name)), name, n))
+    if better:
+        _, name, n = min(better)
+        right = replace(request, item=name)
+        raise InputError(
+            f"{source}: the column {taken!r} was taken as the item, but has {n_items:,} values: most votes would be an "
+            f"annotator's second on one item. {name!r} has {n:,}: {right.command(source)} (item=...); if "
+            f"{taken!r} is meant: --item {taken}"
+        )
+
+
+def by_alias(names: Sequence[str], role: str) -> list[str]:
+    """Columns with a usual name of the role."""
+    return [name for name in names if "".join(c for c in name.lower() if c.isalnum()) in ALIASES[role]]

@@ -1,0 +1,196 @@
+"""Matrices of items x annotators: wide tables with names, tables with a row per person, and bare `answers.txt` files."""
+
+from __future__ import annotations
+
+import csv
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crowdwise.data.encode import INTEGER, integers, missing_mask
+from crowdwise.errors import InputError, listed
+from crowdwise.io.exports import Export, Request
+from crowdwise.io.roles import by_alias, by_words, find_gold, find_item, words_of
+from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_separator
+from crowdwise.io.voting_columns import check_one_set, chosen_columns, voting_columns
+
+__all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide"]
+
+
+class Headless(Source):
+    """A delimited file without a row of column names: its columns are called column 1, column 2, ..."""
+
+    @cached_property
+    def data(self) -> bytes:
+        """The text of the file below a row of names."""
+        data = read_text_bytes(self.path, self.name)
+        separator = sniff_separator(data, self.path.name.removesuffix(".gz")[-4:].lower())
+        first = next(csv.reader([data.split(b"\n", 1)[0].decode("utf-8", "replace")], delimiter=separator), [])
+        return separator.join(f"column {k + 1}" for k in range(len(first))).encode() + b"\n" + data
+
+    def table(self, columns: Any) -> Table:
+        """The columns; the first row of the file is row 1."""
+        found = super().table(columns)
+        rows = None if found.where.rows is None else found.where.rows - 1
+        return Table(found.frame, Places(found.where.source, 1, rows))
+
+
+def looks_wide(source: Source, request: Request) -> list[str]:
+    """The columns of annotators of a wide table: several that share one set of labels, beside ids of rows; else none."""
+    if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 3:
+        return []
+    frame = source.table(source.columns).frame
+    if is_form(source.columns):
+        return voting_columns(frame, list(source.columns))
+    item = find_item(frame, request, source.name) or source.columns[0]
+    found = voting_columns(frame, [name for name in source.columns if name != item])
+    cells = frame[item]
+    if cells.null_count() or (cells.n_unique() < frame.height and not by_alias([item], "item")):
+        return []
+    return [] if _is_one_hot(frame, found) else found
+
+
+def _is_one_hot(frame: pl.DataFrame, names: list[str]) -> bool:
+    """Whether columns are the classes of one label each, 0 or 1, and not annotators."""
+    if not names or frame.height < 3 or any(not set(frame[name].cast(pl.String)) <= {"0", "1"} for name in names):
+        return False
+    return bool((frame.select(pl.sum_horizontal(pl.col(names).cast(pl.Int64))).to_series() == 1).all())
+
+
+def is_form(names: list[str]) -> bool:
+    """Whether the columns begin with a time, as answers to a form do: a row per person, a column per question."""
+    return bool({"timestamp", "zeitstempel", "horodateur"} & set(words_of(names[0])))
+
+
+def read_wide(source: Source, request: Request) -> Export:
+    """Read a table with a row per item and a column per annotator; empty cells are absent votes.
+
+    Where no cell is empty and the other labels are two or more integers from 0 up, -1 means absent
+    (Snorkel, CrowdLayer). Votes of 1 and -1 stay what they are. Transposed, rows are annotators and columns items.
+    """
+    if source.kind not in ("delimited", "parquet", "arrow"):
+        raise InputError(f"{source.name}: a wide table is CSV, TSV, Parquet or Arrow, not {source.kind}")
+    table = source.table(source.columns)
+    across = request.transposed or (is_form(source.columns) and request.annotators is None)
+    ids = _ids(table, source, request, across)
+    chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
+    if not chosen:
+        check_one_set(table.frame, [name for name in source.columns if name != ids], source.name, request)
+        chosen = voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False)
+    if not chosen:
+        raise InputError(
+            f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
+            "item and one column per annotator: name them with --annotators (annotators=...)"
+        )
+    rows = pl.Series(np.arange(1, table.frame.height + 1)) if ids is None else integers(table.frame[ids])
+    label = _absent_removed(pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None))
+    present = np.flatnonzero(label.is_not_null().to_numpy())
+    # Column after column: vote e stands in row e mod N of column e div N.
+    c, n = np.divmod(present, table.frame.height)
+    names, labels = integers(pl.Series(chosen)), integers(label[present])
+    item, annotator = (names[c], rows[n]) if across else (rows[n], names[c])
+    gold = None if across else _gold(table.frame, source.columns, chosen, ids, rows)
+    _note(source, request, ids, chosen, across, gold is not None)
+    where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
+    votes = pl.DataFrame({"item": item, "annotator": annotator, "label": labels})
+    if across and request.repeats != "all":
+        from crowdwise.io.repeats import find_time, times_of
+
+        time = request.time or find_time(source.columns)
+        votes = votes if time is None else votes.with_columns(times_of(table.frame[time], table.where)[n].alias("time"))
+    everyone = None if across else names.sort()
+    return Export(votes, where, gold, items=names if across else rows, annotators=everyone)
+
+
+def _is_told(request: Request) -> bool:
+    return request.annotators is not None or request.exclude is not None
+
+
+def _ids(table: Table, source: Source, request: Request, across: bool) -> str | None:
+    """The column that names the rows, of items or of annotators; None where their numbers do."""
+    frame = table.frame
+    if across:
+        if request.annotator is not None or request.item is not None:
+            named = request.annotator or request.item
+            if named not in frame.columns:
+                raise InputError(f"{source.name}: no column {named!r}; found {listed(map(repr, frame.columns))}")
+            return named
+        found = by_alias(frame.columns, "annotator") or by_words(frame.columns, "annotator")
+        found = found or [name for name in frame.columns if {"email", "name"} & set(words_of(name))]
+        first = [name for name in frame.columns[:1] if frame[name].n_unique() == frame.height and not is_form([name])]
+        return next(iter([*found, *(first if request.header and not found else [])]), None)
+    item = find_item(frame, request, source.name)
+    if item is None and request.header and (not _is_told(request) or _first_is_id(frame, request)):
+        item = frame.columns[0]
+        if item in voting_columns(frame, frame.columns, strict=False) and frame[item].n_unique() < frame.height:
+            # It votes as the others do, so that rows have no names.
+            return None
+    if item is None:
+        return None
+    repeated = frame[item].is_duplicated()
+    if repeated.any():
+        row = int(repeated.arg_true()[-1])
+        raise InputError(f"{table.where.row(row)}: item {frame[item][row]!r} occurs twice; a wide table has one row per item")
+    return item
+
+
+def _first_is_id(frame: pl.DataFrame, request: Request) -> bool:
+    first = frame.columns[0]
+    return first not in chosen_columns(frame.columns, request, None, "") and frame[first].n_unique() == frame.height
+
+
+def _absent_removed(label: pl.Series) -> pl.Series:
+    if label.null_count() == 0:
+        others = label.filter(label != "-1").unique()
+        if len(others) > 1 and others.str.contains(INTEGER).all() and not others.str.starts_with("-").any():
+            return label.replace("-1", None)
+    return label
+
+
+def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | None, rows: pl.Series) -> pl.DataFrame | None:
+    taken = {ids, *chosen}
+    name = find_gold([name for name in names if name not in taken])
+    if name is None:
+        return None
+    label = integers(frame[name].cast(pl.String))
+    return pl.DataFrame({"item": rows, "label": label}).filter(~missing_mask(label, ())).unique(maintain_order=True)
+
+
+def _note(source: Source, request: Request, ids: str | None, chosen: list[str], across: bool, gold: bool) -> None:
+    taken = {ids, *chosen}
+    rest = [repr(name) for name in source.columns if name not in taken]
+    ids_are = "the number of the row" if ids is None else repr(ids)
+    left = f"; not voting: {listed(rest, 8)}" + (" (gold is one of them)" if gold else "") if rest else ""
+    request.notes.append(
+        f"{source.name}: a {'row' if across else 'column'} per annotator; {'annotator' if across else 'item'} = {ids_are}, "
+        f"{len(chosen):,} columns of {'items' if across else 'annotators'}: {listed(map(repr, chosen), 5)}{left} "
+        "(--annotators, --not, --item choose otherwise)"
+    )
+
+
+def read_answers(source: Source) -> Export:
+    """Read a whitespace matrix of labels with -1 where there is none; ids are positions from 0."""
+    lines = [line.split() for line in source.data.decode().splitlines()]
+    filled = [(row, cells) for row, cells in enumerate(lines, start=1) if cells]
+    width = len(filled[0][1])
+    for row, cells in filled:
+        if len(cells) != width:
+            raise InputError(f"{source.name} row {row}: {len(cells)} numbers where row {filled[0][0]} has {width}")
+    flat = pl.Series([cell for _, cells in filled for cell in cells]).cast(pl.Float64, strict=False)
+    if flat.null_count():
+        bad = int(flat.is_null().arg_true()[0])
+        row, cells = filled[bad // width]
+        raise InputError(
+            f"{source.name} row {row}: {cells[bad % width]!r} is not a number; answers files hold class numbers and -1"
+        )
+    matrix = flat.to_numpy().reshape(len(filled), width)
+    n, a = np.nonzero((matrix != -1) & ~np.isnan(matrix))
+    where = Places(source.name, rows=np.array([row for row, _ in filled], np.int64)[n])
+    return Export(
+        pl.DataFrame({"item": n, "annotator": a, "label": matrix[n, a]}),
+        where,
+        items=pl.Series(np.arange(len(filled))),
+        annotators=pl.Series(np.arange(width)),
+    )
