@@ -17,7 +17,7 @@ ALL_PYTHONS = $(if $(shell command -v pyenv 2>/dev/null),PYENV_VERSION=$(shell p
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-learn bench-gp bench-active clean check-python
+.PHONY: help demo venv test test-fast fuzz lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-learn bench-gp bench-active clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -56,6 +56,9 @@ layers: venv ## Check that imports point downwards only
 
 house: venv ## Show lines, imports, cycles, private accesses and touched modules (HOUSE_SRC=DIR: of another checkout)
 	@.venv/bin/python tools/house.py --src $(HOUSE_SRC)
+
+fuzz: venv ## Read CASES damaged files in watched processes (a million by default; continues where it stopped)
+	@.venv/bin/python -m tests.fuzz --cases $(or $(CASES),1000000) --jobs $(JOBS)
 
 doctest: venv ## Run the examples in docstrings
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal --doctest-modules src/crowdwise
