@@ -6,8 +6,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "crowdwise"
-# Folders of tests that are no room: the contract of all methods, and what stands beside the package.
-OTHER_FOLDERS = {"contract": SOURCE, "tools": TESTS.parent / "tools", "benchmarks": TESTS.parent / "benchmarks"}
+# Folders of tests that are no room: the contract of all methods, damaged files, and what stands beside the package.
+OTHER_FOLDERS = {"contract": SOURCE, "fuzz": SOURCE, "tools": TESTS.parent / "tools", "benchmarks": TESTS.parent / "benchmarks"}
 # Of the package as a whole.
 TOP_LEVEL = {"test_docs.py", "test_exports.py", "test_layout.py"}
 

@@ -87,7 +87,7 @@ def listed(names: Iterable[object], most: int = 20) -> str:
 
 def did_you_mean(word: str, known: list[str]) -> str:
     """Return "; did you mean 'x'?" for the closest known word, or an empty string."""
-    # Likeness takes the product of the lengths to find out, for every known word.
-    near = [name for name in known if abs(len(name) - len(word)) <= len(word)] if len(word) <= 100 else []
-    close = get_close_matches(word, near[:2000], n=1)
+    # Likeness takes the product of the lengths to find out, for every known word; none is alike beyond 7 to 3.
+    near = [name for name in known if max(len(name), len(word)) * 3 <= min(len(name), len(word)) * 7]
+    close = get_close_matches(word, near[:2000], n=1) if len(word) <= 100 else []
     return f"; did you mean {close[0]!r}?" if close else ""

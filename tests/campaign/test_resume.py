@@ -128,7 +128,7 @@ def test_a_campaign_is_never_begun_over_another(tmp_path: Path) -> None:
 def test_two_at_once_are_noticed_before_anything_is_written(tmp_path: Path) -> None:
     first, second = begin(tmp_path), ActiveLoop.load(tmp_path, BayesGC())
     first.tell({"item": ["i0"], "annotator": ["x"], "label": ["cat"]})
-    with pytest.raises(InputError, match="another process has gone on"):
+    with pytest.raises(InputError, match="another process has continued"):
         second.tell({"item": ["i1"], "annotator": ["x"], "label": ["dog"]})
     assert second.votes.n_votes == 0
     assert edges(ActiveLoop.load(tmp_path, BayesGC()).votes) == [("i0", "x", "cat")]

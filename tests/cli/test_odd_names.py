@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 def test_formulas_are_escaped_in_every_table(run: Callable[..., Any], command: list[str], tmp_path: Path) -> None:
-    run(*command, "-o", "out.csv", "--annotators", "who.csv", "--spreadsheet-safe", "-q")
+    run(*command, "-o", "out.csv", "--annotators", "who.csv", "-q")
     written = (tmp_path / "out.csv").read_text() + (tmp_path / "who.csv").read_text()
     first_cells = [cell for line in written.splitlines() for cell in line.split(",")[:2]]
     assert any(cell.startswith("'=") for cell in first_cells)
@@ -90,3 +92,43 @@ def test_only_line_ends_end_a_line_of_conll(run: Callable[..., Any], tmp_path: P
 
 def test_the_separator_of_labels_must_be_something(run: Callable[..., Any]) -> None:
     assert "must not be empty" in run("aggregate", "sets.csv", "--type", "multilabel", "--separator", "", code=2).stderr
+
+
+VOTES = "item,annotator,label\n" + "".join(
+    f"=i{n},{who},{'=cat' if n % 2 else '-'}\n" for n in range(6) for who in ("@x", "+y", "z") if (n, who) != (5, "z")
+)
+WRITERS: dict[str, list[str]] = {
+    "aggregate": ["aggregate", "votes.csv", "-m", "majority"],
+    "annotators": ["annotators", "votes.csv", "-m", "majority"],
+    "review": ["review", "votes.csv", "-m", "majority"],
+    "audit": ["audit", "votes.csv", "-m", "majority", "--check", "3"],
+    "suggest": ["suggest", "votes.csv", "-m", "majority"],
+    "convert": ["convert", "votes.csv"],
+    "to a platform": ["convert", "votes.csv", "--to", "appen"],
+    "simulate": ["simulate", "--items", "5", "--annotators", "3", "--votes-per-item", "2", "--classes", "=a,=b"],
+}
+
+
+def cells(path: Path) -> list[str]:
+    return [cell for row in csv.reader(StringIO(path.read_text(), newline="")) for cell in row]
+
+
+@pytest.mark.parametrize("command", WRITERS.values(), ids=list(WRITERS))
+def test_every_csv_is_for_spreadsheets_unless_raw(run: Callable[..., Any], command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(VOTES)
+    said = run(*command, "-o", "out.csv").stderr
+    assert "out.csv: a ' was put before what a spreadsheet would run as a formula" in said
+    assert any(cell.startswith("'") for cell in cells(tmp_path / "out.csv"))
+    assert not [cell for cell in cells(tmp_path / "out.csv") if len(cell) > 1 and cell[0] in "=+@"]
+    plain = run(*command, "-o", "raw.csv", "--raw").stderr
+    assert "formula" not in plain
+    assert any(cell[:1] in ("=", "+", "@") for cell in cells(tmp_path / "raw.csv"))
+    assert [cell.removeprefix("'") for cell in cells(tmp_path / "out.csv")] == cells(tmp_path / "raw.csv")
+
+
+def test_other_formats_and_harmless_names_stay_as_they_are(run: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(VOTES)
+    assert "formula" not in run("convert", "votes.csv", "-o", "out.jsonl").stderr
+    assert json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])["item"] == "=i0"
+    (tmp_path / "signs.csv").write_text("item,annotator,label\n-1,x,+\n-1,y,-\n-2.5,x,+\n")
+    assert "formula" not in run("aggregate", "signs.csv", "-m", "majority", "-o", "out.csv").stderr

@@ -103,5 +103,5 @@ def test_faults_of_the_data_end_with_one(run: Run, games: Path) -> None:
 
 def test_formulas_are_escaped(run: Run, games: Path) -> None:
     (games / "risky.csv").write_text("item_a,item_b,annotator,winner\n=1+1,y,ann,y\n")
-    run("rank", "risky.csv", "-o", "s.csv", "--spreadsheet-safe")
+    run("rank", "risky.csv", "-o", "s.csv")
     assert "'=1+1" in (games / "s.csv").read_text()

@@ -95,7 +95,7 @@ def test_errors_name_file_row_and_fix_and_leave_nothing_behind(run: Run, values:
 
 def test_cells_that_a_spreadsheet_would_run_are_escaped(run: Run, values: Path) -> None:
     (values / "evil.csv").write_text("item,annotator,value\n=1+1,x,1\n=1+1,y,2\n")
-    run("regress", "evil.csv", "-m", "mean", "--spreadsheet-safe", "-o", "safe.csv")
+    run("regress", "evil.csv", "-m", "mean", "-o", "safe.csv")
     assert "\n'=1+1," in (values / "safe.csv").read_text()
 
 

@@ -99,7 +99,7 @@ def test_cells_that_a_spreadsheet_would_run_are_escaped(run: Run, campaign: Path
     text = run("suggest", "votes.csv", "--item", "item", "--pool", "evil.csv", code=1).stderr
     assert "item '=1+1' is str, but those of the votes are int" in text
     (campaign / "votes.csv").write_text("item,annotator,label\n=1+1,x,cat\nb,x,dog\nb,y,dog\n")
-    run("suggest", "votes.csv", "--spreadsheet-safe", "-o", "out.csv")
+    run("suggest", "votes.csv", "-o", "out.csv")
     assert "'=1+1" in (campaign / "out.csv").read_text()
 
 

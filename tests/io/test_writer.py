@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from crowdwise.errors import InputError
+from crowdwise.errors import DataWarning, InputError
 from crowdwise.io import read, write_table
 
 FRAME = pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "y,\n"], "label": [1, 0]})
@@ -42,13 +42,14 @@ def test_every_suffix_comes_back_equal(tmp_path: Path, suffix: str) -> None:
 
 
 def test_formulas_are_neutralised_on_request_only(tmp_path: Path) -> None:
-    cells = ["=1+1", "+cmd", "-3.5", "-x", "@sum", "\tx", "+1e5", "plain", None]
+    cells = ["=1+1", "+cmd", "-3.5", "-x", "@sum", "\tx", "+1e5", "plain", None, "-", "+", "\uff1d1+1", "=a\nb"]
     frame = pl.DataFrame({"=name": cells})
     write_table(frame, tmp_path / "plain.csv")
     assert pl.read_csv(tmp_path / "plain.csv")["=name"].to_list() == cells
-    write_table(frame, tmp_path / "safe.csv", spreadsheet_safe=True)
+    with pytest.warns(DataWarning, match=r"safe\.csv: a ' was put before .* in '=name'; for programs, .* --raw"):
+        write_table(frame, tmp_path / "safe.csv", spreadsheet_safe=True)
     safe = pl.read_csv(tmp_path / "safe.csv")["'=name"].to_list()
-    assert safe == ["'=1+1", "'+cmd", "-3.5", "'-x", "'@sum", "'\tx", "+1e5", "plain", None]
+    assert safe == ["'=1+1", "'+cmd", "-3.5", "'-x", "'@sum", "'\tx", "+1e5", "plain", None, "-", "+", "'\uff1d1+1", "'=a\nb"]
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,10 @@ def test_lists_do_not_fit_csv_and_leave_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'x' holds lists"):
         write_table(pl.DataFrame({"x": [[1]]}), path)
     assert path.read_text() == "old"
+
+
+def test_a_name_of_a_column_stays_unlike_all_others(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"=a": ["x"], "'=a": ["y"]})
+    with pytest.warns(DataWarning, match="formula"):
+        write_table(frame, tmp_path / "safe.csv", spreadsheet_safe=True)
+    assert pl.read_csv(tmp_path / "safe.csv").rows(named=True) == [{"''=a": "x", "'=a": "y"}]

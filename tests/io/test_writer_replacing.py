@@ -106,3 +106,72 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
         assert len(set(text)) == 1
     # Temporary files of killed writers may stay, but only under names that no reader takes for data.
     assert all(name == "state.txt" or (name.startswith(".") and ".tmp" in name) for name in os.listdir(tmp_path))
+
+
+# Writes half of a file, says so and waits to be killed.
+HALF = """
+import sys, time
+from crowdwise.io.writer import replacing
+with replacing(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+# Reads stdin into a temporary folder, says so and waits to be killed.
+HOLD = """
+import sys, time
+from crowdwise.io.leftovers import held_folder
+with held_folder() as folder:
+    (folder / "votes").write_text("secret")
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def begin(script: str, *words: str, **more: str) -> tuple[subprocess.Popen[str], str]:
+    environment = {**os.environ, **more}
+    process = subprocess.Popen([sys.executable, "-c", script, *words], stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_the_next_writer_clears_what_killed_ones_left_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".mine.tmp").write_text("a file of the user")
+    killed, alive = begin(HALF, str(tmp_path / "one.csv"))[0], begin(HALF, str(tmp_path / "two.csv"))[0]
+    try:
+        end(killed)
+        assert len(os.listdir(tmp_path)) == 3
+        monkeypatch.setattr(writer, "_CLEARED", set())
+        with replacing(tmp_path / "three.csv") as temporary:
+            temporary.write_text("whole")
+        left = sorted(name for name in os.listdir(tmp_path) if name.endswith(".tmp.csv"))
+        assert len(left) == 1, left
+        assert (tmp_path / left[0]).read_text() == "half"
+        assert (tmp_path / "three.csv").read_text() == "whole"
+        assert (tmp_path / ".mine.tmp").exists()
+    finally:
+        end(alive)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_the_next_run_clears_folders_of_killed_ones_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "crowdwise-notes").mkdir()
+    killed, first = begin(HOLD, TMPDIR=str(tmp_path))
+    alive, second = begin(HOLD, TMPDIR=str(tmp_path))
+    end(killed)
+    assert (Path(first) / "votes").exists()
+    third, place = begin(HOLD, TMPDIR=str(tmp_path))
+    try:
+        assert not Path(first).exists()
+        assert (Path(second) / "votes").exists()
+        assert (Path(place) / "votes").exists()
+        assert (tmp_path / "crowdwise-notes").exists()
+    finally:
+        end(alive)
+        end(third)

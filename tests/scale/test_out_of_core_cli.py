@@ -143,8 +143,8 @@ def test_quiet_says_nothing_and_json_is_all_of_stdout(run: Run) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "jsonl"])
 def test_only_text_for_spreadsheets_is_escaped(suffix: str, run: Run) -> None:
     Path("odd.csv").write_text("item,annotator,label\n=1+1,p,+c\n@x,q,d\n=1+1,q,+c\n-3,p,d\n@x,p,d\n")
-    run("odd.csv", *LOCAL, "--spreadsheet-safe", "-o", f"far.{suffix}")
-    run("odd.csv", "-m", "dawid-skene", "--spreadsheet-safe", "-o", f"near.{suffix}")
+    run("odd.csv", *LOCAL, "-o", f"far.{suffix}")
+    run("odd.csv", "-m", "dawid-skene", "-o", f"near.{suffix}")
     assert_alike(read(f"far.{suffix}"), read(f"near.{suffix}"))
 
 

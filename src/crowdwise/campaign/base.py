@@ -83,13 +83,22 @@ class BaseLoop:
         settings will do. The rows of `features` are by default the items of the start and then those that came later.
         """
         journal, start, events = Journal.open(path)
-        policy = start.settings["policy"] if policy is None else policy
+        policy = start.settings.get("policy") if policy is None else policy
         if policy is None:
             raise SettingError(f"{path} was started with a policy of your own; give it again: ActiveLoop.load(..., policy=...)")
+        try:
+            settings_of(policy, *(start.settings[name] for name in ("explore", "diverse", "random_state")))
+        except (LookupError, TypeError, SettingError) as problem:
+            raise InputError(f"{path}: settings that no campaign has ({problem!s:.200})") from problem
         loop = cls.__new__(cls)
         loop.policy, loop._journal, loop._result, loop._ledger = policy_of(policy), journal, None, Ledger(start)
-        for event in events:
-            loop._ledger.apply(event)
+        for number, event in enumerate(events, 1):
+            try:
+                loop._ledger.apply(event)
+            except InputError:
+                raise
+            except Exception as problem:  # an event of another shape, which its checksum does not show
+                raise InputError(f"{journal.path} line {number}: not an event of a campaign ({problem!s:.200})") from problem
         rows = None
         if features is not None:
             rows = ids_of(

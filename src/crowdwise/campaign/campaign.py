@@ -111,7 +111,7 @@ def write_curves(curves: pl.DataFrame, folder: str | PathLike[str], *, plot: boo
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_table(curves, folder / CURVES)
+    write_table(curves, folder / CURVES, spreadsheet_safe=True)
     if not plot:
         return [folder / CURVES]
     draw_curves(curves, folder / PLOT)

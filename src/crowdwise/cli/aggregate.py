@@ -143,9 +143,7 @@ def _is_small(paths: list[str]) -> bool:
     return len(paths) == 1 and (paths[0] == STDIN or (path.is_file() and path.stat().st_size < _SMALL_FILE))
 
 
-def _aggregate(
-    options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions
-) -> None:
+def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
     if options.drop_spammers:
         from crowdwise.trust.crowd.report import check_level

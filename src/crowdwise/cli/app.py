@@ -35,8 +35,8 @@ MaxBytes = Annotated[
     typer.Option(
         "--max-bytes",
         metavar="SIZE",
-        help="Most that a compressed file, a saved model or stdin may unfold to, such as 4GB. [default: 1GiB]",
-        show_default=False,
+        help="Most that a compressed file or stdin may unfold to, such as 4GB.",
+        show_default="1GiB",
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
@@ -225,19 +225,22 @@ class _Closed(io.RawIOBase):
 
 
 def _open_streams() -> None:
-    """Stand in for streams that the caller has closed: Python has None for them, and files opened later would take their numbers."""
+    """Stand in for streams that the caller has closed: Python has None for them, and files opened later get their numbers.
+
+    They stay open as long as the program runs.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)  # type: ignore[type-var]
+        sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)
     if sys.stderr is None:
         # Otherwise `print(..., file=sys.stderr)` would mix into the results on stdout.
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def main() -> None:

@@ -102,8 +102,6 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, 
         content = _joined(result, about, content or {})
     name = "check" if options.page is None else options.page.stem
     job.file("--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name))
-    # The table is made for a spreadsheet, and reading it back takes the quotes off again.
-    job.safe = True
     only_page = options.page is not None and options.output is None and not options.as_json
     if not only_page:
         job.main(drawn.frame(labels=options.show_labels), "item", document=lambda: {"design": drawn.plan.design}, key="check")
@@ -132,9 +130,7 @@ def _result(options: Options, read: ReadOptions, method: MethodOptions, table: C
     return result_of(options.votes, read, method, options.quiet)
 
 
-def _joined(
-    result: Result, about: Any, content: dict[Any, list[tuple[str, str]]]
-) -> dict[Any, list[tuple[str, str]]]:
+def _joined(result: Result, about: Any, content: dict[Any, list[tuple[str, str]]]) -> dict[Any, list[tuple[str, str]]]:
     """What the votes say of every item, and after it what a table says."""
     from crowdwise.data.encode import series_of
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file, option
+from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, at_least, print_csv, print_json, print_rows, print_table, steps, to_stdout
-from crowdwise.cli.options import VOTES, MaybeFeatures, ReadOptions, ScreenOptions
+from crowdwise.cli.job import Job, at_least, print_json, print_rows, print_table, steps, to_stdout
+from crowdwise.cli.options import RAW, VOTES, MaybeFeatures, ReadOptions, ScreenOptions
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Options(ScreenOptions):
     output: Path | None = option(
         "-o --output", "FILE", "Write the table here (.csv .md .html .json ...); - is stdout, as CSV.", shown="stdout"
     )
+    raw: bool = flag("--raw", RAW)
 
 
 def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
@@ -83,11 +84,11 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
             progress=progress,
         )
     if to_file:
-        job.file("-o", lambda path: write_comparison(found, path))
+        job.file("-o", lambda path: write_comparison(found, path, raw=options.raw))
     if options.as_json:
         print_json(document(found))
     elif to_stdout(options.output) or (not to_file and not sys.stdout.isatty()):
-        print_csv(found.wide(), safe=True)
+        job.csv(found.wide())
     elif not to_file:
         _print_comparison(found)
     if found.table["error"].null_count() == 0:

@@ -8,7 +8,7 @@ from pathlib import Path
 from crowdwise.cli.declare import argument, flag, option
 from crowdwise.cli.fitting import read_votes
 from crowdwise.cli.job import Job, among, count, to_stdout
-from crowdwise.cli.options import VOTES, QuietOptions, ReadOptions
+from crowdwise.cli.options import RAW, VOTES, QuietOptions, ReadOptions
 from crowdwise.errors import SettingError
 from crowdwise.report.text import dropped_lines
 
@@ -25,7 +25,7 @@ class Options(QuietOptions):
     votes: str = argument("VOTES", VOTES)
     output: Path = option("-o --output", "FILE", "The file to write.", MISSING)
     to: str = option("--to", "FORMAT", "Format: tidy (by suffix), wide, answers, label-studio, prodigy, toloka ...", "tidy")
-    spreadsheet_safe: bool = flag("--spreadsheet-safe", "Escape cells that a spreadsheet would run as formulas.")
+    raw: bool = flag("--raw", RAW)
 
 
 def run(options: Options, read: ReadOptions) -> None:
@@ -37,6 +37,6 @@ def run(options: Options, read: ReadOptions) -> None:
         raise SettingError("convert writes files; name one with -o")
     # The other formats have suffixes of their own, which `convert` knows.
     job = Job(options, (options.votes,), files={} if options.to == "tidy" else {"-o": options.output})
-    data = convert(read_votes(options.votes, read), options.output, to=options.to, spreadsheet_safe=options.spreadsheet_safe)
+    data = convert(read_votes(options.votes, read), options.output, to=options.to, spreadsheet_safe=not options.raw)
     job.say([f"wrote {options.output}: {count(data.n_votes, 'vote')} on {count(data.n_items, 'item')}"])
     job.say(dropped_lines(data.n_missing, 0, 0))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import build, build_task, check_own_column, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, among, between, print_csv, print_json, print_rows, print_table, to_stdout
+from crowdwise.cli.job import Job, among, between, print_json, print_rows, print_table, to_stdout
 from crowdwise.cli.options import FDR, TRUTH, VOTES, FeatureOptions, OutputOptions, ReadOptions, TaskOptions
 from crowdwise.errors import InputError, SettingError
 
@@ -91,7 +91,7 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
         if sys.stdout.isatty():
             _show(seen, alike)
         else:
-            print_csv(seen.gaps, options.spreadsheet_safe)
+            job.csv(seen.gaps)
     job.say(f"note: {note}" for note in seen.notes)
     job.say([] if alike is None else [price(alike)])
 

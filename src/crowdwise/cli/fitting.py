@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdwise.cli.job import epochs, iterations, say
@@ -59,11 +58,12 @@ def from_path(path: str, read: Callable[[str | Path], T]) -> T:
     """What `read` makes of a path; - is stdin, which goes through a file."""
     if path != STDIN:
         return read(path)
-    with TemporaryDirectory(prefix="crowdwise-") as folder:
-        # Without a suffix the content decides, so JSON lines and Parquet can be piped in as well.
-        from crowdwise.io.limits import copied
+    from crowdwise.io.leftovers import held_folder
+    from crowdwise.io.limits import copied
 
-        file = Path(folder) / "stdin"
+    with held_folder() as folder:
+        # Without a suffix the content decides, so JSON lines and Parquet can be piped in as well.
+        file = folder / "stdin"
         with file.open("wb") as copy:
             copied(sys.stdin.buffer, copy, "stdin")
         try:

@@ -176,7 +176,8 @@ class Job:
     ) -> None:
         self.quiet, self.as_json = out.quiet, bool(getattr(out, "as_json", False))
         self.output: Path | None = getattr(out, "output", None)
-        self.safe = bool(getattr(out, "spreadsheet_safe", False))
+        # Tables are opened in spreadsheets more often than by programs, and names in them come from strangers.
+        self.safe = not getattr(out, "raw", False)
         tables, files = tables or {}, files or {}
         first = {} if "-o" in files else {"-o": self.output}
         self.places: dict[str, Path | None] = {**first, **tables, "--page": page, "--plot": plot, **files}
@@ -244,11 +245,17 @@ class Job:
             listed = rows or frame.to_dicts
             print_json(listed() if document is None else document() | ({} if to_file else {key: listed()}))
         elif to_stdout(self.output) or (not to_file and not sys.stdout.isatty()):
-            print_csv(frame, self.safe)
+            self.csv(frame)
         elif not to_file:
             print_table(frame if screen is None else screen(frame), limit=limit)
             if frame.height > limit:
                 print(f"... and {count(frame.height - limit, noun)} more; write all with -o FILE")
+
+    def csv(self, frame: pl.DataFrame) -> None:
+        """Write CSV on stdout."""
+        from crowdwise.io.writer import for_spreadsheets
+
+        print_csv(for_spreadsheets(frame, "stdout") if self.safe else frame)
 
     def say(self, lines: Iterable[str]) -> None:
         """Print lines on stderr, unless quiet; lines of a generator are not made in vain."""
@@ -332,13 +339,9 @@ def rounded(frame: pl.DataFrame, path: Path | None = None) -> pl.DataFrame:
     return frame.with_columns(pl.when(value.abs() < 1).then(value.round_sig_figs(6)).otherwise(value.round(6)).name.keep())
 
 
-def print_csv(frame: pl.DataFrame, safe: bool = False) -> None:
+def print_csv(frame: pl.DataFrame) -> None:
     """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
     frame = rounded(frame)
-    if safe:
-        from crowdwise.io.writer import escape_formulas
-
-        frame = escape_formulas(frame)
     for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
         _write_stdout(part.write_csv(include_header=index == 0).encode())
 

@@ -17,6 +17,7 @@ VOTES = "A table of votes or a platform's export; - reads stdin."
 VOTES_OR_SAVED = "Votes (- reads stdin), or a folder written by --save."
 TRUTH = "True labels of some items: item, label. The fit does not see them."
 PAGE = "Write a page to open in a browser (.html)."
+RAW = "Write CSV for programs: without the ' before cells that a spreadsheet would run as formulas."
 ANNOTATORS = "Write a table of the annotators."
 SEE_METHODS = "Name of the method; crowdwise methods lists them."
 ANNOTATOR_PRIOR = "What annotators are like before any vote: beta:2,1, dir:2,1 or spammer-hammer:0.5. Bayesian methods only."
@@ -43,7 +44,7 @@ class OutputOptions(ScreenOptions):
     output: Path | None = option(
         "-o --output", "FILE", "Write the table here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV.", shown="stdout"
     )
-    spreadsheet_safe: bool = flag("--spreadsheet-safe", "Escape cells that a spreadsheet would run as formulas.")
+    raw: bool = flag("--raw", RAW)
 
 
 @dataclass(frozen=True, kw_only=True)

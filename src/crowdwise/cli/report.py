@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.annotators import TIME
-from crowdwise.cli.declare import argument, file, option
+from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
 from crowdwise.cli.fitting import fit, is_saved, read_gold, read_kept, read_times, result_of
 from crowdwise.cli.job import PAGES, Job, at_least, command_line
-from crowdwise.cli.options import FDR, TRUTH, VOTES_OR_SAVED, KeepOptions, MethodOptions, QuietOptions, ReadOptions
+from crowdwise.cli.options import FDR, RAW, TRUTH, VOTES_OR_SAVED, KeepOptions, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.errors import SettingError
 from crowdwise.report.text import beside, summary_lines
 
@@ -34,6 +34,7 @@ class Options(QuietOptions):
     output: Path = option("-o --output", "FILE", "The page to write (.html).", Path("report.html"))
     truth: Path | None = file("--truth", TRUTH)
     labels: Path | None = file("--labels", "Write the labels of all items too, safe to open in a spreadsheet.")
+    raw: bool = flag("--raw", RAW)
     time: str | None = option("--time", "COLUMN", TIME)
     price: float | None = option("--price", "AMOUNT", "Price of one vote, for the plan.")
     title: str | None = option("--title", "TEXT", "Heading of the page.")
@@ -71,7 +72,6 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     more["groups"] = item_groups(options.votes, read, groups, result.votes) if grouped else None
     about = read_kept(options.votes, keep, read, result.votes)
     job.file("-o", lambda path: write_report(fitted, path, about=about, **more))
-    job.safe = True
     job.table("--labels", lambda: result.items_frame() if about is None else beside(result.items_frame(), about), "item")
     job.say(summary_lines(result))
 

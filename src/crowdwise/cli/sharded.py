@@ -164,7 +164,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
         n_rows = result.write_labels(
-            options.output, spreadsheet_safe=options.spreadsheet_safe, fill_unvoted=options.fill_unvoted, doubts=doubts
+            options.output, spreadsheet_safe=not options.raw, fill_unvoted=options.fill_unvoted, doubts=doubts
         )
         job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
         if options.as_json:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdwise.cli.crowd import drawn
-from crowdwise.cli.declare import file, option
+from crowdwise.cli.declare import file, flag, option
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import QuietOptions
+from crowdwise.cli.options import RAW, QuietOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -30,6 +30,7 @@ class Options(QuietOptions):
     kind: str = option("--kind", "KIND", "A family of annotators, or a mix such as one-coin=0.8,colluder=0.2.", "dirichlet")
     activity: str = option("--activity", "NAME", "Who votes how often: uniform, power-law or regular.", "uniform")
     difficulty: float = option("--difficulty", "X", "Standard deviation of the items' difficulty.", 0.0)
+    raw: bool = flag("--raw", RAW)
     seed: int = option("--seed", "N", "The same seed gives the same votes.", 0)
 
 

@@ -163,6 +163,8 @@ def as_text(series: pl.Series) -> pl.Series:
     """Cast to text; booleans are spelt as Python spells them, so that True matches "True"."""
     if series.dtype == pl.Boolean:
         return series.replace_strict({True: "True", False: "False"}, default=None, return_dtype=pl.String)
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        return pl.Series(series.name, [None if _is_missing(x) else str(x) for x in series.to_list()], dtype=pl.String)
     return series.cast(pl.String)
 
 
@@ -328,6 +330,8 @@ def recoded_classes(
 
 def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
     """Weights as floats; anything but a finite number >= 0 is an error that names its row."""
+    if not (weight.dtype.is_numeric() or weight.dtype in (pl.String, pl.Boolean, pl.Null)):
+        raise InputError(f"{where.source}: the weight column holds {weight.dtype}, not numbers; name another")
     values = np.array(weight.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy())
     bad = ~((values >= 0) & (values <= HEAVIEST))
     if bad.any():

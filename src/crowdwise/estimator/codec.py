@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.storable import storable_class
+from crowdwise.estimator.saved import check_fields
 
 __all__ = ["Unsavable", "pack", "unpack"]
 
@@ -59,6 +60,8 @@ def pack(value: Any, name: str, arrays: dict[str, Any]) -> Any:
 
 def unpack(plain: Any, arrays: Mapping[str, Any]) -> Any:
     """The value that `pack` took apart; classes that are not storable, and arrays that contradict each other, are refused."""
+    if isinstance(plain, str):
+        plain.encode()  # half of a surrogate pair could never be written again
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
     kind = next(iter(plain))
@@ -71,7 +74,9 @@ def unpack(plain: Any, arrays: Mapping[str, Any]) -> Any:
         return made if kind == "list" else tuple(made)
     if kind != "class":
         raise ValueError(f"a value of the unknown kind {kind!r}")
-    value = _class_of(plain["class"])(**{name: unpack(part, arrays) for name, part in plain["fields"].items()})
+    cls, made_of = _class_of(plain["class"]), {name: unpack(part, arrays) for name, part in plain["fields"].items()}
+    check_fields(cls, made_of)
+    value = cls(**made_of)
     if hasattr(value, "sound") and not value.sound():
         raise ValueError("its arrays contradict each other")
     return value

@@ -40,6 +40,9 @@ __all__ += ["random_state_setting", "seed_of", "setting"]
 
 # -- settings ----------------------------------------------------------------------------------
 
+# Iterations, epochs, parts.
+_MOST = 1_000_000
+
 
 def setting(
     default: Any,
@@ -47,6 +50,7 @@ def setting(
     *,
     low: float | None = None,
     above: float | None = None,
+    high: float | None = None,
     whole: bool = False,
     choices: tuple[str, ...] | None = None,
     optional: bool = False,
@@ -58,6 +62,8 @@ def setting(
     ----------
     low, above : float, optional
         Numbers must be >= low, or > above.
+    high : float, optional
+        Numbers must be <= high; whole ones are at most a million by default, since nobody would live to see the end of more.
     whole : bool
         Whole numbers only.
     choices : tuple of str, optional
@@ -67,7 +73,8 @@ def setting(
     free : bool
         Values that are no plain number or word (arrays, mappings, None) are checked by the method.
     """
-    rule = {"about": about, "low": low, "above": above, "whole": whole, "choices": choices}
+    high = _MOST if whole and high is None else high
+    rule = {"about": about, "low": low, "above": above, "high": high, "whole": whole, "choices": choices}
     rule |= {"optional": optional, "free": free}
     return field(default=default, metadata=rule)
 
@@ -123,6 +130,8 @@ def _check(owner: str, f: Field[Any], value: Any) -> None:
         raise SettingError(f"{here} must be at least {rule['low']}; got {value!r}")
     if rule["above"] is not None and value <= rule["above"]:
         raise SettingError(f"{here} must be above {rule['above']}; got {value!r}")
+    if rule["high"] is not None and value > rule["high"]:
+        raise SettingError(f"{here} must be at most {rule['high']:,}; got {value!r}")
 
 
 _SECTION = re.compile(r"^(?:Parameters|Attributes|See Also|Symbols|Notes|References|Examples)\n-+$", re.MULTILINE)

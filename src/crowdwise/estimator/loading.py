@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.errors import CrowdwiseError, InputError, SettingError
+from crowdwise.estimator.estimator import check_settings
 from crowdwise.estimator.registry import METHODS, make
 from crowdwise.estimator.storage import FILE_NAME, load_with_extra
 
@@ -42,7 +43,7 @@ def load(folder: str | PathLike[str], network: Any = None) -> AnyEstimator:
     except CrowdwiseError:
         raise
     except Exception as problem:  # whatever a damaged or foreign file does to the readers above is its fault, not theirs
-        raise InputError(f"{path}: not a fit that this version of crowdwise can read ({problem})") from problem
+        raise InputError(f"{path}: not a fit that this version of crowdwise can read ({problem!s:.300})") from problem
     return estimator
 
 
@@ -57,6 +58,8 @@ def _unfitted(outcome: Outcome, path: Path) -> AnyEstimator:
     if name not in METHODS:
         raise InputError(f"{path}: fitted by {outcome.method!r}, which this version of crowdwise does not have")
     try:
-        return make(name, **outcome.settings)
+        estimator = make(name, **outcome.settings)
+        check_settings(estimator)
+        return estimator
     except (SettingError, ValueError, TypeError) as problem:
-        raise InputError(f"{path}: settings that {outcome.method} does not have ({problem})") from problem
+        raise InputError(f"{path}: settings that {outcome.method} does not have ({problem!s:.300})") from problem

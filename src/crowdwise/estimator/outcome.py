@@ -23,6 +23,7 @@ from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, calibrated, exponent_of
 from crowdwise.estimator.explain import Explanation, explain
+from crowdwise.estimator.saved import check_parts
 from crowdwise.estimator.storage import FILE_NAME, load, save
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
@@ -306,9 +307,12 @@ class Result(LabelOutcome):
         """Whether arrays and parts of a saved result agree with each other."""
         votes, prior = self.votes, self.prior
         shape = votes.n_items, votes.n_classes
+        for part in (prior, self.annotators):
+            check_parts(part, votes)
         return (
             self.posterior.shape == shape
             and self.model_posterior.shape == shape
+            and bool((np.abs(self.posterior.sum(axis=1) - 1) < 1e-6).all())
             and (not isinstance(prior, RowPrior) or prior.log_nk.shape == shape)
             and (self.history is None or self.history.shape == (votes.n_annotators, votes.n_classes, votes.n_classes))
             and hasattr(prior, "log_prob")

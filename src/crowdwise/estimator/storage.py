@@ -1,8 +1,9 @@
 """Save and load what a fit left: one zip of arrays and JSON, replaced whole or not at all.
 
-``FOLDER/result.zip`` holds ``meta.json``, one ``.npy`` per array of numbers and one Arrow file per array of text. What belongs
+``FOLDER/result.zip`` holds ``meta.json``, one ``.npy`` per array of numbers and one JSON list per array of text. What belongs
 to the outcome (a trained classifier, the state of an online method) lies in the same file as members of its own. Nothing is
-pickled and nothing compressed: opening a saved fit never runs code from it, and takes no more memory than the file is long.
+pickled and nothing compressed: opening a saved fit never runs code from it, and its arrays take no more memory than the file is
+long. Types, shapes and numbers are checked before anything uses them, see `crowdwise.estimator.saved`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from crowdwise.data.encode import series_of, vocabulary_array
 from crowdwise.data.storable import storable_class
 from crowdwise.errors import InputError, MissingExtraError, SettingError
 from crowdwise.estimator.codec import Unsavable, pack, unpack
 from crowdwise.estimator.registry import METHODS
+from crowdwise.io.limits import check_archive, npy_of
 from crowdwise.io.writer import replacing
 
 __all__ = [
@@ -35,13 +35,12 @@ __all__ = [
     "load_with_extra",
     "members_of",
     "npy_bytes",
-    "npy_of",
     "save",
     "value_of",
 ]
 
 FILE_NAME = "result.zip"
-_VERSION = 2
+_VERSION = 3
 
 
 def check_folder(folder: str | PathLike[str]) -> None:
@@ -93,7 +92,7 @@ def save(outcome: Any, folder: str | PathLike[str], extra: Mapping[str, bytes] |
                 # Not by `ascontiguousarray`, which gives an array without axes one.
                 np.lib.format.write_array(file, np.asarray(arrays[name], order="C"), allow_pickle=False)
         for name in meta["texts"]:
-            archive.writestr(f"{name}.arrow", _arrow_bytes(arrays[name]))
+            archive.writestr(f"{name}.json", json.dumps([str(text) for text in arrays[name]]))
         for name, content in (extra or {}).items():
             archive.writestr(name, content)
 
@@ -110,14 +109,13 @@ def load_with_extra(folder: str | PathLike[str]) -> tuple[Any, dict[str, bytes]]
         raise InputError(f"{folder}: no saved result here (expected {FILE_NAME}); make one with --save or result.save(...)")
     try:
         with zipfile.ZipFile(path) as archive:
-            if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-                raise ValueError("a compressed member, which could grow without bounds")
+            check_archive(archive, path.stat().st_size, str(path), stored=True)
             outcome, meta = _read(archive)
             return outcome, {name: archive.read(name) for name in meta["extra"]}
     except MissingExtraError:
         raise
     except Exception as problem:  # whatever a damaged or foreign file does to the readers below is its fault, not theirs
-        raise InputError(f"{path}: not a result that this version of crowdwise can read ({problem})") from problem
+        raise InputError(f"{path}: not a result that this version of crowdwise can read ({problem!s:.300})") from problem
 
 
 def members_of(value: Any, name: str) -> dict[str, bytes]:
@@ -141,11 +139,6 @@ def npy_bytes(array: Any) -> bytes:
     return buffer.getvalue()
 
 
-def npy_of(content: bytes) -> Any:
-    """The array of a ``.npy`` file's content; one of objects is refused unopened."""
-    return np.lib.format.read_array(BytesIO(content), allow_pickle=False)
-
-
 def _read(archive: zipfile.ZipFile) -> tuple[Any, dict[str, Any]]:
     meta = json.loads(archive.read("meta.json"))
     if meta["crowdwise"] != _VERSION:
@@ -158,19 +151,18 @@ def _read(archive: zipfile.ZipFile) -> tuple[Any, dict[str, Any]]:
     if names[0] not in METHODS and storable_class(meta["class"]) is None:
         raise ValueError(f"fitted by {names[0]!r}, which is not registered here; import the package that registers it")
     arrays = {name: npy_of(archive.read(f"{name}.npy")) for name in meta["arrays"]}
-    arrays |= {name: _text_of(archive.read(f"{name}.arrow")) for name in meta["texts"]}
+    arrays |= {name: _text_of(archive.read(f"{name}.json")) for name in meta["texts"]}
     outcome = unpack({"class": meta["class"], "fields": meta["fields"]}, arrays)
     return outcome, meta
 
 
-def _arrow_bytes(texts: Any) -> bytes:
-    buffer = BytesIO()
-    pl.DataFrame({"text": series_of(texts)}).write_ipc(buffer)
-    return buffer.getvalue()
-
-
 def _text_of(content: bytes) -> Any:
-    return vocabulary_array(pl.read_ipc(BytesIO(content))["text"])
+    """An array of texts, which can be written as UTF-8."""
+    texts = json.loads(content)
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("an array of texts that is no list of texts")
+    "".join(texts).encode()
+    return np.array([*texts, None], dtype=object)[:-1]
 
 
 def _plain_settings(settings: Mapping[str, Any], arrays: dict[str, Any]) -> tuple[Any, dict[str, str]]:

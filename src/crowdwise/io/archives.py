@@ -164,7 +164,11 @@ def _titles(data: bytes, separator: str | None) -> tuple[int, str | None]:
 
 
 def _cells(text: str, separator: str) -> list[str]:
-    return [cell for cell in next(csv.reader([text], delimiter=separator), []) if cell.strip()]
+    try:
+        row = next(csv.reader([text], delimiter=separator), [])
+    except csv.Error:
+        row = text.split(separator)
+    return [cell for cell in row if cell.strip()]
 
 
 def _roles(row: list[str]) -> int:

@@ -27,6 +27,7 @@ def readable(name: str, kind: str) -> Iterator[None]:
 
 def read_binary(path: Path, kind: str, columns: Sequence[str], name: str) -> tuple[pl.DataFrame, list[str]]:
     """Read the named columns of Parquet or Arrow, and list all names."""
+    from crowdwise.io.declared import declared_size
     from crowdwise.io.limits import check_rows
 
     with readable(name, kind):
@@ -35,5 +36,7 @@ def read_binary(path: Path, kind: str, columns: Sequence[str], name: str) -> tup
         names = lazy.collect_schema().names()
         if not columns:
             return pl.DataFrame(), names
-        check_rows(lazy.select(pl.len()).collect().item(), len(columns), path.stat().st_size, name)
+        n_rows = lazy.select(pl.len()).collect().item()
+        with path.open("rb") as file:
+            check_rows(n_rows, len(columns), declared_size(file, kind), path.stat().st_size, name)
         return lazy.select(columns).collect(), names

@@ -6,8 +6,6 @@ Nothing is ever unpickled. A fault is named with its file, row and column, befor
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.encode import series_of, tidy
-from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.errors import CrowdwiseError, InputError, did_you_mean, listed
 from crowdwise.io.feature_tables import checked_ids, not_finite, read_feature_table
 from crowdwise.io.limits import check_archive, check_npy, limited
 from crowdwise.io.source import Places, open_source
@@ -33,9 +31,6 @@ _SPARSE = {"data", "indices", "indptr", "shape"}
 # Keys that scipy.sparse.save_npz writes beside these.
 _SPARSE_MORE = {"format", "_is_array", "row", "col", "offsets", "coords"}
 _KNOWN = ".npz .npy .csv .tsv .parquet .arrow"
-# What numpy, zip and zlib say of damaged files; a header of numpy is Python's own text.
-_FAULTS = (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, OverflowError, NotImplementedError)
-_FAULTS += (RuntimeError, SyntaxError, MemoryError, zipfile.BadZipFile, zlib.error)  # type: ignore[assignment]
 # Rows of a large array that are looked at together.
 _CHUNK = 65_536
 
@@ -145,9 +140,9 @@ def _kind(path: str | PathLike[str]) -> str:
 def _readable(path: Any, kind: str) -> Iterator[None]:
     try:
         yield
-    except InputError:
+    except CrowdwiseError:
         raise
-    except _FAULTS as problem:
+    except Exception as problem:  # numpy, zip, zlib and the parser of numpy's headers have a word each for a damaged file
         if "object" in str(problem).lower():
             raise InputError(
                 f"{fspath(path)}: holds Python objects, and opening those could run code; "
@@ -206,8 +201,7 @@ def _feature_key(keys: list[str], key: str | None, name: str) -> str:
     found = [entry for entry in keys if entry in _FEATURES] or keys
     if len(found) != 1:
         raise InputError(
-            f"{name}: which array holds the features? Found {every}; "
-            "name it: key=... in Python, --key NAME on the command line"
+            f"{name}: which array holds the features? Found {every}; name it: key=... in Python, --key NAME on the command line"
         )
     return found[0]
 
@@ -243,6 +237,13 @@ def _sparse(path: Any, archive: Any, keys: list[str], name: str) -> Any:
 def _ids(values: Any, n_rows: int, name: str, key: str) -> Array:
     if values.ndim != 1 or len(values) != n_rows:
         raise InputError(f"{name}: {key!r} has shape {values.shape}, and there are {n_rows:,} rows; give one id per row")
+    if values.dtype.kind not in "biufUS" or values.dtype == np.float16:
+        raise InputError(f"{name}: {key!r} is an array of {values.dtype}; ids are text or whole numbers")
+    if values.dtype.kind == "U":
+        # An array may hold numbers that are no characters, which Python takes and nothing else does.
+        points = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if ((points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))).any():
+            raise InputError(f"{name}: {key!r} holds numbers that are no characters; save the ids again")
     return checked_ids(tidy(series_of(values)), Places(name, 0), "id")
 
 

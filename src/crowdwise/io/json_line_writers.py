@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from os import fspath
 from pathlib import Path
 from typing import Any
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
+from crowdwise.io.leftovers import HeldFolder
 from crowdwise.io.source import AnyPath
 from crowdwise.io.writer import write_json
 
@@ -71,12 +70,13 @@ def write_doccano(votes: Annotations, path: AnyPath, safe: bool) -> None:
             raise InputError(
                 f"annotator {name!r} cannot be the name of a file, which doccano's export needs; write another format"
             )
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.absolute().parent))
+    partial = HeldFolder(f".{folder.name}.", folder.absolute().parent)
     try:
         for name, lines in of_user.items():
-            write_json(lines, partial / f"{name}.jsonl", lines=True)
-        partial.chmod(0o755)
-        os.rename(partial, folder)
+            write_json(lines, partial.path / f"{name}.jsonl", lines=True)
+        partial.path.chmod(0o755)
+        partial.let_go()
+        os.rename(partial.path, folder)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        partial.remove()
         raise

@@ -368,9 +368,9 @@ def read_export(source: Source, name: str, request: Request) -> Export:
             )
     try:
         return platform.load().read(source, request)
-    except InputError:
+    except (InputError, MemoryError):
         raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except Exception as error:
         # The first record was recognised; readers trust the shape from there instead of checking every level.
         raise InputError(
             f"{source.last_place}: recognised as {name}, but this record is not shaped like it; "

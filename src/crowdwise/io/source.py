@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import Where
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.opening import HOW
 
 if TYPE_CHECKING:
@@ -81,6 +81,9 @@ def checked_text(data: bytes, name: str) -> bytes:
         raise InputError(f"{name}: the file is empty; expected a header and rows below it")
     if not data.isascii():
         check_utf8(data, name)
+    if b"\r\r\n" in data:
+        # Line ends that were converted twice, as Python does on Windows without newline="".
+        data = data.replace(b"\r\r\n", b"\r\n")
     # Old Macintosh files end lines with a carriage return alone.
     return data if b"\n" in data or b"\r" not in data.rstrip() else data.replace(b"\r", b"\n")
 
@@ -162,17 +165,24 @@ def sniff_separator(data: bytes, suffix: str) -> str:
     """Return the separator that the header uses: the suffix's own, unless it yields one column."""
     usual = "\t" if suffix in (".tsv", ".tab") else ","
     header = data[: data.find(b"\n")] if b"\n" in data else data
-    line = header.decode("utf-8", "replace")
-    counts = {separator: len(next(csv.reader([line], delimiter=separator), [])) for separator in SEPARATORS}
+    counts = {separator: len(_fields(header, separator)) for separator in SEPARATORS}
     return usual if counts[usual] > 1 else max(SEPARATORS, key=lambda separator: counts[separator])
+
+
+def _fields(line: bytes, separator: str) -> list[str]:
+    """Fields of a line; a carriage return inside it is for the reader of the rows to judge."""
+    text = line.decode("utf-8", "replace")
+    try:
+        return next(csv.reader([text], delimiter=separator), [])
+    except csv.Error:
+        return text.split(separator)
 
 
 def _first_rows(data: bytes, separator: str) -> tuple[list[str], list[str]]:
     """The cells of the first two lines."""
     end = data.find(b"\n") % (len(data) + 1)
-    lines = data[:end], data[end + 1 : data.find(b"\n", end + 1) % (len(data) + 1)]
-    one, other = (next(csv.reader([line.decode("utf-8", "replace")], delimiter=separator), []) for line in lines)
-    return one, other
+    second = data[end + 1 : data.find(b"\n", end + 1) % (len(data) + 1)]
+    return _fields(data[:end], separator), _fields(second, separator)
 
 
 def read_header(data: bytes, separator: str, name: str, first: int = 1) -> list[str]:
@@ -193,7 +203,7 @@ def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> p
     """
     header = read_header(data, separator, name, first)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-        # Polars takes a carriage return alone for text, the csv module outside quotes for the end of a row.
+        # Polars takes a carriage return alone for text, others for the end of a row: outside quotes, nobody knows.
         return _parse_slowly(data, separator, name, header, first)
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema=False, new_columns=header)
@@ -207,7 +217,8 @@ def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> p
 
 def _rows(data: bytes, separator: str, name: str, first: int) -> Iterator[list[str]]:
     """Yield records; raise naming the spreadsheet row (the header is row `first`) of the first broken one."""
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=separator, strict=True)
+    # Not newline="": that would also end lines at a carriage return alone, and cut a row in two without a word.
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="\n"), delimiter=separator, strict=True)
     row = first - 1
     while True:
         row += 1
@@ -216,6 +227,11 @@ def _rows(data: bytes, separator: str, name: str, first: int) -> Iterator[list[s
         except StopIteration:
             return
         except csv.Error as error:
+            if "new-line character" in str(error):
+                raise InputError(
+                    f"{name} row {row}: a carriage return alone, which may be text or the end of a row; save the file with one "
+                    "kind of line ends, and with quotes around text that holds one"
+                ) from None
             raise InputError(
                 f"{name} row {row}: cannot be read ({error}); a quote is not closed, or text follows a closing quote. "
                 'Write a quote inside a quoted field as ""'
@@ -403,6 +419,9 @@ class Source:
         if frame.height == 0:
             raise InputError(f"{self.name}: a header and no rows below it")
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        absent = next((name for name in columns if name not in frame.columns), None)
+        if absent is not None:
+            raise InputError(f"{self.name}: no column {absent!r}; found {listed(map(repr, frame.columns))}")
         frame = frame.select(columns)
         if not blank.any():
             return Table(frame, Places(self.name, first + 1))

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, INTEGER, find_column, integers, missing_mask, tidy
+from crowdwise.data.encode import ALIASES, INTEGER, as_text, find_column, integers, missing_mask, tidy
 from crowdwise.errors import DataWarning, InputError, did_you_mean
 from crowdwise.io.source import Places, Source, Table
 
@@ -151,7 +151,7 @@ def assemble(export: Export, *, classes: Sequence[Any] | None, missing: Iterable
     if extra:
         items = _union([votes["item"], *extra], ()).to_list()
     if gold is not None and len(gold) and classes is None:
-        classes = _union([votes["label"], gold["label"]], missing).to_list()
+        classes = _union([votes["label"], gold["label"]], missing).to_list() or None
     # Not from_frame: exports know items and annotators without votes, which a frame cannot hold.
     built = Annotations.from_columns(
         votes,
@@ -340,7 +340,7 @@ def read_wide(source: Source, item: str | None = None) -> Export:
     annotators = [name for name in frame.columns if name != item]
     if not annotators:
         raise InputError(f"{source.name}: one column; a wide table has the item and a column per annotator")
-    label = pl.concat([frame[name].cast(pl.String) for name in annotators]).replace("", None)
+    label = pl.concat([as_text(frame[name]).alias("label") for name in annotators]).replace("", None)
     if label.null_count() == 0:
         others = label.filter(label != "-1").unique()
         if len(others) > 1 and others.str.contains(INTEGER).all() and not others.str.starts_with("-").any():

@@ -9,20 +9,21 @@ import contextlib
 import gzip
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from crowdwise.errors import InputError
+from crowdwise.errors import DataWarning, InputError, listed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.io.source import AnyPath
 
-__all__ = ["SUFFIXES", "escape_formulas", "open_replacing", "replacing", "write_json", "write_table"]
+__all__ = ["SUFFIXES", "escape_formulas", "for_spreadsheets", "open_replacing", "replacing", "write_json", "write_table"]
 
 
 @contextlib.contextmanager
@@ -30,7 +31,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path to write; on success it replaces `path` in one step.
 
     On any exception, `KeyboardInterrupt` included, the temporary file is removed and `path` stays
-    as it was. A killed process leaves `path` entirely old or entirely new.
+    as it was. A killed process leaves `path` entirely old or entirely new; what else it leaves is deleted by
+    the next that writes into the folder.
 
     Parameters
     ----------
@@ -45,10 +47,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{os.fspath(path)} is a folder; name a file in it")
-    # The suffix stays last, so that writers that look at it still recognise the format.
-    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp{target.suffix}")
-    # os.open rather than tempfile: the user's umask decides who may read the result.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    _clear_left(target.parent)
+    temporary, lock = _temporary_beside(target)
     try:
         yield temporary
         if target.exists():
@@ -59,9 +59,49 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
     # Without this the rename itself may be lost when the power fails.
     with contextlib.suppress(OSError):
         _sync(target.parent, os.O_RDONLY)
+
+
+def _temporary_beside(target: Path) -> tuple[Path, int | None]:
+    """A new empty file, and its lock, by which others see that it is being written; None where there are no such locks."""
+    while True:
+        # The suffix stays last, so that writers that look at it still recognise the format.
+        temporary = target.with_name(f".{os.urandom(8).hex()}.tmp{target.suffix}")
+        # os.open rather than tempfile: the user's umask decides who may read the result.
+        file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except (ImportError, OSError):
+            os.close(file)
+            return temporary, None
+        # Somebody who clears the folder may have been quicker than the lock.
+        if os.fstat(file).st_nlink:
+            return temporary, file
+        os.close(file)
+
+
+# Folders that this process has looked through.
+_CLEARED: set[Path] = set()
+
+
+def _clear_left(folder: Path) -> None:
+    """Delete what killed writers have left in a folder, once per process."""
+    if folder in _CLEARED:
+        return
+    _CLEARED.add(folder)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        left = [entry.path for entry in entries if entry.name.startswith(".") and ".tmp" in entry.name]
+        if left:
+            from crowdwise.io.leftovers import clear_files, is_temporary
+
+            clear_files([path for path in left if is_temporary(os.path.basename(path))])
 
 
 def _sync(path: Path, flags: int) -> None:
@@ -84,8 +124,9 @@ SUFFIXES: dict[str, Callable[[pl.DataFrame, Any], None]] = {
     ".feather": lambda frame, file: frame.write_ipc(file),
 }
 _BINARY = (".parquet", ".arrow", ".ipc", ".feather")
-# Spreadsheets run cells that begin so as formulas; a plain number such as -3.5 is harmless.
-_FORMULA, _NUMBER = r"^[=+\-@\t\r]", r"^[+\-]?(\d+\.?\d*|\.\d+)([eE][+\-]?\d+)?$"
+# Spreadsheets run cells that begin so as formulas, some also with the wide forms; a sign alone, or a number, is harmless.
+_STARTS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+_FORMULA, _NUMBER = r"(?s)^[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}].", r"^[+\-]?(\d+\.?\d*|\.\d+)([eE][+\-]?\d+)?$"
 
 
 def write_table(frame: pl.DataFrame, path: AnyPath, *, spreadsheet_safe: bool = False) -> None:
@@ -98,8 +139,8 @@ def write_table(frame: pl.DataFrame, path: AnyPath, *, spreadsheet_safe: bool = 
         Replaced in one step; its folder must exist.
     spreadsheet_safe : bool
         Put a single quote before text cells of CSV and TSV that a spreadsheet would run as a
-        formula (they start with = + - @, a tab or a carriage return). Off by default, because the
-        quote is then part of the text for every other reader.
+        formula (they start with = + - @, a tab or a line end). Off by default here, because the quote is then part of
+        the text for every other reader; the command line escapes unless it is told --raw.
     """
     suffix = table_suffix(path)
     if suffix in (".csv", ".tsv"):
@@ -108,7 +149,7 @@ def write_table(frame: pl.DataFrame, path: AnyPath, *, spreadsheet_safe: bool = 
             raise InputError(
                 f"{fspath(path)}: column {nested[0]!r} holds lists, which {suffix} cannot; write .jsonl or .parquet"
             )
-        frame = escape_formulas(frame) if spreadsheet_safe else frame
+        frame = for_spreadsheets(frame, fspath(path)) if spreadsheet_safe else frame
     with open_replacing(path) as file:
         SUFFIXES[suffix](frame, file)
 
@@ -151,14 +192,53 @@ def open_replacing(path: AnyPath) -> Iterator[IO[bytes]]:
         raise InputError(f"{fspath(path)}: cannot be written ({error.strerror or error}); nothing was changed") from None
 
 
+def for_spreadsheets(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Escape formulas, and warn where there are any: programs that read the table will not find these texts as they were."""
+    risky = _formula_columns(frame)
+    if not risky:
+        return frame
+    warnings.warn(
+        f"{name}: a ' was put before what a spreadsheet would run as a formula, in {listed(map(repr, risky), 3)}; "
+        "for programs, write it as it is with --raw or spreadsheet_safe=False",
+        DataWarning,
+        stacklevel=4,
+    )
+    return escape_formulas(frame)
+
+
 def escape_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     """Put a single quote before text that a spreadsheet would run as a formula."""
     import polars as pl
 
-    safe = frame.with_columns(
-        pl.when(pl.col(pl.String).str.contains(_FORMULA) & ~pl.col(pl.String).str.contains(_NUMBER))
-        .then(pl.lit("'") + pl.col(pl.String))
-        .otherwise(pl.col(pl.String))
-        .name.keep()
+    risky = _formula_columns(frame)
+    texts = [name for name in risky if frame.schema[name] == pl.String]
+    frame = frame.with_columns(
+        pl.when(_runs(name)).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name) for name in texts
     )
-    return safe.rename({name: f"'{name}" for name in safe.columns if name[:1] in tuple("=+-@\t\r")})
+    taken = set(frame.columns)
+    renamed = {}
+    for name in (name for name in risky if name[:1] in _STARTS):
+        safe = f"'{name}"
+        while safe in taken:
+            safe = f"'{safe}"
+        taken.add(safe)
+        renamed[name] = safe
+    return frame.rename(renamed) if renamed else frame
+
+
+def _formula_columns(frame: pl.DataFrame) -> list[str]:
+    """Names of columns with text, or a name, that a spreadsheet would run as a formula."""
+    import polars as pl
+
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    found = frame.select(_runs(name).any() for name in texts).row(0) if texts and frame.height else ()
+    risky = {name for name, hit in zip(texts, found, strict=False) if hit}
+    return [name for name in frame.columns if name in risky or (len(name) > 1 and name[0] in _STARTS)]
+
+
+def _runs(name: str) -> pl.Expr:
+    import polars as pl
+
+    # Numbers are rare among texts that begin so, and begin themselves with a sign.
+    text = pl.col(name)
+    return text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)

@@ -80,10 +80,9 @@ def document(found: Comparison) -> dict[str, Any]:
     }
 
 
-def write_comparison(found: Comparison, path: Path) -> None:
-    """Write as the suffix says, whole or not at all."""
-    from crowdwise.io import write_table
-    from crowdwise.io.writer import escape_formulas, open_replacing, write_json
+def write_comparison(found: Comparison, path: Path, *, raw: bool = False) -> None:
+    """Write as the suffix says, whole or not at all; in CSV, formulas are escaped unless it is to be `raw`."""
+    from crowdwise.io.writer import escape_formulas, open_replacing, write_json, write_table
 
     suffix = path.suffix.lower()
     if suffix == ".json":
@@ -92,8 +91,8 @@ def write_comparison(found: Comparison, path: Path) -> None:
         with open_replacing(path) as file:
             file.write((markdown(found) if suffix == ".md" else page(found)).encode("utf-8", "replace"))
     else:
-        # The one column of words, reasons, is for people: it may as well be safe wherever they open it.
-        write_table(escape_formulas(found.wide()), path)
+        # Without a warning: the one column of words, reasons, is for people.
+        write_table(found.wide() if raw or suffix not in (".csv", ".tsv") else escape_formulas(found.wide()), path)
 
 
 class _Part(NamedTuple):

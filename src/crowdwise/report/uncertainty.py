@@ -87,9 +87,7 @@ def runner_up(result: Result, n: int) -> tuple[int, float]:
     return second, float(posterior[second])
 
 
-def least_certain_table(
-    result: Result, uncertainty: Uncertainty, most: int = 25, about: pl.DataFrame | None = None
-) -> str:
+def least_certain_table(result: Result, uncertainty: Uncertainty, most: int = 25, about: pl.DataFrame | None = None) -> str:
     """Return the least certain items with their votes and what makes them uncertain, and what is known of them."""
     kept = [] if about is None else about.columns
     votes, rows = result.votes, []

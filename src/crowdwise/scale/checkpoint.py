@@ -14,7 +14,8 @@ from typing import Any
 from crowdwise.engines.shards import Kept
 from crowdwise.errors import InputError
 from crowdwise.estimator.codec import pack, unpack
-from crowdwise.estimator.storage import npy_bytes, npy_of
+from crowdwise.estimator.storage import npy_bytes
+from crowdwise.io.limits import check_archive, npy_of
 from crowdwise.io.writer import replacing
 from crowdwise.scale.store import full_disk_named
 
@@ -80,6 +81,7 @@ class Checkpoints:
             return None
         try:
             with zipfile.ZipFile(path) as archive:
+                check_archive(archive, path.stat().st_size, str(path), stored=True)
                 meta = json.loads(archive.read("meta.json"))
                 arrays = {field: npy_of(archive.read(f"{field}.npy")) for field in meta["arrays"]}
             parts = {role: unpack(meta[role], arrays) for role in _ROLES}

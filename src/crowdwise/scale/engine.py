@@ -5,8 +5,6 @@ Engines differ in where a shard's step runs (`open`) and where files are encoded
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +20,7 @@ from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import select
+from crowdwise.io.leftovers import HeldFolder
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
@@ -60,7 +59,7 @@ class Engine(ABC):
             raise SettingError(f"shards must be a whole number >= 1; got {shards!r}")
         self.n_shards, self.checkpoint_every = shards, checkpoint_every
         self._given = None if work_dir is None else Path(fspath(work_dir))
-        self._temporary: str | None = None
+        self._temporary: HeldFolder | None = None
         self._n_encoded = 0
         self._shards: OpenShards | None = None
         self._lock: Lock | None = None
@@ -93,10 +92,10 @@ class Engine(ABC):
         if self._given is not None:
             return self._given
         if self._temporary is None:
-            self._temporary = tempfile.mkdtemp(prefix="crowdwise-")
+            self._temporary = HeldFolder("crowdwise-")
             # Also when the engine is never closed.
-            weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
-        return Path(self._temporary) / f"votes-{self._n_encoded}"
+            weakref.finalize(self, self._temporary.remove)
+        return self._temporary.path / f"votes-{self._n_encoded}"
 
     def encode(self, paths: Any, **options: Any) -> Store:
         """Encode votes in files into shards in the work folder; see `crowdwise.scale.encode` for the options."""
@@ -162,7 +161,7 @@ class Engine(ABC):
             known = None if history is None else sha256(history.tobytes()).hexdigest()
             run = {"method": estimator.name, "settings": settings, "history": known}
             # Nothing could be resumed from a folder that goes with this engine.
-            if self._temporary is None or not votes.folder.is_relative_to(self._temporary):
+            if self._temporary is None or not votes.folder.is_relative_to(self._temporary.path):
                 checkpoints = Checkpoints(votes.folder, run, self.checkpoint_every)
         else:
             sources = cut(votes, self.n_shards or max(-(-votes.n_votes // VOTES_PER_SHARD), self.n_workers))
@@ -190,7 +189,7 @@ class Engine(ABC):
         self._close_shards()
         self._let_go()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.remove()
             self._temporary = None
 
     def __enter__(self) -> Self:

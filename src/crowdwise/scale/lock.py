@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from crowdwise.errors import SettingError
+from crowdwise.io.lock import try_hold
 
 __all__ = ["LOCK", "Lock"]
 
@@ -13,21 +14,15 @@ LOCK = ".lock"
 
 
 class Lock:
-    """A folder held by this process until it lets go or dies; on systems without file locks, nothing."""
+    """A folder held by this process until it lets go or dies; on file systems without locks, nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._file = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o666)
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not try_hold(self._file):
             os.close(self._file)
-            raise SettingError(f"{folder}: another run is using this work folder; wait for it, or name another") from None
+            raise SettingError(f"{folder}: another run is using this work folder; wait for it, or name another")
 
     def release(self) -> None:
         """Let others in; more than once does no harm."""

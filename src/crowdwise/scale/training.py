@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.errors import SettingError
+from crowdwise.io.leftovers import held_folder
 from crowdwise.scale.training_files import write_estimator, write_task
 from crowdwise.scale.training_outcome import Listener, raise_problem, take_over
 from crowdwise.scale.training_worker import start_group
@@ -67,8 +67,7 @@ class Torchrun:
         """Fit `estimator`; see `CrowdClassifier.fit` for the arguments."""
         check_workers(self.workers)
         features, votes = prepared(estimator, X, y, items, gold)
-        with TemporaryDirectory(prefix="crowdwise-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
+        with held_folder() as folder:
             digest = write_estimator(estimator, folder)
             write_task(features, votes, folder)
             listener = Listener(folder, progress)

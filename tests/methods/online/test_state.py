@@ -314,7 +314,8 @@ def test_a_damaged_state_is_refused(cls: Any, tmp_path: Path) -> None:
         members = {name: archive.read(name) for name in archive.namelist() if name.startswith("online")}
     result = Result.load(tmp_path)
 
-    from crowdwise.estimator.storage import npy_bytes, npy_of
+    from crowdwise.estimator.storage import npy_bytes
+    from crowdwise.io.limits import npy_of
 
     assert State.from_members(result, {}) is None
     item = npy_of(members["online/item.npy"])

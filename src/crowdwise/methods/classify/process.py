@@ -58,7 +58,7 @@ class ProcessClassifier(TrainedClassifier):
         "the same unit.",
         choices=("columns", "together"),
     )
-    batch_size: int = setting(100, "Items per step.", low=1, whole=True)
+    batch_size: int = setting(100, "Items per step.", low=1, high=10**9, whole=True)
     warmup: int = setting(
         2, "First epochs, trained on the labels of the start; more where they have few steps, 0 for none.", low=0, whole=True
     )

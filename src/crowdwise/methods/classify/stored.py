@@ -16,7 +16,8 @@ from crowdwise.engines.gradient.weights import weights_bytes
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.codec import pack, unpack
 from crowdwise.estimator.outcome import Result
-from crowdwise.estimator.storage import npy_bytes, npy_of
+from crowdwise.estimator.storage import npy_bytes
+from crowdwise.io.limits import npy_of
 
 __all__ = ["members_of", "restored"]
 

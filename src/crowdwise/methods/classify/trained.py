@@ -51,7 +51,7 @@ class TrainedClassifier(CrowdClassifier):
     """Base of the methods that are trained by gradient."""
 
     epochs: int = setting(100, "Most passes over the items.", low=1, whole=True)
-    batch_size: int = setting(128, "Items per step.", low=1, whole=True)
+    batch_size: int = setting(128, "Items per step.", low=1, high=10**9, whole=True)
     learning_rate: float = setting(1e-3, "Rate of the network.", above=0)
     head_learning_rate: float = setting(1e-2, "Rate of the annotators' parameters.", above=0)
     optimizer: Any = setting(

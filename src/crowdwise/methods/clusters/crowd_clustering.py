@@ -78,11 +78,11 @@ class CrowdClustering(Clustering):
 
     hidden: int = setting(64, "Width of the hidden layer; 0 is a linear map.", low=0, whole=True)
     epochs: int = setting(40, "Passes over the pairs.", low=1, whole=True)
-    batch_size: int = setting(512, "Pairs in a batch.", low=1, whole=True)
+    batch_size: int = setting(512, "Pairs in a batch.", low=1, high=10**9, whole=True)
     learning_rate: float = setting(0.003, "Step of Adam.", above=0)
     weight_decay: float = setting(1e-4, "Weight decay of the network.", low=0)
     volume: float = setting(0.01, "Strength of the log-det penalty that keeps clusters apart.", low=0)
-    restarts: int = setting(3, "Networks to train; the smallest loss is kept.", low=1, whole=True)
+    restarts: int = setting(3, "Networks to train; the smallest loss is kept.", low=1, high=1000, whole=True)
 
     name: ClassVar[str] = "crowd-clustering"
 

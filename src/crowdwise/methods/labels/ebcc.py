@@ -64,7 +64,11 @@ class EBCC(IterativeAggregator):
     off_diagonal: float = setting(1.0, "Dirichlet parameter of each wrong answer.", above=0)
     max_iter: int = setting(500, "Most iterations of one run.", low=1, whole=True)
     restarts: int = setting(
-        8, "Runs: the first with undivided classes, the others from random splits; the best bound is kept.", low=1, whole=True
+        8,
+        "Runs: the first with undivided classes, the others from random splits; the best bound is kept.",
+        low=1,
+        high=1000,
+        whole=True,
     )
 
     name: ClassVar[str] = "ebcc"

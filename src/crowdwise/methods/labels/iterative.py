@@ -129,7 +129,7 @@ class IterativeAggregator(Aggregator):
         free=True,
     )
     restarts: int = setting(
-        1, "Runs: the first from `init`, the others from random starts; the best bound is kept.", low=1, whole=True
+        1, "Runs: the first from `init`, the others from random starts; the best bound is kept.", low=1, high=1000, whole=True
     )
     random_state: int | None = random_state_setting("Seed of the random starts.")
     warm_start: bool = setting(False, "Continue from the previous fit when `fit` is called again.")

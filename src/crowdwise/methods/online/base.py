@@ -50,7 +50,9 @@ class OnlineAggregator(Aggregator):
     After an update `work_` is the number of votes it read, the measure of its cost.
     """
 
-    batch: int = setting(1, "Items whose posteriors are found together before the counts take them in.", low=1, whole=True)
+    batch: int = setting(
+        1, "Items whose posteriors are found together before the counts take them in.", low=1, high=10**9, whole=True
+    )
     sweeps: int = setting(1, "Most visits to every item that an update touches.", low=1, whole=True)
     tol: float = setting(
         1e-5,

@@ -16,7 +16,8 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import translate, union
 from crowdwise.estimator.outcome import Result
-from crowdwise.estimator.storage import npy_bytes, npy_of
+from crowdwise.estimator.storage import npy_bytes
+from crowdwise.io.limits import npy_of
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.online.loops import append, recount
 from crowdwise.methods.online.records import Arrays, Memory
@@ -215,16 +216,23 @@ class State:
         state = cls(result.votes.classes)
         for name, n_first in zip((_ITEMS, _ANNOTATORS), plain["n_first"], strict=True):
             vocabulary, ids = getattr(state, name), getattr(result.votes, name)
+            if type(n_first) is not int or not np.array_equal(np.sort(found[name]), np.arange(len(ids))):
+                raise ValueError("its arrays contradict each other")
             vocabulary.add(ids[_inverse(found[name])])
             vocabulary.n_first = n_first
         for name in ("n_votes", "n_missing", "n_updates", "cursor"):
-            setattr(state, name, int(plain[name]))
+            if type(plain[name]) is not int or not 0 <= plain[name] < 2**62:
+                raise ValueError(f"{name} is no count")
+            setattr(state, name, plain[name])
+        if state.n_votes != len(found["annotator"]):
+            raise ValueError("its arrays contradict each other")
         state._make_room(weighted="weight" in found)
         for name in _SAVED:
             if name in found:
-                if found[name].shape != state.used(name).shape:
-                    raise ValueError("its arrays contradict each other")
+                _check_alike(found[name], state.used(name))
                 state.used(name)[:] = found[name]
+        for name in ("shares", "clock"):
+            _check_alike(found[name], getattr(state.arrays, name))
         state.arrays = state.arrays._replace(shares=found["shares"], clock=found["clock"])
         state._check()
         append(0, state.n_votes, state.arrays)
@@ -255,3 +263,9 @@ def _inverse(order: Integers) -> Integers:
     inverse = np.empty(len(order), np.int64)
     inverse[order] = np.arange(len(order))
     return inverse
+
+
+def _check_alike(found: Array, own: Array) -> None:
+    """An array of a file has the type and shape of our own, and finite numbers."""
+    if found.dtype != own.dtype or found.shape != own.shape or not np.isfinite(found).all():
+        raise ValueError("its arrays contradict each other")

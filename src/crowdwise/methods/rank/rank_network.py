@@ -68,7 +68,7 @@ class RankNetwork(Ranker):
     hidden: int | None = setting(None, "Width of the hidden layer; None: by the items.", low=1, whole=True, optional=True)
     dropout: float | None = setting(0.0, "Share of hidden units left out in training.", low=0, optional=True)
     epochs: int = setting(60, "Passes over the votes.", low=1, whole=True)
-    batch_size: int = setting(256, "Votes per step.", low=1, whole=True)
+    batch_size: int = setting(256, "Votes per step.", low=1, high=10**9, whole=True)
     learning_rate: float = setting(0.01, "Step size of Adam, falling to 0 along a cosine.", above=0)
     weight_decay: float = setting(1e-3, "Decay of the weights (AdamW).", low=0)
     right: float = setting(10.0, "First parameter of the Beta prior of reliabilities.", low=1)

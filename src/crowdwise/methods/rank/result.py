@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -51,6 +51,7 @@ class Ranking(Outcome):
     """
 
     votes: Comparisons
+    may_be_infinite: ClassVar[tuple[str, ...]] = ("standard_error", "score")
     score: Floats
     standard_error: Floats
     rank_lower: NDArray[np.int64]

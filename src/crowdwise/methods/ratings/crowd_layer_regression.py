@@ -82,7 +82,7 @@ class CrowdLayerRegression(FeatureRatingMethod):
     hidden: int = setting(128, "Units of the hidden layer; 0 makes the network linear.", low=0, whole=True)
     dropout: float = setting(0.5, "Share of hidden units left out in training.", low=0)
     epochs: int = setting(50, "Passes over the items.", low=1, whole=True)
-    batch: int = setting(64, "Items in a step.", low=1, whole=True)
+    batch: int = setting(64, "Items in a step.", low=1, high=10**9, whole=True)
     rate: float = setting(1e-3, "Step size of Adam.", above=0)
     decay: float = setting(1e-4, "Weight decay of the network.", low=0)
     standardise: bool = setting(True, "Bring every feature to mean 0 and variance 1; sparse ones stay as they are.")

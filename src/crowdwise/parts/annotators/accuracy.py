@@ -12,7 +12,7 @@ accuracy : [A] or [A, K]          w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ _EDGE = 1e-6
 class OneAccuracy(FittedToCounts, WithoutPosterior):
     """One-coin annotators; evidence touches only the class voted, so a step costs O(E)."""
 
+    shapes: ClassVar[dict[str, str]] = {"right": "a", "wrong": "a", "accuracy": "a"}
     right: Floats
     wrong: Floats
     accuracy: Floats
@@ -110,6 +111,7 @@ class OneAccuracy(FittedToCounts, WithoutPosterior):
 class ClassAccuracy(FittedToCounts, WithoutPosterior):
     """Confusion-vector annotators: one accuracy per true class, wrong answers uniform."""
 
+    shapes: ClassVar[dict[str, str]] = {"right": "ak", "wrong": "ak", "accuracy": "ak", "population": "k"}
     right: Floats
     wrong: Floats
     accuracy: Floats

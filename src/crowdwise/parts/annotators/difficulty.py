@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ _MOST_STEPS = 5
 class AbilityDifficulty(WithoutPosterior):
     """Abilities [A] and log-easiness [N]; `right`, `wrong` are earlier answers at average easiness, [A]."""
 
+    shapes: ClassVar[dict[str, str]] = {"right": "a", "wrong": "a", "ability": "a", "log_easiness": "n"}
     right: Floats
     wrong: Floats
     ability: Floats

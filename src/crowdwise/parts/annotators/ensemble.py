@@ -57,6 +57,14 @@ class Ensemble:
     #: Its posterior is a mean of models, not one that its matrices alone would give.
     averages: ClassVar[bool] = True
 
+    def fits(self, votes: Annotations) -> bool:
+        """Whether members read from a file are some, and the one that speaks is among them."""
+        return (
+            len(self.members) == len(self.log_share_mk) == len(self.share_mf)
+            and self.share_mf.shape[1] == len(DISCRIMINATIONS)
+            and 0 <= self.spokesman < len(self.members)
+        )
+
     @property
     def described(self) -> Any:
         """The member whose matrices describe the annotators."""

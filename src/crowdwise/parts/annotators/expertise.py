@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,13 @@ class Expertise(WithoutPosterior):
         The same for an annotator never seen.
     """
 
+    shapes: ClassVar[dict[str, str]] = {
+        "traits": "nd",
+        "embedding": "ad",
+        "population": "d",
+        "origin": "d",
+        "mean_reliability": "a",
+    }
     traits: Floats
     embedding: Floats
     population: Floats

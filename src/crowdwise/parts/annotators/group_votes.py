@@ -8,11 +8,12 @@ With weights, a voice is as strong as the mean weight of the members who voted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.storable import storable
+from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.parts.annotators.weights import VoteShares
@@ -29,9 +30,14 @@ _TIE = 1e-9
 class GroupVotes(VoteShares):
     """A group and a weight >= 0 inside it per annotator; `typical` is the weight of one never seen."""
 
+    shapes: ClassVar[dict[str, str]] = {"weight": "a"}
     group_a: Integers
     weight: Floats
     typical: float = 1.0
+
+    def fits(self, votes: Annotations) -> bool:
+        """Whether every annotator read from a file has a group."""
+        return within(self.group_a, -1, votes.n_annotators + 1)
 
     @classmethod
     def start(cls, group_a: Integers, weight: Floats, typical: float) -> GroupVotes:

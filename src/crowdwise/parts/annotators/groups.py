@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.storable import storable
+from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import NO_WEIGHT, confusion_counts, log_floored, segment_sum, softmax_into
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import WithoutPosterior, _normalised, counts_of, table_log_lik
@@ -67,6 +67,10 @@ class GroupConfusion(WithoutPosterior):
     def n_groups(self) -> int:
         """Groups, not counting those who have none."""
         return len(self.xi_jkc) - 1
+
+    def fits(self, votes: Annotations) -> bool:
+        """Whether indices read from a file stay within their arrays."""
+        return within(self.group_a, -1, len(self.xi_jkc))
 
     def update(self, votes: Annotations, posterior: Floats) -> GroupConfusion:
         """M-step from the joint posterior of labels and of what the groups saw, under the current values."""

@@ -56,6 +56,7 @@ _SLIP = 1e-6
 class Habits(FittedToCounts):
     """Attention and habit of every annotator, the shared matrix, and how far own matrices may be from it."""
 
+    shapes: ClassVar[dict[str, str]] = {"attention": "a", "mean_habit": "l", "strength": "k"}
     earlier_alk: Floats
     counts_alk: Floats
     attention: Floats

@@ -15,11 +15,12 @@ group_n : [N]            group of every item; -1 for an item of unknown group, w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.storable import storable
+from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
@@ -32,6 +33,7 @@ __all__ = ["ItemGroupConfusion"]
 class ItemGroupConfusion:
     """Dirichlet rows per annotator and group of items."""
 
+    shapes: ClassVar[dict[str, str]] = {"pair_a": "p", "pair_s": "p"}
     parent_alk: Floats
     beta_plk: Floats
     base_lk: Floats
@@ -48,6 +50,14 @@ class ItemGroupConfusion:
         found = np.unique(votes.annotator.astype(np.int64) * n_groups + group_n[votes.item])
         pair_a, pair_s = np.divmod(found, max(n_groups, 1))
         return cls(parent_alk, parent_alk[pair_a], base_lk, pair_a, pair_s, group_n, n_groups)
+
+    def fits(self, votes: Annotations) -> bool:
+        """Whether indices read from a file stay within their arrays."""
+        return (
+            within(self.pair_a, 0, len(self.parent_alk))
+            and within(self.pair_s, 0, self.n_groups)
+            and within(self.group_n, -1, self.n_groups)
+        )
 
     def update(self, votes: Annotations, posterior: Floats) -> ItemGroupConfusion:
         """Condition the rows of every pair on its expected counts."""

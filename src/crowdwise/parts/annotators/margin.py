@@ -7,6 +7,7 @@ softmax(score / temperature), so a vote adds eta_a / temperature to the log-odds
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ __all__ = ["MarginWeights"]
 class MarginWeights(WithoutPosterior):
     """One weight of any sign per annotator; `typical` is that of one never seen."""
 
+    shapes: ClassVar[dict[str, str]] = {"eta": "a"}
     eta: Floats
     typical: float
     temperature: float

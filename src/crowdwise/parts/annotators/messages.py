@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.storable import storable
+from crowdwise.data.storable import pointers, storable, within
 from crowdwise.kernels.nodes import NodeLikelihood, log_products, without
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
 from crowdwise.kernels.pairs import Pairs, find_pairs, pairs_of, row_softmax, scores_of, state_mass, state_rows
@@ -57,6 +58,16 @@ _PAIRS: WeakKeyDictionary[Annotations, dict[bool, Pairs]] = WeakKeyDictionary()
 class BeliefMessages:
     """Messages of one fit, with the votes they belong to."""
 
+    shapes: ClassVar[dict[str, str]] = {
+        "item": "e",
+        "annotator": "e",
+        "label": "e",
+        "who": "a",
+        "what": "n",
+        "log_prior": "s",
+        "log_post": "s",
+        "log_weight": "m",
+    }
     n_classes: int
     damping: float
     node: Floats
@@ -75,6 +86,23 @@ class BeliefMessages:
     correction: float
     who: Integers
     what: Integers
+
+    def fits(self, votes: Annotations) -> bool:
+        """Whether pointers and indices read from a file stay within their arrays."""
+        return (
+            self.node.ndim in (1, 3)
+            and pointers(self.rule_ptr, len(self.rule_ptr) - 1, len(self.node))
+            and len(self.log_weight) == len(self.node)
+            and within(self.rule, 0, len(self.rule_ptr) - 1)
+            and bool(np.array_equal(self.row_ptr, np.append(0, np.cumsum(np.diff(self.rule_ptr)[self.rule]))))
+            and len(self.log_post) == self.row_ptr[-1]
+            and within(self.annotator, 0, len(self.rule) - 1)
+            and within(self.who, -1, len(self.rule) - 1)
+            and within(self.label, 0, self.n_classes)
+            and bool((self.item >= 0).all())
+            and len(self.weight) in (0, len(self.item))
+            and self.incoming_pj.shape == self.log_message_pj.shape
+        )
 
     @classmethod
     def start(

@@ -17,6 +17,7 @@ s_e : [E]             w_a . z_e, the log-odds that the vote is right
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class ItemReliability(WithoutPosterior):
         Newton steps per update.
     """
 
+    shapes: ClassVar[dict[str, str]] = {"features": "nd", "weights": "aw", "population": "w", "voted": "a"}
     features: Floats
     weights: Floats
     population: Floats
@@ -64,6 +66,10 @@ class ItemReliability(WithoutPosterior):
         """Before any data: everybody is as reliable on every item."""
         crowd = _centre(features.shape[1])
         return cls(features, np.tile(crowd, (n_annotators, 1)), crowd, np.zeros(n_annotators, bool), l2, n_classes, steps)
+
+    def fits(self, votes: Annotations) -> bool:
+        """Whether arrays read from a file agree."""
+        return bool(len(self.population) == self.features.shape[1] + 1)
 
     def update(self, votes: Annotations, posterior: Floats) -> ItemReliability:
         """Newton steps on the annotators' weights, then the crowd's as their (shrunk) mean."""

@@ -18,11 +18,12 @@ weight_a : [A]   the same without leaving an item out
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.storable import storable
+from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import segment_sum, softmax_into
 from crowdwise.kernels.pairs import find_pairs
 from crowdwise.kernels.types import Floats, Integers
@@ -36,6 +37,7 @@ __all__ = ["SignedVotes"]
 class SignedVotes(WithoutPosterior):
     """Messages of one fit, with the pairs they belong to; `typical` is the weight of one never seen."""
 
+    shapes: ClassVar[dict[str, str]] = {"item": "p", "annotator": "p", "who": "a", "what": "n", "weight_a": "b"}
     item: Integers
     annotator: Integers
     weight_p: Floats
@@ -44,6 +46,14 @@ class SignedVotes(WithoutPosterior):
     scale: float
     who: Integers
     what: Integers
+
+    def fits(self, votes: Annotations) -> bool:
+        """Whether indices read from a file stay within their arrays."""
+        return (
+            within(self.annotator, 0, n_people := len(self.weight_a))
+            and within(self.who, -1, n_people)
+            and bool((self.item >= 0).all())
+        )
 
     def update(self, votes: Annotations, posterior: Floats) -> SignedVotes:
         """Weights are set by the method, not by this part."""

@@ -13,6 +13,7 @@ habit_al : [A, L]   Dirichlet parameters of the spamming answers
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ __all__ = ["Spammer"]
 class Spammer(FittedToCounts, WithoutPosterior):
     """Variational posterior over honesty and habits of every annotator."""
 
+    shapes: ClassVar[dict[str, str]] = {"honest0": "ao", "habit0": "al", "honest_a": "ao"}
     honest0: Floats
     habit0: Floats
     honest_a: Floats

@@ -83,6 +83,7 @@ class VoteShares(WithoutPosterior):
 class VoteWeights(VoteShares):
     """One weight >= 0 per annotator; `typical` is the weight of one never seen."""
 
+    shapes: ClassVar[dict[str, str]] = {"weight": "a"}
     weight: Floats
     typical: float = 1.0
 

@@ -10,6 +10,7 @@ suffers. There is no density of which this is the maximum, so the bound of a fit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ __all__ = ["Anchored"]
 class Anchored:
     """Class shares between those of the votes (`anchor`, v_k) and those of the posterior (`mass`, n_k)."""
 
+    shapes: ClassVar[dict[str, str]] = {"anchor": "k", "mass": "k"}
     anchor: Floats
     mass: Floats
 

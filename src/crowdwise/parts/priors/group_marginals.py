@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdwise.data.storable import storable
+from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log
 from crowdwise.kernels.types import Array, Floats
 
@@ -26,6 +27,7 @@ class GroupMarginals:
         Group of every item.
     """
 
+    shapes: ClassVar[dict[str, str]] = {"alpha0": "k", "alpha": "gk"}
     alpha0: Floats
     alpha: Floats
     group_n: Array
@@ -34,6 +36,10 @@ class GroupMarginals:
     def start(cls, alpha0: Floats, group_n: Array, n_groups: int) -> GroupMarginals:
         """Before any label: the prior in every group."""
         return cls(alpha0, np.repeat(alpha0[None], n_groups, axis=0), group_n)
+
+    def fits(self, votes: Any) -> bool:
+        """Whether indices read from a file stay within their arrays."""
+        return within(self.group_n, -1, len(self.alpha))
 
     @property
     def shares(self) -> Floats:

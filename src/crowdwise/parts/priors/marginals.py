@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Marginals:
     a MAP step, up to its constant.
     """
 
+    shapes: ClassVar[dict[str, str]] = {"probability": "k", "pseudo_count": "k"}
     probability: Floats
     learn: bool = True
     pseudo_count: float | Floats = 0.0
@@ -63,6 +64,7 @@ class Marginals:
 class DirichletMarginals:
     """Class shares with a Dirichlet posterior: alpha = alpha0 + sum_n q_n."""
 
+    shapes: ClassVar[dict[str, str]] = {"alpha0": "k", "alpha": "k"}
     alpha0: Floats
     alpha: Floats
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from crowdwise.errors import SettingError
+from crowdwise.io.leftovers import held_folder
 from crowdwise.trust.compare.exchange import read_outcome, write_estimator, write_task
 from crowdwise.trust.compare.fitting import Outcome, Task
 
@@ -71,8 +71,7 @@ def run_all(
         raise SettingError("this Python does not know its own program, so it can start no other; compare with jobs=None")
     waiting = list(estimators)
     running: dict[str, _Running] = {}
-    with TemporaryDirectory(prefix="crowdwise-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with held_folder() as folder:
         write_task(task, folder)
         for estimator in estimators:
             write_estimator(estimator, folder / estimator.name)

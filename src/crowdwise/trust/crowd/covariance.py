@@ -52,6 +52,8 @@ __all__ = ["score"]
 _SWEEPS = {"fdr": (50, 1e-4), "k-means": (1000, 1e-6)}
 # With fewer answers the chi-square limit says nothing.
 _FEWEST = 10
+# Annotators times the cube of the classes, which a sweep costs: beyond, it takes minutes, and the classes are texts.
+_MOST_WORK = 50_000_000
 
 
 def score(
@@ -64,10 +66,11 @@ def score(
     votes = votes_of(result, votes)
     answers = answers_of(votes)
     n_answers = segment_sum(answers.annotator, None, votes.n_annotators)
-    if votes.n_classes < 2 or len(answers.item) == 0:
+    too_much = votes.n_annotators * votes.n_classes**3 > _MOST_WORK
+    if votes.n_classes < 2 or len(answers.item) == 0 or too_much:
         nothing = np.full(votes.n_annotators, np.nan)
         flag = np.zeros(votes.n_annotators, bool)
-        reason = ["nothing to tell apart"] * votes.n_annotators
+        reason = ["too many classes to tell" if too_much else "nothing to tell apart"] * votes.n_annotators
         return report("covariance", votes, score=nothing, p_value=nothing, q_value=nothing, flag=flag, reason=reason)
     centred = answers.share_cl - _mean_by(answers.annotator, answers.share_cl, votes.n_annotators)[answers.annotator]
     loading = _loadings(answers, centred, _from_confusion(result), votes.n_items, *_SWEEPS[rule])
@@ -128,7 +131,7 @@ def _association(answers: Answers, x_cl: Floats, t_cr: Floats) -> tuple[Floats, 
     xx, tt, xt = (_sum_by(who, np.einsum("ci,cj->cij", a, b), n) for a, b in ((x_cl, x_cl), (t_cr, t_cr), (x_cl, t_cr)))
     inverse_x, rank_x = _pseudo_inverse(xx)
     inverse_t, rank_t = _pseudo_inverse(tt)
-    total = np.einsum("alm,amr,ars,als->a", inverse_x, xt, inverse_t, xt)
+    total = np.einsum("alm,amr,ars,als->a", inverse_x, xt, inverse_t, xt, optimize=True)
     return segment_sum(who, None, n) * total, rank_x * rank_t
 
 
@@ -141,7 +144,7 @@ def _perfect(answers: Answers, q_ck: Floats, t_cr: Floats) -> Floats:
     zz = np.einsum("ak,kj->akj", mean_q, np.eye(q_ck.shape[1])) - np.einsum("ak,aj->akj", mean_q, mean_q)
     tt, zt = (_sum_by(who, np.einsum("ci,cj->cij", a, t_cr), n) / count for a in (t_cr, q_centred))
     inverse_z, inverse_t = _pseudo_inverse(zz)[0], _pseudo_inverse(tt)[0]
-    return np.asarray(np.einsum("alm,amr,ars,als->a", inverse_z, zt, inverse_t, zt))
+    return np.asarray(np.einsum("alm,amr,ars,als->a", inverse_z, zt, inverse_t, zt, optimize=True))
 
 
 def _below(statistic: Floats, degrees: Floats, noncentrality: Floats) -> Floats:

@@ -127,7 +127,8 @@ def _interval(result: Result) -> tuple[Floats, Floats]:
     around = np.clip(result.accuracy, margin, 1 - margin)
     outside = (result.accuracy < low) | (result.accuracy > high)
     low, high = np.where(outside, _beta_interval(around, variance), (low, high))
-    return np.minimum(low, result.accuracy), np.maximum(high, result.accuracy)
+    # With one class there is nothing to be wrong about, and no spread; fmin and fmax leave out what is no number.
+    return np.fmin(low, result.accuracy), np.fmax(high, result.accuracy)
 
 
 def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
