@@ -197,6 +197,14 @@ def test_a_table_of_tags_stays_one(tmp_path: Path) -> None:
     assert tags(read(path, TokenVotes)) == {"x": ["O"]}
 
 
+def test_records_of_another_shape_are_named(tmp_path: Path) -> None:
+    record = {"text": TEXT, "spans": [{"begin": 0}], "_input_hash": 5, "answer": "accept", "_annotator_id": "x"}
+    with pytest.raises(InputError, match=r"p\.jsonl row 1: recognised as prodigy, but this record is not shaped like it"):
+        read(write_lines(tmp_path / "p.jsonl", [record]), TokenVotes)
+    with pytest.raises(InputError, match="line 6: part of a token that is not there"):
+        read(webanno(tmp_path / "x.tsv", ["1-1.1\t0-1\tA\t_\t_\t"]), TokenVotes)
+
+
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="format must be one of conll, table, label-studio"):
         read(tmp_path, TokenVotes, format="brat")

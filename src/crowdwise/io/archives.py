@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import warnings
 import zipfile
+import zlib
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,7 +33,9 @@ def unpacked(path: Path, name: str, suffixes: Collection[str]) -> tuple[Path, st
             if "[Content_Types].xml" in archive.namelist():
                 return _sheet_text(path, name)
             return _member(archive, path, name, suffixes)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name}: not a readable zip archive ({error}); download it again, or unpack it") from None
 
 
@@ -164,7 +167,11 @@ def _titles(data: bytes, separator: str | None) -> tuple[int, str | None]:
 
 
 def _cells(text: str, separator: str) -> list[str]:
-    return [cell for cell in next(csv.reader([text], delimiter=separator), []) if cell.strip()]
+    try:
+        row = next(csv.reader([text], delimiter=separator), [])
+    except csv.Error:
+        row = text.split(separator)
+    return [cell for cell in row if cell.strip()]
 
 
 def _roles(row: list[str]) -> int:

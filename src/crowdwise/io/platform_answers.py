@@ -11,6 +11,7 @@ from crowdwise.data.comparisons import Comparisons
 from crowdwise.data.ratings import Ratings
 from crowdwise.errors import InputError
 from crowdwise.io.boxes import CORNERS, box_table
+from crowdwise.io.shaped import trusted
 from crowdwise.io.source import Source, open_source
 from crowdwise.io.votes import Exports, Request
 
@@ -32,12 +33,14 @@ def read(path: Any, kind: type[Any], exports: Exports, options: dict[str, Any]) 
         return None
     platform = exports.recognised(source)
     if issubclass(kind, Comparisons):
-        return _comparisons(source, platform, kind, question, options)
+        with trusted(source, "comparisons" if platform is None else platform.name):
+            return _comparisons(source, platform, kind, question, options)
     if platform is None or platform.name in _VAGUE:
         if question is not None:
             options["value"] = question
         return None
-    return _ratings(source, platform.name, kind, question, exports)
+    with trusted(source, platform.name):
+        return _ratings(source, platform.name, kind, question, exports)
 
 
 def _ratings(source: Source, name: str, kind: type[Ratings], question: str | None, exports: Exports) -> Ratings:

@@ -57,6 +57,8 @@ def read_soft(
         table = _cells(source, [*ids, *columns])
         if len(columns) == 1 and _are_plain(table.frame[columns[0]]):
             label = find_column(known, "label", request.label or request.question, Where(source.name))
+            if label == columns[0]:
+                raise InputError(f"{source.name}: {label!r} holds one number per row, and nothing says of which class it is")
             return _from_rows(read_columns(source, [*ids, label, *columns]), classes)
         probability, found = (
             _from_columns(table, columns, classes) if len(columns) > 1 else _from_cells(table, columns[0], classes)

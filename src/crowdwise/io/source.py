@@ -165,25 +165,24 @@ def sniff_separator(data: bytes, suffix: str) -> str:
     """Return the separator that the header uses: the suffix's own, unless it yields one column."""
     usual = "\t" if suffix in (".tsv", ".tab") else ","
     header = data[: data.find(b"\n")] if b"\n" in data else data
-    line = header.decode("utf-8", "replace")
-    counts = {separator: _width(line, separator) for separator in SEPARATORS}
+    counts = {separator: len(_fields(header, separator)) for separator in SEPARATORS}
     return usual if counts[usual] > 1 else max(SEPARATORS, key=lambda separator: counts[separator])
 
 
-def _width(line: str, separator: str) -> int:
+def _fields(line: bytes, separator: str) -> list[str]:
     """Fields of a line; a carriage return inside it is for the reader of the rows to judge."""
+    text = line.decode("utf-8", "replace")
     try:
-        return len(next(csv.reader([line], delimiter=separator), []))
+        return next(csv.reader([text], delimiter=separator), [])
     except csv.Error:
-        return line.count(separator) + 1
+        return text.split(separator)
 
 
 def _first_rows(data: bytes, separator: str) -> tuple[list[str], list[str]]:
     """The cells of the first two lines."""
     end = data.find(b"\n") % (len(data) + 1)
-    lines = data[:end], data[end + 1 : data.find(b"\n", end + 1) % (len(data) + 1)]
-    one, other = (next(csv.reader([line.decode("utf-8", "replace")], delimiter=separator), []) for line in lines)
-    return one, other
+    second = data[end + 1 : data.find(b"\n", end + 1) % (len(data) + 1)]
+    return _fields(data[:end], separator), _fields(second, separator)
 
 
 def read_header(data: bytes, separator: str, name: str, first: int = 1) -> list[str]:

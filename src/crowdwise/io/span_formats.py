@@ -9,6 +9,7 @@ from typing import Any
 
 from crowdwise.errors import InputError
 from crowdwise.io.offsets import Document, spans_of, tag_table
+from crowdwise.io.shaped import trusted
 from crowdwise.io.source import Record, Source, Table, open_source
 from crowdwise.io.votes import Exports
 
@@ -35,11 +36,12 @@ def read_spans(path: Any, exports: Exports, format: str | None, question: str | 
         format = _recognise(source, exports)
     if format is None:
         return None
-    if format in _MODULES:
-        documents = import_module(f"crowdwise.io.platforms.{_MODULES[format]}").read_spans(source, question)
-    else:
-        documents = [_offsets(source, row, record, annotator) for row, record in source.walk()]
-    return tag_table(documents, source)
+    with trusted(source, format):
+        if format in _MODULES:
+            documents = import_module(f"crowdwise.io.platforms.{_MODULES[format]}").read_spans(source, question)
+        else:
+            documents = [_offsets(source, row, record, annotator) for row, record in source.walk()]
+        return tag_table(documents, source)
 
 
 def _is_webanno(path: Any) -> bool:

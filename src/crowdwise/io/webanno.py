@@ -24,7 +24,7 @@ __all__ = ["is_webanno", "read_webanno"]
 
 _MARK = b"#FORMAT=WebAnno TSV 3"
 _NUMBER = re.compile(r"\[(\d+)\]$")
-_TOKEN = re.compile(r"(\d+)-(\d+)(\.\d+)?$")
+_TOKEN = re.compile(r"(\d{1,9})-(\d{1,9})(\.\d+)?$")
 _CURATED = ("initial_cas.tsv", "curation_user.tsv")
 
 
@@ -93,6 +93,8 @@ def _parsed(file: Path) -> tuple[list[str], list[_Line]]:
         place = _TOKEN.match(cells[0])
         if place is None or len(cells) < 3:
             continue
+        if place.group(3) and not lines:
+            raise InputError(f"{file} line {number}: part of a token that is not there; export it again")
         if place.group(3):
             # Part of the token before it: what is marked there counts for all of it.
             lines[-1] = _joined(lines[-1], cells[3:])
