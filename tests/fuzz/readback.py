@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import random
+import re
 import unicodedata
 import warnings
 from collections import Counter
@@ -31,7 +32,7 @@ _NAMES = [
 ]  # fmt: skip
 
 # Unicode's own; Python also strips some control characters.
-_WHITE = " \t\n\r\x0b\x0c\x85\xa0\u2028\u2029"
+_WHITE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u202f\u3000\u200b\ufeff"
 
 
 def write(way: str, rows: list[tuple[str, ...]], path: Path, rng: random.Random) -> None:
@@ -59,6 +60,12 @@ def one_name(name: object) -> str:
     return unicodedata.normalize("NFC", str(name)).strip(_WHITE)
 
 
+def one_vote(row: tuple[object, ...]) -> tuple[str, ...]:
+    """What the reader takes for the same vote: in labels, white space within a line is one space."""
+    item, annotator, label = map(one_name, row)
+    return item, annotator, re.sub(r"[^\S\n]+", " ", label)
+
+
 def compare(seed: int, index: int, folder: Path) -> tuple[str, str]:
     """Write and read one table; the way, and "equal", "refused: ..." or "differs: ..."."""
     rng = random.Random(f"{seed}/{index}")
@@ -73,9 +80,9 @@ def compare(seed: int, index: int, folder: Path) -> tuple[str, str]:
             votes = read(path, format="tidy")
     except CrowdwiseError as problem:
         return way, f"refused: {problem}"
-    found = Counter(tuple(map(one_name, row)) for row in votes.to_frame().select(COLUMNS).rows())
+    found = Counter(map(one_vote, votes.to_frame().select(COLUMNS).rows()))
     # A label of nothing but white space is no answer.
-    wanted = Counter(tuple(map(one_name, row)) for row in rows if one_name(row[2]))
+    wanted = Counter(map(one_vote, (row for row in rows if one_name(row[2]))))
     if found == wanted:
         return way, "equal"
     return way, f"differs: wrote {list(wanted - found)[:2]!r}, read {list(found - wanted)[:2]!r}"

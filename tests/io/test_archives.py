@@ -200,7 +200,7 @@ def test_rows_above_the_header_that_only_the_user_knows(tmp_path: Path) -> None:
 
 def test_one_column_of_texts_is_no_title(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", "text\nhello\nyou\n")
-    with pytest.raises(InputError, match="no item column; found 'text'"):
+    with pytest.raises(InputError, match="no annotator and no label column; found 'text'"):
         read(path)
 
 

@@ -121,9 +121,9 @@ def test_nul_bytes_are_refused_wherever_they_are(tmp_path: Path) -> None:
 
 def test_a_hundred_thousand_columns_are_no_problem(tmp_path: Path) -> None:
     names = [f"c{n}" for n in range(100_000)]
-    path = write(tmp_path / "v.csv", ",".join(names) + "\n" + ",".join("1" * 100_000) + "\n")
+    path = write(tmp_path / "v.csv", ",".join(names) + "\n" + ",".join(names) + "\n")
     started = time.monotonic()
-    with pytest.raises(InputError, match="no item column; found 'c0', 'c1'") as caught:
+    with pytest.raises(InputError, match="99999 different labels") as caught:
         read(path)
     assert len(str(caught.value)) <= 1000
     with pytest.raises(InputError, match="no column 'c1x'") as caught:

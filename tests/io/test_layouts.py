@@ -9,7 +9,7 @@ import pytest
 from tests.io.helpers import gold, triples, write, write_json, write_lines
 
 from crowdwise import DawidSkene, MajorityVote
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io import detect, read
 
 PEOPLE = (
@@ -316,7 +316,8 @@ def test_one_task_key_that_asks_two_things_is_never_pooled(tmp_path: Path) -> No
     assert "--question 'What time of day?'" in str(refusal.value)
     with pytest.raises(InputError, match="asks different things"):
         read(path)
-    assert triples(read(path, question="what time  of day?")) == [(7, "b", "noon"), (7, "c", "dawn")]
+    with pytest.warns(DataWarning, match="was asked in 2 of 3 classifications"):
+        assert triples(read(path, question="what time  of day?")) == [(7, "b", "noon"), (7, "c", "dawn")]
     assert triples(read(path, question="T1", workflow_version="4")) == [(7, "b", "noon"), (7, "c", "dawn")]
     assert triples(read(path, workflow_version="4.2")) == [(7, "c", "dawn")]
     with pytest.raises(InputError, match=r"no workflow version '5'; there are 3\.1, 4\.1, 4\.2"):

@@ -32,10 +32,14 @@ def find_layout(source: Source, request: Request) -> str | None:
     frame = source.table(source.columns).frame
     if list_columns(frame):
         return "lists"
-    counted = count_columns(frame, request, find_item(frame, request, source.name))
+    # Of so many columns none is a class that was counted.
+    counted = count_columns(frame, request, find_item(frame, request, source.name)) if frame.width <= _MOST_COUNTED else []
     voting = looks_wide(source, request)
     # Beside columns of annotators, counts are what others made of their votes.
     return ("counts" if not set(voting).isdisjoint(counted) else "wide") if voting else "counts" if counted else None
+
+
+_MOST_COUNTED = 1_000
 
 
 def read_layout(source: Source, name: str, request: Request) -> Export:

@@ -421,7 +421,11 @@ def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Sour
 
         source = Headless(source.path, source.name, source.parts)
     name = find_format(source, request.format, request)
-    if (name in TABLES or name in ("judges", "doccano")) and name not in LAYOUTS and _may_be_distributions(source):
+    if (
+        (name in TABLES or name in ("judges", "doccano"))
+        and name not in (*LAYOUTS, "answers")
+        and _may_be_distributions(source)
+    ):
         from crowdwise.io.soft import refuse_distributions
 
         refuse_distributions(source, request)

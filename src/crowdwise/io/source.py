@@ -422,7 +422,8 @@ class Source:
 
             return Table(read_binary(self.path, self.kind, columns, self.name)[0], Places(self.name, 1))
         frame, blank, first = self._parsed
-        absent = next((name for name in columns if name not in frame.columns), None)
+        known = set(frame.columns)
+        absent = next((name for name in columns if name not in known), None)
         if absent is not None:
             raise InputError(f"{self.name}: no column {absent!r}; found {listed(map(repr, frame.columns))}")
         frame = frame.select(columns)

@@ -47,6 +47,7 @@ def read(source: Source, request: Request) -> Export:
 
 def _without_unasked(ballot: Ballot, export: Export, wanted: str | None) -> Export:
     """Do not count as missing what a classification was not asked: a follow-up depends on the answer before it."""
+    # Of a question named by its text, `Questions` calls the task by that text.
     asked = sum(wanted is None or wanted in answers for _, _, _, answers in ballot.votes)
     if asked in (0, len(ballot.votes)):
         return export
