@@ -170,7 +170,7 @@ def one_form(series: pl.Series) -> pl.Series:
     if series.dtype != pl.String:
         return series
     name = pl.col("name")
-    odd = (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(r"^\s|\s$")
+    odd = (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(r"^[\s\x1c-\x1f]|[\s\x1c-\x1f]$")
     if not series.to_frame("name").select(odd.any()).item():
         return series
     return series.str.normalize("NFC").str.strip_chars(EDGES)
@@ -200,7 +200,7 @@ def missing_mask(series: pl.Series, markers: Any) -> pl.Series:
     text = pl.col("text")
     mask = text.is_null()
     if series.dtype == pl.String:
-        mask |= text.str.strip_chars() == ""
+        mask |= text.str.strip_chars(EDGES) == ""
     if texts:
         mask |= text.is_in(texts)
     return as_text(series).to_frame("text").select(mask).to_series()

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, find_column, integers, missing_mask, tidy
+from crowdwise.data.encode import ALIASES, EDGES, find_column, integers, missing_mask, tidy
 from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_question, column, single
 from crowdwise.io.source import Places, Source, Table
@@ -113,7 +113,9 @@ def _is_odd(distinct: pl.Series, role: str) -> bool:
     if distinct.dtype != pl.String:
         return role != "label" and distinct.dtype == pl.Int64 and bool((distinct.abs() >= _LONG).any())
     name = pl.col("name")
-    odd = (name.str.strip_chars() != name) | (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(_MARKS[role])
+    odd = (
+        (name.str.strip_chars(EDGES) != name) | (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(_MARKS[role])
+    )
     found = (
         distinct.drop_nulls()
         .to_frame("name")
