@@ -9,6 +9,7 @@ import polars as pl
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import codes_of, vocabulary_array
+from crowdwise.scale.sources import stored_array
 from crowdwise.scale.store import Store
 
 __all__ = ["collected"]
@@ -29,9 +30,9 @@ def collected(store: Store, most: int | None = None) -> Annotations:
     places = [codes_of(part, items) for part in ids]
 
     def joined(name: str) -> np.ndarray:
-        return np.concatenate([np.load(folder / f"{name}.npy") for folder in folders])
+        return np.concatenate([stored_array(folder, name) for folder in folders])
 
-    sizes = [np.diff(np.load(folder / "item_ptr.npy")) for folder in folders]
+    sizes = [np.diff(stored_array(folder, "item_ptr")) for folder in folders]
     gold = None
     if store.n_gold is not None:
         gold = np.full(len(items), -1, np.int16)

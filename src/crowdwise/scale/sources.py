@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from crowdwise.engines.shards import Shard
 from crowdwise.errors import InputError
 from crowdwise.scale.store import Store, full_disk_named
 
-__all__ = ["FolderSource", "MemorySource", "Source", "cut", "folders_of"]
+__all__ = ["FolderSource", "MemorySource", "Source", "cut", "folders_of", "stored_array"]
 
 _POSTERIOR = "posterior.npy"
 
@@ -73,15 +73,8 @@ class FolderSource:
         folder = Path(self.folder)
 
         def mapped(name: str) -> np.ndarray:
-            path = folder / f"{name}.npy"
-            try:
-                # An empty file cannot be mapped.
-                array: np.ndarray = np.load(path, mmap_mode="r" if self.n_votes and self.n_items else None)
-            except (FileNotFoundError, ValueError, EOFError) as problem:
-                raise InputError(
-                    f"{path}: missing or damaged ({problem}); delete the work folder {folder.parent} to encode the votes again"
-                ) from problem
-            return array
+            # An empty file cannot be mapped.
+            return stored_array(folder, name, "r" if self.n_votes and self.n_items else None)
 
         item_ptr, annotator, label = mapped("item_ptr"), mapped("annotator"), mapped("label")
         # Vocabularies matter here for their length alone, and this one takes no room.
@@ -100,6 +93,17 @@ class FolderSource:
         in_memory = posterior_in_memory or self.n_items == 0
         posterior = np.zeros(shape) if in_memory else _mapped_posterior(folder / _POSTERIOR, shape)
         return Shard(votes, known, posterior, self.index, self.folder)
+
+
+def stored_array(folder: Path, name: str, mmap_mode: Literal["r"] | None = None) -> np.ndarray:
+    """An array of a shard, read or mapped."""
+    path = folder / f"{name}.npy"
+    try:
+        return np.asarray(np.load(path, mmap_mode=mmap_mode))
+    except (FileNotFoundError, ValueError, EOFError) as problem:
+        raise InputError(
+            f"{path}: missing or damaged ({problem}); delete the work folder {folder.parent} to encode the votes again"
+        ) from problem
 
 
 def _mapped_posterior(path: Path, shape: tuple[int, int]) -> np.ndarray:
