@@ -239,7 +239,7 @@ def test_pickled_arrays_are_refused_unopened(saved: Path, member: str) -> None:
 
 @pytest.mark.parametrize(
     "member",
-    ["posterior_npy", "votes__item_ptr_npy", "trace__votes_npy", "prior__probability_npy", "votes__items_arrow", "meta_json"],
+    ["posterior_npy", "votes__item_ptr_npy", "trace__votes_npy", "prior__probability_npy", "votes__items_json", "meta_json"],
 )
 @pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY\x01\x00", b"garbage" * 50])
 def test_missing_and_garbled_members_are_refused(saved: Path, member: str, content: bytes | None) -> None:

@@ -54,6 +54,11 @@ class ShardedCrowd:
         """Number of classes, K."""
         return len(self.classes)
 
+    @property
+    def answers_per_annotator(self) -> Integers:
+        """Votes of each annotator, [A]; in shards none is a distribution."""
+        return self.votes_per_annotator
+
     @classmethod
     def of(cls, votes: Annotations | Store, counted: Tally, n_shards: int) -> ShardedCrowd:
         """Put together what is known of votes and what `answers` counted in their shards."""

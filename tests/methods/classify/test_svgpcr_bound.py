@@ -570,7 +570,7 @@ def test_odd_crowds_are_fitted_by_flows_that_move(odd: str, likelihood: str) -> 
 
 @method
 def test_names_in_any_script(name: str) -> None:
-    items, annotators = ["Птица", "鳥", "🐦", "طائر", "naïve ", "\u200b"], ["Ω", "é", "e\u0301"]
+    items, annotators = ["Птица", "鳥", "🐦", "طائر", "naïve ", "a\u200bb"], ["Ω", "é", "e\u0301"]
     votes = of([*items, *items], [annotators[i % 3] for i in range(12)], ["да", "нет", "多分"] * 4, items=items)
     features = normal(0, 6, 3)
     model = fitted(name, features, votes, {"gold": {"鳥": "多分"}})
