@@ -386,6 +386,7 @@ def test_wrong_settings_are_refused_at_once(options: dict[str, Any], tmp_path: P
 Step = tuple[str, int]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.sampled_from(["ask", "tell", "withdraw", "unasked"]), st.integers(1, 5)), max_size=7),

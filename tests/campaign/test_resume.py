@@ -145,6 +145,7 @@ def test_foreign_and_missing_files_are_named(tmp_path: Path) -> None:
 # -- broken off ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_line_cut_off_anywhere_is_as_if_it_had_not_been_told(tmp_path: Path) -> None:
     loop = begin(tmp_path)
     loop.tell({"item": ["i0"], "annotator": ["x"], "label": ["cat"]})

@@ -99,6 +99,7 @@ def test_a_strong_prior_shows_in_the_annotators(run: Run, files: Path, method: s
     np.testing.assert_allclose(pl.read_csv(files / "people.csv")["accuracy"], 0.9, atol=0.03)
 
 
+@pytest.mark.slow
 def test_what_was_trained_predicts_with_votes(run: Run, files: Path) -> None:
     train(run, "deep-mf", "--annotator-prior", "beta:4,1", "--save", "model", "-o", "labels.csv")
     again = table(run("predict", "model", "--features", "X.npz", "--votes", "votes.csv").stdout)

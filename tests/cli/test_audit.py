@@ -194,6 +194,7 @@ def test_wrong_usage_of_audit_is_named(run: Run, crowd: Path, arguments: list[st
     assert message in run("audit", "crowd.csv", *arguments, code=2).stderr
 
 
+@pytest.mark.slow
 def test_tables_that_do_not_fit_are_named_with_their_row(run: Run, crowd: Path) -> None:
     run("audit", "crowd.csv", "--check", "30", "-o", "check.csv")
     fill(crowd, "check.csv")

@@ -25,6 +25,7 @@ def votes_file(tmp_path: Path) -> str:
     return str(tmp_path / "votes.csv")
 
 
+@pytest.mark.slow
 def test_aggregate_says_what_it_chose_and_explains_it(votes_file: str, tmp_path: Path) -> None:
     model = str(tmp_path / "model")
     code, out, err = run("aggregate", votes_file, "--method", "auto", "--explain-choice", "--save", model)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import Run
 
 from crowdwise.cli.fitting import SAVED, is_saved
@@ -32,6 +33,7 @@ def test_asking_loads_nothing() -> None:
     assert done.stdout == "False False\n"
 
 
+@pytest.mark.slow
 def test_a_small_file_asks_nothing_of_scale(folder: Path) -> None:
     code = (
         "import sys; from crowdwise.cli import app;"

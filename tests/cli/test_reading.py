@@ -143,6 +143,7 @@ def test_several_answers_are_refused_out_of_core_too(run: Run, folder: Path) -> 
     assert pl.read_csv(folder / "labels.csv").height == 2
 
 
+@pytest.mark.slow
 def test_anonymous_votes_are_saved_opened_and_reported(run: Run, folder: Path) -> None:
     rows = "".join(f"i{n},{3 + n % 3},{n % 3},3\n" for n in range(30))
     (folder / "counts.csv").write_text(f"id,total,cat,dog\n{rows}")

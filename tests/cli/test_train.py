@@ -408,6 +408,7 @@ def test_a_folder_that_may_not_be_written_is_found_before_training(run: Run, fil
     assert "--save: cannot save into /proc/model (" in train(run, "X.npz", "--save", "/proc/model", code=2).stderr
 
 
+@pytest.mark.slow
 def test_without_torch_the_extra_is_named(files: Path) -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"

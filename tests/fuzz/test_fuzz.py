@@ -17,6 +17,7 @@ from tests.fuzz.targets import Finding, attack
 from tests.fuzz.worker import case
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="limits memory as POSIX does")
 def test_a_thousand_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
     assert run_cases(seed=0, start=0, stop=1000, jobs=1, folder=tmp_path) == []
@@ -59,6 +60,7 @@ for index in range(start, stop, step):
 """
 
 
+@pytest.mark.slow
 def test_hangs_and_deaths_are_noted_and_the_rest_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "tests" / "fuzz"
     package.mkdir(parents=True)

@@ -28,6 +28,7 @@ def message_of(path: Path, **options: Any) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_damaged_binary_files_never_panic(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"v.{kind}"
@@ -119,11 +120,12 @@ def test_nul_bytes_are_refused_wherever_they_are(tmp_path: Path) -> None:
         read(tmp_path / "v.csv.gz")
 
 
-def test_a_hundred_thousand_columns_are_no_problem(tmp_path: Path) -> None:
-    names = [f"c{n}" for n in range(100_000)]
+@pytest.mark.slow
+def test_forty_thousand_columns_are_no_problem(tmp_path: Path) -> None:
+    names = [f"c{n}" for n in range(40_000)]
     path = write(tmp_path / "v.csv", ",".join(names) + "\n" + ",".join(names) + "\n")
     started = time.monotonic()
-    with pytest.raises(InputError, match="99999 different labels") as caught:
+    with pytest.raises(InputError, match="39999 different labels") as caught:
         read(path)
     assert len(str(caught.value)) <= 1000
     with pytest.raises(InputError, match="no column 'c1x'") as caught:

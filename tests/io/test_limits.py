@@ -91,6 +91,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="measures as POSIX does")
 @pytest.mark.parametrize("kind", ["honest", "lying"])
 def test_memory_is_not_spent_on_what_is_refused(kind: str, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def test_posterior_and_counts_by_enumeration(problem: tuple[np.ndarray, np.ndarr
     np.testing.assert_allclose(counts_of(votes, found, pi), counts, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_certain_votes_are_hard_votes() -> None:
     rng = np.random.default_rng(2)
     label = rng.integers(0, K, (40, 4))
@@ -77,6 +78,7 @@ def careful_judges(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return truth, odds / odds.sum(axis=2, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdwise.errors.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["dawid-skene", "consensus"])
 def test_probabilities_are_worth_more_than_their_first_choices(name: str) -> None:

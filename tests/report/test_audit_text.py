@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.trust.audit.crowds import crowd, filled
 
 from crowdwise.report.audit_text import audit_lines
@@ -18,6 +19,7 @@ def test_a_share_among_the_checked_that_differs_from_the_estimate_is_explained()
     assert "checked themselves" not in close
 
 
+@pytest.mark.slow
 def test_certified_labels_that_nobody_could_tell_are_left_out_of_the_count() -> None:
     result, gold = crowd()
     table = filled(draw(result, 300, error=0.2).frame(), gold)

@@ -171,6 +171,7 @@ def test_small_shapes(votes: Annotations) -> None:
     Reader(page(fitted(votes), truth=np.zeros(votes.n_items, int)))
 
 
+@pytest.mark.slow
 def test_hundred_classes_and_three_hundred_annotators() -> None:
     rng = np.random.default_rng(0)
     votes = Annotations.from_arrays(

@@ -62,6 +62,7 @@ def test_all_methods_that_count_run_on_shards() -> None:
     assert set(ADDITIVE) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shards"), [*((name, 3) for name in ADDITIVE), ("dawid-skene", 1), ("dawid-skene", 8)])
 def test_shards_give_what_memory_gives(name: str, shards: int) -> None:
     expected = make(name).fit(CROWD.votes)
@@ -81,6 +82,7 @@ def test_any_votes_in_any_number_of_shards(name: str, votes: Annotations, shards
     np.testing.assert_allclose(found.posterior_, expected.posterior_, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_weights_gold_history_and_class_shares_count_on_shards_too(name: str) -> None:
     rng = np.random.default_rng(0)
@@ -102,6 +104,7 @@ def test_variants_of_dawid_skene_are_the_same(settings: dict[str, Any]) -> None:
         assert_same(quietly(DawidSkene(max_iter=30, **settings), CROWD.votes, engine=engine), expected)
 
 
+@pytest.mark.slow
 def test_items_without_votes_get_the_class_shares_of_all_shards() -> None:
     columns = {"item": [1, 1, 2, 3], "annotator": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
     votes = Annotations.from_arrays(**columns, items=[1, 2, 3, 4, 5])
@@ -142,6 +145,7 @@ def files(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["consensus", "majority", "dawid-skene", "online-em"])
 def test_labels_of_files_are_those_of_memory(name: str, files: Path, tmp_path: Path) -> None:
     expected = make(name).fit(CROWD.votes)
@@ -260,6 +264,7 @@ def every_round_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crowdwise.scale.checkpoint._CHEAP", 1e9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("every_round_is_kept")
 @pytest.mark.parametrize(("name", "iteration"), [("dawid-skene", 1), ("dawid-skene", 4), ("bayes-gc", 4), ("mace", 4)])
 def test_an_interrupted_fit_resumes_to_the_same_bits(name: str, iteration: int, files: Path, tmp_path: Path) -> None:
@@ -278,6 +283,7 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(name: str, iteration: int, 
         np.testing.assert_array_equal(result.trace[term], values)
 
 
+@pytest.mark.slow
 def test_a_finished_fit_is_not_repeated(files: Path, tmp_path: Path) -> None:
     results = []
     for _ in range(2):
@@ -290,6 +296,7 @@ def test_a_finished_fit_is_not_repeated(files: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(results[0].confusion, results[1].confusion)
 
 
+@pytest.mark.slow
 def test_another_method_or_setting_starts_from_scratch(files: Path, tmp_path: Path) -> None:
     with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(Stop):
         DawidSkene().fit(files, engine=engine, progress=stop_at(3))
@@ -299,6 +306,7 @@ def test_another_method_or_setting_starts_from_scratch(files: Path, tmp_path: Pa
     assert seen[0] == 1
 
 
+@pytest.mark.slow
 def test_another_history_starts_from_scratch(files: Path, tmp_path: Path) -> None:
     with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.raises(Stop):
         DawidSkene().fit(files, engine=engine, progress=stop_at(3))
@@ -309,6 +317,7 @@ def test_another_history_starts_from_scratch(files: Path, tmp_path: Path) -> Non
     assert seen[0] == 1
 
 
+@pytest.mark.slow
 def test_a_larger_number_of_iterations_resumes(files: Path, tmp_path: Path) -> None:
     with Local(shards=2, work_dir=tmp_path / "work") as engine, pytest.warns(ConvergenceWarning):
         DawidSkene(max_iter=3).fit(files, engine=engine)
@@ -347,6 +356,7 @@ def test_checkpoints_hold_no_code(files: Path, tmp_path: Path) -> None:
         DawidSkene().fit(files, engine=engine)
 
 
+@pytest.mark.slow
 def test_gold_belongs_to_the_shards(files: Path, tmp_path: Path) -> None:
     gold = dict(list(CROWD.gold.items())[:80])
     expected = DawidSkene().fit(CROWD.votes, gold)

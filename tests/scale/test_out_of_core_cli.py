@@ -132,6 +132,7 @@ def test_a_folder_of_labels_is_replaced_as_a_whole(run: Run, folder: Path) -> No
     assert names(folder) == ["all.parquet", "labels", "link", "near.parquet", "votes"]
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing_and_json_is_all_of_stdout(run: Run) -> None:
     quiet = run("votes", *LOCAL, "-o", "labels.csv", "-q")
     assert (quiet.stdout, quiet.stderr) == ("", "")
@@ -278,6 +279,7 @@ def test_a_shard_that_lost_a_file_is_named(name: str, run: Run) -> None:
     assert "delete the work folder work" in said
 
 
+@pytest.mark.slow
 def test_a_note_of_the_run_that_is_no_text_begins_anew(run: Run) -> None:
     run("votes", *LOCAL, "--work-dir", "work", "-o", "first.parquet")
     Path("work/run.json").write_bytes(b"\xff\xfe")

@@ -32,6 +32,7 @@ def test_no_cycle_among_rooms_or_modules() -> None:
     assert found()["module_cycles"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["imports", "attributes"])
 def test_nothing_private_is_used_across_rooms(what: str) -> None:
     assert found()["private"][what]["across rooms"] == []

@@ -81,6 +81,7 @@ def test_the_loop_is_exact_on_a_tree() -> None:
     np.testing.assert_allclose(beliefs, [joint.sum(axis=1), joint.sum(axis=0)], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_beliefs_of_the_estimator_are_the_loops_under_the_clipped_network() -> None:
     draws = np.random.default_rng(0).dirichlet(np.ones(3), (12, 3)) * 0.5 + 0.5 * np.eye(3)
     model = fitted(DeepBP, annotator_prior=draws, ceiling=0.6, validation=0, epochs=15)

@@ -45,6 +45,7 @@ def weights(model: Any) -> bytes:
 # -- both -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
 def test_easy_classes_are_learned(cls: Any, likelihood: str) -> None:

@@ -28,6 +28,7 @@ def rises(model: Any) -> bool:
     return bool((np.diff(bound) >= -1e-9 * np.abs(bound[1:])).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from(["crowd", "own"]), st.floats(0, 2))
 @settings(max_examples=25)

@@ -202,6 +202,7 @@ def test_the_same_votes_give_the_same_bits() -> None:
     assert first.confusion_.tobytes() == second.confusion_.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [False, True])
 def test_shards_give_what_memory_gives(given: bool) -> None:
     campaign = demo()

@@ -205,6 +205,7 @@ def test_with_exact_counts_no_batch_lowers_the_bound_and_counts_are_always_those
     assert values[-1] > values[0] + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_with_a_network_that_knows_nothing_it_ends_at_bayes_gc(n_classes: int) -> None:
     truth = np.random.default_rng(0).integers(0, n_classes, 60)

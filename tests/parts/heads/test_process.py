@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from scipy.special import digamma, gammaln
 from tests.engines.gradient.helpers import CPU, even, votes_on
@@ -63,6 +64,7 @@ def step(made: SparseGP, head: ProcessHead, rows: torch.Tensor, batch: Batch) ->
     return loss
 
 
+@pytest.mark.slow
 def test_full_batches_never_lower_the_bound() -> None:
     rows, _, votes = problem()
     made, head, batch = parts(rows, votes)

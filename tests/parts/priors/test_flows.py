@@ -52,6 +52,7 @@ def test_log_determinants_are_those_of_the_jacobian() -> None:
             assert float(whole[k, :, 1 - k].abs().max()) == 0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(any_floats(3, 1, 4), any_floats(3, 1, 4), any_floats(3, 1), any_floats(5, 1, 4))
 def test_flows_are_invertible_whatever_their_parameters(
