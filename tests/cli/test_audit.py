@@ -27,6 +27,7 @@ def fill(folder: Path, name: str, blank: tuple[int, ...] = ()) -> None:
     table.with_columns(pl.Series("true label", labels)).write_csv(folder / name)
 
 
+@pytest.mark.slow
 def test_draw_check_and_certify(run: Run, crowd: Path) -> None:
     done = run("audit", "crowd.csv", "--check", "100", "-o", "check.csv")
     assert "drew 100 items of 300" in done.stderr
@@ -92,6 +93,7 @@ def test_too_few_checks_are_named_when_they_are_drawn(run: Run, crowd: Path) -> 
         assert (facts["n_certified"] > 0) is certified
 
 
+@pytest.mark.slow
 def test_a_missing_row_is_called_missing(run: Run, crowd: Path) -> None:
     run("audit", "crowd.csv", "--check", "30", "-o", "check.csv")
     fill(crowd, "check.csv")
@@ -148,6 +150,7 @@ def test_what_nobody_can_tell_counts_as_wrong_and_stays_for_review(run: Run, cro
     assert "decision accept: 39 labels, those checked or known" in run("audit", "crowd.csv", "--checked", "check.csv").stderr
 
 
+@pytest.mark.slow
 def test_the_page_shows_items_as_text_and_keeps_votes_to_itself(run: Run, crowd: Path) -> None:
     items = pl.read_csv(crowd / "all.csv")["item"].to_list()
     pl.DataFrame(

@@ -50,6 +50,7 @@ def test_columns_taken_are_said_unless_quiet(run: Run, folder: Path) -> None:
     assert line not in run("aggregate", "long.csv", "--quiet").stderr
 
 
+@pytest.mark.slow
 def test_repeats_are_said_by_every_command_that_fits(run: Run, folder: Path) -> None:
     (folder / "again.csv").write_text("item,annotator,label\n1,a,x\n1,a,y\n1,b,x\n2,a,x\n2,b,y\n")
     commands = [

@@ -7,6 +7,7 @@ import pytest
 from tests.cli.conftest import Run
 
 
+@pytest.mark.slow
 def test_a_page_from_votes(run: Run, folder: Path) -> None:
     told = run(
         "report", "votes.csv", "--truth", "truth.csv", "-o", "r.html", "--method", "dawid-skene", "--title", "Cats & dogs"

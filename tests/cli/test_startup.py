@@ -17,6 +17,7 @@ from crowdwise.cli.job import bar, count, number, one_line
 COMMANDS = sorted(str(command.name) for command in app.registered_commands)
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     code = """
 import sys

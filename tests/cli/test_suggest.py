@@ -153,6 +153,7 @@ def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
 # -- plan -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_plan_for_people_and_for_machines(run: Run, campaign: Path) -> None:
     run("simulate", "-o", "noisy.csv", "--items", "40", "--annotators", "6", "--votes-per-item", "1", "--classes", "2")
     text = run("plan", "noisy.csv", "--target", "0.97", "--repeats", "3", "--method", "bayes-gc").stdout

@@ -454,6 +454,7 @@ def test_help_has_an_example(run: Run, command: str) -> None:
     assert f"Example: crowdwise {command}" in " ".join(run(command, "--help").stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["methods"], ["train", "--help"], ["predict", "--help"]])
 def test_lists_and_help_need_no_torch_and_no_scikit_learn(arguments: list[str]) -> None:
     code = f"""

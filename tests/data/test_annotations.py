@@ -530,6 +530,7 @@ def test_deduplicate_is_the_set_of_votes(votes):
     assert once.items is votes.items
 
 
+@pytest.mark.slow
 def test_importing_annotations_is_light():
     heavy = "{'sklearn', 'numba', 'torch', 'scipy', 'pandas'}"
     modules = "crowdwise, crowdwise.data.annotations, crowdwise.data.agreement, crowdwise.trust.metrics"

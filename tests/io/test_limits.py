@@ -121,6 +121,7 @@ def bomb(kind: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "rows"])
 def test_binary_tables_are_refused_by_what_they_declare(kind: str, tmp_path: Path) -> None:
     path = bomb(kind, tmp_path)

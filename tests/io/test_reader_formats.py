@@ -83,6 +83,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
         detect(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_plain_table_loads_no_platform(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", "item,annotator,label\na,x,1\nb,x,0\n")
     code = (

@@ -9,6 +9,7 @@ from crowdwise.report.audit_text import audit_lines
 from crowdwise.trust.audit import certify, draw
 
 
+@pytest.mark.slow
 def test_a_share_among_the_checked_that_differs_from_the_estimate_is_explained() -> None:
     result, gold = crowd()
     audit = certify(result, filled(draw(result, 80).frame(), gold), error=0.1)

@@ -165,6 +165,7 @@ def test_every_method(method: str) -> None:
     Reader(page(fitted(demo.votes, method), truth=demo.truth))
 
 
+@pytest.mark.slow
 @given(small_votes())
 @settings(max_examples=30)
 def test_small_shapes(votes: Annotations) -> None:

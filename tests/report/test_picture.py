@@ -67,6 +67,7 @@ def test_has_its_own_background_and_no_style_sheet() -> None:
     assert "<style" not in picture
 
 
+@pytest.mark.slow
 def test_command_writes_the_readme_picture_without_warnings(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "crowdwise.report", str(tmp_path / "demo.svg")], capture_output=True, text=True

@@ -383,6 +383,7 @@ def test_two_runs_do_not_share_a_work_folder(files: Path, tmp_path: Path) -> Non
 # -- what a stranger stumbled over ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mapping", "frame", "series", "file"])
 def test_gold_of_files_has_every_shape_that_gold_has(kind: str, files: Path, tmp_path: Path) -> None:
     known = dict(list(CROWD.gold.items())[:80])

@@ -162,6 +162,7 @@ def test_room_for_posteriors_is_taken_before_they_are_mapped(tmp_path: Path, mon
         DawidSkene().fit(tmp_path / "a.parquet", engine=engine)
 
 
+@pytest.mark.slow
 def test_labels_on_a_full_disk_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame_of(PLAIN).write_parquet(tmp_path / "a.parquet")
     (tmp_path / "out").mkdir()

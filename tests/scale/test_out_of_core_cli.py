@@ -95,6 +95,7 @@ def test_every_kind_of_output_is_that_of_memory(suffix: str, run: Run, folder: P
     assert read("far-c.csv").select(rows).equals(read("near-c.csv").select(rows))
 
 
+@pytest.mark.slow
 def test_known_labels_and_history_count_as_in_memory(run: Run, folder: Path) -> None:
     some = list(CROWD.gold.items())[:30]
     pl.DataFrame({"item": [item for item, _ in some], "label": [label for _, label in some]}).write_csv("gold.csv")
@@ -261,6 +262,7 @@ def test_a_work_folder_serves_other_methods_and_refuses_other_votes(run: Run) ->
     assert "part-0.parquet is changed)" in run("votes", *kept, "-m", "mace", "-o", "l.csv", code=2).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"junk" * 9, None])
 def test_a_posterior_that_was_cut_off_is_made_again(content: bytes | None, run: Run) -> None:
     run("votes", *LOCAL, "--work-dir", "work", "-o", "first.parquet")
@@ -270,6 +272,7 @@ def test_a_posterior_that_was_cut_off_is_made_again(content: bytes | None, run: 
     assert Path("again.parquet").read_bytes() == Path("first.parquet").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["item_ptr", "annotator", "label"])
 def test_a_shard_that_lost_a_file_is_named(name: str, run: Run) -> None:
     run("votes", *LOCAL, "--work-dir", "work", "-o", "labels.csv")

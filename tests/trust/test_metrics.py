@@ -76,6 +76,7 @@ def test_calibration_bins_by_hand():
     assert metrics.calibration_bins(posterior, [1, 0, 1, 1, 0], n_bins=9)[2].tolist() == [1] * 5
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_ece_is_not_above_it():
     # Calibrated by construction: the true error is 0, the estimate is chance alone, and resamples have more of it.
     # A percentile interval lies above the estimate; the basic one does not.

@@ -381,6 +381,7 @@ def test_a_class_that_only_gold_knows_is_learned() -> None:
     assert (model.predict(features) == truth).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_gold_without_any_vote_is_enough() -> None:
     features, truth = blobs(4, 90, 3, gap=6.0)
     votes = votes_on(truth, even(1, 3, 0.9))

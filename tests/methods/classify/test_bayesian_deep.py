@@ -245,6 +245,7 @@ def test_they_learn(cls: Any, n_classes: int) -> None:
     np.testing.assert_allclose(np.einsum("akk->ak", model.confusion_).mean(), 0.75, atol=0.08)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"steps": "natural"}, {"steps": "natural", "rate": 0.2}, {"class_shares": True}])
 def test_bayes_dgc_learns_by_all_its_steps(settings: dict[str, Any]) -> None:
     features, truth = clouds(1, 200, 3)

@@ -172,6 +172,7 @@ def test_sparse_rows_that_point_outside_are_refused(change: dict[str, Any]) -> N
         unpack(plain, arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["vgpcr", "rff", "vff"])
 @given(st.integers(0, 10**6), st.integers(0, 4))
 @settings(max_examples=15)

@@ -103,6 +103,7 @@ def test_adversaries_do_not_turn_the_labels_round(n_classes: int) -> None:
     np.testing.assert_allclose(model.result_.accuracy, mean, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_one_annotator_and_one_vote_per_item(n_classes: int) -> None:
     features, truth = blobs(4, 120, n_classes, gap=6.0)

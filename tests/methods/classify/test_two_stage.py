@@ -88,6 +88,7 @@ def test_any_classifier_of_scikit_learn_gets_soft_labels_as_weights() -> None:
     np.testing.assert_allclose(model.predict_proba(FEATURES), other.predict_proba(FEATURES), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_classifier_without_weights_gets_the_likeliest_labels_and_says_so() -> None:
     with pytest.warns(DataWarning, match="KNeighborsClassifier takes no sample_weight"):
         model = TwoStage(classifier=KNeighborsClassifier()).fit(FEATURES, VOTES)
@@ -137,6 +138,7 @@ def test_gold_alone_is_enough() -> None:
     assert model.score(FEATURES, TRUTH) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_odd_shapes_are_fitted(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)

@@ -53,6 +53,7 @@ def test_reliability_has_a_column_per_annotator_and_strangers_are_like_the_crowd
         Yan().reliability(features)
 
 
+@pytest.mark.slow
 def test_votes_on_new_rows_count_by_the_rows_own_features() -> None:
     """Bayes' rule by hand: the same two votes weigh differently on the two sides."""
     features, _, votes = half_blind(2, 800)
@@ -115,6 +116,7 @@ def test_known_labels_stay() -> None:
     np.testing.assert_allclose(model.posterior_[[0, 1], [1, 0]], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_odd_shapes_are_fitted(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)

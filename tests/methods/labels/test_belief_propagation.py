@@ -241,6 +241,7 @@ def test_draws_come_close_to_quadrature(integral: str, tolerance: float) -> None
     np.testing.assert_allclose(drawn.result_.model_posterior, exact.result_.model_posterior, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_quadrature_is_the_limit_of_a_fine_grid_of_quantiles() -> None:
     votes, _ = crowd(3, 20, diagonal_crowd(10, 2, 0.7), votes_per_item=3)
     grid = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, RIGHT, WRONG)

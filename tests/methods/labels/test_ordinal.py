@@ -130,6 +130,7 @@ def test_the_reported_matrix_is_the_mean_over_the_stretch_of_a_class() -> None:
     np.testing.assert_allclose(model.confusion_[a, k], expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_bias_and_noise_are_recovered() -> None:
     votes, truth, shift, noise = scale_crowd(1, 600, 15, per_item=6)
     model = make("cumulative-link", tol=1e-4).fit(votes)

@@ -69,6 +69,7 @@ def test_the_bound_never_falls(model: type, shared: bool, n_dimensions: int, gol
     assert np.diff(fitted.trace_).min() > -1e-8 * abs(fitted.trace_[-1])
 
 
+@pytest.mark.slow
 def test_em_ends_where_no_small_change_of_annotators_helps() -> None:
     values = tiny(3)
     problem, model = problem_of(values), GaussianCrowd(tol=1e-14, max_iter=5000)

@@ -70,6 +70,7 @@ def test_a_pattern_step_and_its_penalty_are_a_map_step() -> None:
     np.testing.assert_allclose(posterior.label, np.einsum("nc,cnl->nl", posterior.pattern, posterior.given))
 
 
+@pytest.mark.slow
 def test_skills_end_where_a_general_optimiser_ends() -> None:
     rng = np.random.default_rng(3)
     total = rng.gamma(2, 2, (4, 3))
@@ -102,6 +103,7 @@ def test_the_bound_never_falls(settings: dict[str, object]) -> None:
         assert (np.diff(model.trace_) >= -1e-9 * np.abs(model.trace_[1:])).all()
 
 
+@pytest.mark.slow
 def test_sensitivity_and_specificity_are_recovered_and_not_exchanged() -> None:
     answers, truth, sensitivity, specificity = set_crowd(2, 600, 8, 4, 5)
     result = LabelWise(tol=1e-5).fit(answers).result_

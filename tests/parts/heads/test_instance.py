@@ -143,6 +143,7 @@ def test_the_features_get_no_gradient() -> None:
     assert logits.grad.abs().max() > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**20), scale=st.floats(0.1, 10), components=st.integers(1, 4), n_classes=st.integers(2, 5))
 def test_any_parameters_give_stochastic_matrices(seed: int, scale: float, components: int, n_classes: int) -> None:
@@ -238,6 +239,7 @@ def test_compiled_loops_fit_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_label_per_row_is_enough() -> None:
     features, truth = blobs(0, 300, 3)
     model = InstanceConfusion(epochs=30).fit(features, truth)

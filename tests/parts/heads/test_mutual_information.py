@@ -192,6 +192,7 @@ def test_it_fits_predicts_and_repeats_itself_to_the_bit(n_classes: int) -> None:
     np.testing.assert_allclose(first.confusion_.sum(2), 1)
 
 
+@pytest.mark.slow
 def test_one_label_per_row_is_enough() -> None:
     features, truth = blobs(0, 300, 3)
     model = MaxMIG(epochs=30).fit(features, truth)

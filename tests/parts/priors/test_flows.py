@@ -186,6 +186,7 @@ def test_predictions_are_the_rows_own() -> None:
         np.testing.assert_allclose(made(x)[2:3], made(x[2:3]), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
 def test_gradients_of_the_bound_are_finite_differences(likelihood: str) -> None:
     made = process(RobustMax() if likelihood == "robust-max" else Softmax(3)).train()

@@ -170,6 +170,7 @@ def rows(draw: st.DrawFn, most: float = 1e4) -> tuple[np.ndarray, np.ndarray]:
 both = pytest.mark.parametrize("name", ["robust-max", "softmax"])
 
 
+@pytest.mark.slow
 @both
 @settings(max_examples=60)
 @given(rows())
@@ -184,6 +185,7 @@ def test_predictions_sum_to_one_and_gradients_are_finite(name: str, row: tuple[n
         assert torch.isfinite(value).all()
 
 
+@pytest.mark.slow
 @both
 @settings(max_examples=60)
 @given(rows(most=20))
@@ -193,6 +195,7 @@ def test_the_mean_of_the_logarithm_is_below_the_logarithm_of_the_mean(name: str,
     assert (likelihood.expected_log(mean, variance) <= likelihood.log_predictive(mean, variance) + 1e-9).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(rows(most=20), st.floats(-50, 50), st.floats(-3, 3), st.randoms(use_true_random=False))
 def test_which_is_largest_depends_on_neither_origin_nor_unit_nor_order(

@@ -79,6 +79,7 @@ def test_robust_max_gives_the_rest_to_the_others() -> None:
     np.testing.assert_allclose(likelihood.log_predictive(mean, variance).exp(), p * 0.99 + (1 - p) * 0.01 / 3, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_softmax_draws_agree_with_many() -> None:
     mean, variance = some(4, 3, 4)
     draws = np.random.default_rng(0).normal(mean.numpy(), np.sqrt(variance.numpy()), (400_000, 3, 4))

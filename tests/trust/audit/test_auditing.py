@@ -21,6 +21,7 @@ def test_draws_are_the_same_for_the_same_seed_and_differ_for_others() -> None:
     assert draw(result, 50, seed=1).frame()["item"][:30].to_list() == first["item"].to_list()
 
 
+@pytest.mark.slow
 def test_checked_labels_become_true_and_only_they_change() -> None:
     result, gold = crowd()
     table = filled(draw(result, 150).frame(), gold)
@@ -35,6 +36,7 @@ def test_checked_labels_become_true_and_only_they_change() -> None:
     assert wrong
 
 
+@pytest.mark.slow
 def test_accepted_are_the_surest_and_the_checked() -> None:
     result, gold = crowd()
     audit = certify(result, filled(draw(result, 200, error=0.2).frame(), gold), error=0.2)

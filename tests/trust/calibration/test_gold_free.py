@@ -52,6 +52,7 @@ def test_discounted_votes_are_the_model_with_weighted_evidence():
     assert out.method == result.method
 
 
+@pytest.mark.slow
 def test_groups_make_too_sure_a_fit_less_sure():
     votes, truth = teams(1500, [3] * 5, 0.7, 0.95, seed=0, k=3)
     result = fit(votes)

@@ -75,6 +75,7 @@ def test_equal_annotators_are_left_to_a_simple_method() -> None:
     assert model.chosen_ == "one-coin"
 
 
+@pytest.mark.slow
 def test_the_default_is_taken_where_it_is_about_as_good_as_the_best() -> None:
     votes, _ = crowd(3, 200, diagonal_crowd(5, 3, 0.75))
     with quiet():
@@ -128,6 +129,7 @@ def test_without_operations_nothing_is_compared() -> None:
     assert all(note.startswith("skipped: it takes about") for note in notes.values())
 
 
+@pytest.mark.slow
 def test_candidates_that_take_too_many_operations_are_skipped_and_named() -> None:
     votes, _ = biased_crowd()
     with quiet():

@@ -89,6 +89,7 @@ def test_without_operations_the_simplest_is_taken() -> None:
     assert model.choice_["note"].to_list()[1].startswith("skipped: it takes about")
 
 
+@pytest.mark.slow
 def test_a_candidate_that_takes_too_many_operations_is_skipped() -> None:
     # Of 300 rows with four numbers on three classes, the two stages take 3 x 2000 x 300 x 4 x 3 operations.
     with quiet():

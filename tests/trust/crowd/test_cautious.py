@@ -75,6 +75,7 @@ def test_without_groups_the_posterior_is_as_it_was() -> None:
     assert cautious(result, Dependence()) is result.posterior
 
 
+@pytest.mark.slow
 def test_a_chosen_method_and_history_are_fitted_again_as_they_were() -> None:
     votes, _, _ = grouped_crowd(2, n_items=300, n_annotators=12, n_groups=3)
     found = find(votes)

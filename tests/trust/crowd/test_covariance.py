@@ -53,6 +53,7 @@ def test_clusters_find_spammers_too_but_also_where_there_are_none() -> None:
     assert covariance.score(fit(honest.votes)).flagged == []
 
 
+@pytest.mark.slow
 def test_the_score_is_that_of_raykar_and_yu_for_one_coin_annotators() -> None:
     crowd = simulate(20000, 10, 3, 10, "one-coin", options={"one-coin": {"a": 6, "b": 4}}, random_state=0)
     score = covariance.score(fit(crowd.votes)).frame["score"].to_numpy()

@@ -38,6 +38,7 @@ def test_a_change_is_found_and_dated() -> None:
         assert "fell from" in row["reason"]
 
 
+@pytest.mark.slow
 def test_constant_annotators_do_not_drift() -> None:
     small, flagged = 0, 0
     for seed in range(25):

@@ -42,6 +42,7 @@ def test_found_groups_and_given_ones_give_one_fit() -> None:
     np.testing.assert_allclose(auto.posterior_, given.posterior_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_independent_crowds_have_no_groups() -> None:
     flagged = [groups.score(fit(simulate(400, 20, 3, 8, "dirichlet", random_state=seed).votes)).flagged for seed in range(20)]
     assert sum(bool(names) for names in flagged) <= 2
