@@ -129,3 +129,10 @@ def test_the_real_judgments() -> None:
     assert votes.n_votes == len(records)
     for_second = np.where(votes.outcome > 0, 1 - votes.degrees, votes.degrees)
     assert for_second.sum() == pytest.approx(sum(record["preference"] - 1 for record in records))
+
+
+def test_votes_are_not_sought_in_comparisons(tmp_path: Path) -> None:
+    path = tmp_path / "my battles.csv"
+    path.write_text("model_a,model_b,winner,judge\nx,y,model_a,ann\ny,z,tie,bob\n")
+    with pytest.raises(InputError, match=r"These are comparisons: crowdwise rank '.*my battles\.csv'"):
+        read(path)

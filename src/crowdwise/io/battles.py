@@ -18,18 +18,12 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import DataWarning, InputError, did_you_mean
+from crowdwise.io.roles import battle_shape
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.votes import column, column_names, read_columns
 
 __all__ = ["battle_table", "ranking_table"]
 
-# Two items -> what says who won. The order is that in which files are looked at.
-_SHAPES: tuple[tuple[tuple[str, str], tuple[str, ...]], ...] = (
-    (("model_a", "model_b"), ("winner",)),
-    (("model_a", "model_b"), ("winner_model_a", "winner_model_b")),
-    (("model_1", "model_2"), ("g1_winner",)),
-    (("generator_1", "generator_2"), ("preference",)),
-)
 _JUDGES = ("annotator", "judge", "judge_hash", "user", "user_id", "annotator_index", "annotator_id", "evaluation_session_id")
 ANONYMOUS = "anonymous"
 
@@ -39,7 +33,7 @@ def battle_table(source: Source, weight: str | None) -> Table | None:
     if source.kind not in ("delimited", "json", "jsonl", "parquet", "arrow"):
         return None
     names = column_names(source)
-    shape = next((shape for shape in _SHAPES if {*shape[0], *shape[1]} <= set(names)), None)
+    shape = battle_shape(names)
     if shape is None:
         return None
     if weight is not None and weight not in names:

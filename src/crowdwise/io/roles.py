@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
 
-__all__ = ["by_words", "doubt_item", "find_gold", "find_item", "never_votes", "words_of"]
+__all__ = ["battle_shape", "by_words", "doubt_item", "find_gold", "find_item", "never_votes", "words_of"]
 
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
@@ -52,8 +53,24 @@ def by_words(names: Sequence[str], role: str) -> list[str]:
     return found
 
 
+# Two things that were compared, and what says which won; in the order in which files are looked at.
+BATTLES: tuple[tuple[tuple[str, str], tuple[str, ...]], ...] = (
+    (("model_a", "model_b"), ("winner",)),
+    (("model_a", "model_b"), ("winner_model_a", "winner_model_b")),
+    (("model_1", "model_2"), ("g1_winner",)),
+    (("generator_1", "generator_2"), ("preference",)),
+)
+
+
+def battle_shape(names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, ...]] | None:
+    """The columns by which a table is one of comparisons between models; None where it is none."""
+    return next((shape for shape in BATTLES if {*shape[0], *shape[1]} <= set(names)), None)
+
+
 def suggested(names: Sequence[str], role: str, given: str | None, source: str, request: Request) -> str:
     """The command that names the column, where one looks like the role; else nothing."""
+    if battle_shape(names) is not None:
+        return f". These are comparisons: {shlex.join(['crowdwise', 'rank', source])}"
     likely = [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
     likely = likely if role == "item" else by_words(names, role)
     if given is not None or not likely:
@@ -65,6 +82,8 @@ def suggested(names: Sequence[str], role: str, given: str | None, source: str, r
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
     """What to do with a table in which neither annotators nor labels are found."""
     found = f"{source.name}: no annotator and no label column; found {listed(map(repr, names))}. "
+    if battle_shape(names) is not None:
+        return f"{found}These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
     named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
     if source.kind in ("json", "jsonl"):
         return f"{found}{named}"

@@ -222,7 +222,7 @@ def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, re
     try:
         return find_column(known, role, given, where)
     except InputError as problem:
-        from crowdwise.io.roles import by_words, suggested
+        from crowdwise.io.roles import battle_shape, by_words, suggested
 
         found = [] if given is not None or role == "item" else by_words(known.columns, role)
         if len(found) == 1:
@@ -230,6 +230,7 @@ def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, re
         others = {"annotator": request.annotator, "label": request.label or request.question}
         # A command that fails on the next column is no help.
         lost = any(_is_lost(known, other, name) for other, name in others.items() if other != role)
+        lost = lost and battle_shape(known.columns) is None
         raise InputError(f"{problem}{'' if lost else suggested(known.columns, role, given, where.source, request)}") from None
 
 
