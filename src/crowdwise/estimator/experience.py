@@ -9,7 +9,7 @@ tell (`crowdwise audit`). On truly independent votes it is too cautious; `confid
 
 Votes that are counted (`majority` and its relatives) know hard zeros, which no temperature can move; there one more vote is
 counted first, divided by the class shares. Models that judge each annotator alone believe a single vote, and learn from it that
-it was right; there an item that one annotator alone voted on is no surer than that annotator is right elsewhere, as is known.
+it was right; there an item that one annotator alone voted on is no surer than that annotator is right elsewhere.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from crowdwise.scale.collecting import collected
 from crowdwise.scale.store import Store
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
-from crowdwise.trust.crowd.cautious import lowered, refitted, settled_by_gold, settled_by_trust
+from crowdwise.trust.crowd.cautious import lowest, refitted, settled_by_gold, settled_by_trust
 from crowdwise.trust.crowd.dependence import Dependence, find
 
 __all__ = ["Doubt", "believed", "doubts_of", "found_in"]
@@ -78,8 +78,5 @@ def doubts_of(
 
 def believed(result: Result, doubts: Sequence[Doubt]) -> Result:
     """The result of a shard with the confidence that every doubt leaves; labels stay."""
-    rows, label, posterior = np.arange(result.votes.n_items), result.codes, result.posterior
-    for doubt in doubts:
-        moved = lowered(result.posterior, doubt.posterior(result.votes), label)
-        posterior = np.where((moved[rows, label] < posterior[rows, label])[:, None], moved, posterior)
+    posterior = lowest(result, (doubt.posterior(result.votes) for doubt in doubts))
     return with_posterior(result, posterior, result.confidence_source)

@@ -50,7 +50,7 @@ class Ensemble:
     share_mf: Floats
     spokesman: int
 
-    #: Inference takes E log pi; see `crowdwise.parts.annotators.confusion.predictive`.
+    #: Inference takes E log pi; see `crowdwise.parts.annotators.model.predictive`.
     expects_logs: ClassVar[bool] = True
     #: Annotators with few votes are judged by all.
     pools: ClassVar[bool] = True

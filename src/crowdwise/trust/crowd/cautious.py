@@ -16,7 +16,7 @@ found.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.dependence import Dependence, Reading
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-__all__ = ["cautious", "lowered", "refitted", "settled_by_gold", "settled_by_trust"]
+__all__ = ["cautious", "lowered", "lowest", "refitted", "settled_by_gold", "settled_by_trust"]
 
 
 # A label stays ahead by this much; differences below 1e-9 count as ties.
@@ -95,11 +95,14 @@ def cautious(result: Result, found: Dependence) -> Floats:
 
     Labels are those of `result`, and none is more certain. Without groups it is the posterior as it is.
     """
-    votes, label = result.votes, result.codes
-    rows = np.arange(votes.n_items)
-    posterior = result.posterior
-    for reading in found.readings:
-        moved = lowered(result.posterior, refitted(result, votes, reading).posterior_, label)
+    return lowest(result, (refitted(result, result.votes, reading).posterior_ for reading in found.readings))
+
+
+def lowest(result: Result, others: Iterable[Floats]) -> Floats:
+    """The posterior of `result`, every row moved towards the one of `others` that believes least in its label, [N, K]."""
+    rows, label, posterior = np.arange(result.votes.n_items), result.codes, result.posterior
+    for other in others:
+        moved = lowered(result.posterior, other, label)
         posterior = np.where((moved[rows, label] < posterior[rows, label])[:, None], moved, posterior)
     return posterior
 
