@@ -15,7 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from crowdwise.data.encode import EDGES, INTEGER, as_text, integers, missing_mask, one_form, tidy
+from crowdwise.data.encode import EDGES, INTEGER, as_text, integers, missing_mask, tidy
+from crowdwise.data.text_form import one_form
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.exports import Request
 

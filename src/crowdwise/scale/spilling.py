@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.encode import checked_weights, codes_of, integers, label_codes, missing_mask, one_form, tidy
+from crowdwise.data.encode import checked_weights, codes_of, integers, label_codes, missing_mask, tidy
+from crowdwise.data.text_form import one_form
 from crowdwise.errors import InputError
 from crowdwise.io.source import Places, Table
 from crowdwise.scale import batches
