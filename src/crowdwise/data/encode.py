@@ -28,7 +28,7 @@ __all__ += ["translate", "union", "vocabulary_array", "vocabulary_series", "warn
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 # A weight says how many votes a vote counts as; sums and products of larger ones leave the numbers that computers have.
 HEAVIEST = 1e9
-_MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "<na>", "nil"}
+_MISSING_WORDS = {"nan", "na", "n/a", "#n/a", "null", "none", "<na>", "nil", "-", "--", ".", "?"}
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,8 @@ class Export:
     """Votes as found: columns item, annotator, label and perhaps weight; gold as item and label.
 
     `n_left_out` rows lost their label for a reason that was said; they are not missing labels. `empty` says which rows were
-    answered with an empty list. Votes may have a column of times. Anonymous votes have an annotator each.
+    answered with an empty list. Votes may have a column of times. Anonymous votes have an annotator each. `standing_for` says
+    how many votes a row is, where rows are the distinct labels of many.
     """
 
     votes: pl.DataFrame
@@ -90,6 +91,7 @@ class Export:
     n_left_out: int = 0
     empty: pl.Series | None = None
     anonymous: bool = False
+    standing_for: pl.Series | None = None
 
 
 class Exports(NamedTuple):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
+from crowdwise.data.aliases import ALIASES
 from crowdwise.errors import InputError
 
-__all__ = ["Record", "is_lines", "line_records", "list_records", "parse_json"]
+__all__ = ["Record", "as_records", "is_lines", "line_records", "list_records", "parse_json"]
 
 Record = dict[str, Any]
+_WRAPPERS = ("data", "records", "rows", "results", "votes", "items")
 _SURROGATE, _SURROGATE_BYTES = re.compile(r"\\u[dD][89a-fA-F]"), re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -23,6 +26,40 @@ def is_lines(data: bytes) -> bool:
         # A broken first line of many is still a line: the second decides.
         return rest.lstrip(b"\r\n").startswith(b"{")
     return bool(rest.strip())
+
+
+def as_records(document: Any) -> Any:
+    """A document whose rows are written by column, as pandas does, or below one key, as a list of records; others as they are.
+
+    ``{"item": {"0": "a"}, ...}``, ``{"item": ["a"], ...}``, ``{"columns": ["item", ...], "data": [["a", ...]]}`` and
+    ``{"data": [{"item": "a", ...}]}``, each only where the names of columns are those of an item, an annotator and a label.
+    """
+    if not isinstance(document, dict) or not document:
+        return document
+    columns, data = document.get("columns"), document.get("data")
+    if isinstance(columns, list) and isinstance(data, list) and _name_votes(columns) and _are_rows(data, len(columns)):
+        return [dict(zip(columns, row, strict=True)) for row in data]
+    if _name_votes(document):
+        cells = [value if isinstance(value, list | dict) else None for value in document.values()]
+        first = cells[0]
+        if isinstance(first, list) and all(isinstance(part, list) and len(part) == len(first) for part in cells):
+            return [dict(zip(document, row, strict=True)) for row in zip(*document.values(), strict=True)]
+        if isinstance(first, dict) and all(isinstance(part, dict) and part.keys() == first.keys() for part in cells):
+            return [{name: part[key] for name, part in document.items()} for key in first]
+    lists = [value for key, value in document.items() if isinstance(value, list) and key in _WRAPPERS]
+    if len(lists) == 1 and lists[0] and all(isinstance(row, dict) for row in lists[0]) and _name_votes(lists[0][0]):
+        return lists[0]
+    return document
+
+
+def _name_votes(names: Iterable[Any]) -> bool:
+    """Whether the usual names of an item, an annotator and a label are among these."""
+    plain = {"".join(c for c in str(name).lower() if c.isalnum()) for name in names}
+    return all(not plain.isdisjoint(ALIASES[role]) for role in ("item", "annotator", "label"))
+
+
+def _are_rows(data: list[Any], width: int) -> bool:
+    return bool(data) and all(isinstance(row, list) and len(row) == width for row in data)
 
 
 def line_records(data: bytes, name: str, limit: int | None = None) -> list[tuple[int, Record]]:

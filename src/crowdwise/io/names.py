@@ -23,7 +23,7 @@ def settled(export: Export, request: Request, missing: Sequence[Any]) -> Export:
     label, known = tidy(votes["label"]), None if gold is None else tidy(gold["label"])
     if request.several != "split":
         label = checked_labels(label, export.where, request, missing)
-    label, known = speller.unify("label", label, known)
+    label, known = speller.unify("label", label, known, export.standing_for)
     n = votes.height
     # Items of votes, of gold and without either, in one column: they are one vocabulary.
     extra = [tidy(part) for part in (None if gold is None else gold["item"], export.items) if part is not None]

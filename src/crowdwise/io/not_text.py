@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from crowdwise.errors import InputError
 
-__all__ = ["UTF8_ADVICE", "check_utf8", "refuse_other_text"]
+__all__ = ["UTF8_ADVICE", "UTF16_MARKS", "check_utf8", "refuse_other_text"]
+
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8), or name its encoding: --encoding cp1252, utf-16, ..."
 
 
 def refuse_other_text(data: bytes, name: str) -> None:
-    """Refuse UTF-16 and anything with a NUL byte, which no text has, wherever it stands."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data[:1024]:
+    """Refuse UTF-16 without a mark at its beginning, and anything with a NUL byte, which no text has, wherever it stands."""
+    if data.startswith(UTF16_MARKS) or b"\x00" in data[:1024]:
         raise InputError(f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: {UTF8_ADVICE}")
     at = data.find(b"\x00")
     if at >= 0:

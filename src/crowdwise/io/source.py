@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,11 +21,11 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError, did_you_mean, listed
-from crowdwise.io.json_text import Record, is_lines, line_records, list_records, parse_json
-from crowdwise.io.not_text import check_utf8, refuse_other_text
+from crowdwise.io.json_text import Record, as_records, is_lines, line_records, list_records, parse_json
+from crowdwise.io.not_text import UTF16_MARKS, check_utf8, refuse_other_text
 from crowdwise.io.opening import HOW
 from crowdwise.io.places import Places, Table
-from crowdwise.io.strict_csv import parse_slowly, strict_rows
+from crowdwise.io.strict_csv import parse_slowly, refuse_repeated, strict_rows
 
 __all__ = ["KINDS", "Places", "Record", "Source", "Table", "checked_text", "open_source", "parse_delimited", "parse_json"]
 __all__ += ["read_header", "read_text_bytes", "refuse_known_binary", "sniff_kind", "sniff_separator"]
@@ -68,11 +67,12 @@ def read_text_bytes(path: Path, name: str) -> bytes:
 
 def checked_text(data: bytes, name: str) -> bytes:
     """Return text as UTF-8 without byte-order mark and with line feeds; what is no text is refused."""
-    if HOW.get().encoding is not None:
+    encoding = HOW.get().encoding or ("utf-16" if data.startswith(UTF16_MARKS) else None)
+    if encoding is not None:
         from crowdwise.io.archives import decoded
 
-        data = decoded(data, str(HOW.get().encoding), name)
-    if b"\x00" in data or data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        data = decoded(data, encoding, name)
+    if b"\x00" in data:
         refuse_other_text(data, name)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
@@ -129,11 +129,13 @@ SEPARATORS = (",", "\t", ";", "|")
 
 
 def sniff_separator(data: bytes, suffix: str) -> str:
-    """Return the separator that the header uses: the suffix's own, unless it yields one column."""
+    """Return the separator that the header uses: the suffix's own, unless another yields more columns, there and below."""
     usual = "\t" if suffix in (".tsv", ".tab") else ","
-    header = data[: data.find(b"\n")] if b"\n" in data else data
-    counts = {separator: len(_fields(header, separator)) for separator in SEPARATORS}
-    return usual if counts[usual] > 1 else max(SEPARATORS, key=lambda separator: counts[separator])
+    counts = {}
+    for separator in (usual, *SEPARATORS):
+        header, below = map(len, _first_rows(data, separator))
+        counts[separator] = (header == below > 2, header) if separator != usual else (header > 1, header)
+    return max(counts, key=counts.__getitem__)
 
 
 def _fields(line: bytes, separator: str) -> list[str]:
@@ -161,18 +163,10 @@ def read_header(data: bytes, separator: str, name: str, first: int = 1) -> list[
     else:
         # Quotes may go around the end of the line.
         header = next(strict_rows(data, separator, name, first), [])
-    repeated = sorted(column for column, times in Counter(header).items() if times > 1 and column.strip())
-    if repeated:
-        bare = "" if not any(_is_number(column) for column in repeated) else "; if there is no row of names, add --no-header"
-        raise InputError(
-            f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them{bare}"
-        )
+    if len(set(header)) < len(header):
+        refuse_repeated(header, name, first)
     # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
     return header if "" not in header[1:] else [column or f"column {i + 1}" for i, column in enumerate(header)]
-
-
-def _is_number(text: str) -> bool:
-    return text.strip().lstrip("-").replace(".", "", 1).isdigit()
 
 
 def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> pl.DataFrame:
@@ -287,7 +281,7 @@ class Source:
     @cached_property
     def document(self) -> Any:
         """The parsed content of a JSON file."""
-        return parse_json(self.data, self.name)
+        return as_records(parse_json(self.data, self.name))
 
     @cached_property
     def first(self) -> Record:
@@ -302,7 +296,9 @@ class Source:
 
     @cached_property
     def records(self) -> list[tuple[int, Record]]:
-        """Every JSON record with its row: the line in JSONL, the position from 1 in a JSON list."""
+        """Every JSON record with its row: the line in JSONL, the position from 1 in a JSON list or a Parquet file."""
+        if self.kind in ("parquet", "arrow"):
+            return list(enumerate(self.table(self.columns).frame.to_dicts(), start=1))
         if self.kind == "jsonl":
             return line_records(self.data, self.name)
         return list_records(self.document, self.name)

@@ -21,7 +21,7 @@ from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_questi
 from crowdwise.io.source import Places, Source, Table
 
 __all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "read_columns"]
-__all__ += ["item_column", "note_repeats", "read_tidy", "single", "tabular"]
+__all__ += ["item_column", "note_repeats", "read_tidy", "repeats_line", "single", "tabular"]
 
 
 def tabular(
@@ -60,7 +60,10 @@ def _known(item: pl.Series, gold: pl.Series) -> pl.DataFrame:
 
 
 # What in a name asks for a closer look: separators and lists in labels, numbers like 1.0, ids that a spreadsheet shortened.
-_MARKS = {"label": r"[\n;|,\[({]|\s\s|^[+-]?\d+[.,]0*$", "annotator": r"^-?\d\S*[eE]\+?\d+$|^-?\d{16}|^[+-]?\d+[.,]0*$"}
+_MARKS = {
+    "label": r"[\n;|,\[({]|\s\s|[^\S \n]|^[+-]?\d+[.,]0*$|^[+-]?0\d",
+    "annotator": r"^-?\d\S*[eE]\+?\d+$|^-?\d{16}|^[+-]?\d+[.,]0*$",
+}
 _MARKS["item"] = _MARKS["annotator"]
 _LONG = 10**15
 
@@ -137,12 +140,17 @@ def note_repeats(votes: Annotations, source: str, request: Request) -> int:
     n = int(again.sum())
     if n:
         other = int((again & (votes.label[1:] != votes.label[:-1])).sum())
-        changed = f", {other:,} of them with another label" if other else ", with the same label"
-        request.notes.append(
-            f"{source}: {n:,} of {votes.n_votes:,} votes repeat an annotator's vote on the same item{changed}; all count "
-            "(--repeats last, first or weight does otherwise)"
-        )
+        request.notes.append(repeats_line(source, n, other, votes.n_votes))
     return n
+
+
+def repeats_line(source: str, n: int, other: int, n_votes: int) -> str:
+    """What to say of `n` votes that are second or later ones, `other` of them with another label than the one before."""
+    changed = f", {other:,} of them with another label" if other else ", with the same label"
+    return (
+        f"{source}: {n:,} of {n_votes:,} votes repeat an annotator's vote on the same item{changed}; all count "
+        "(--repeats last, first or weight does otherwise)"
+    )
 
 
 def _union(parts: list[pl.Series], missing: Sequence[Any]) -> pl.Series:
@@ -222,7 +230,7 @@ def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, re
     try:
         return find_column(known, role, given, where)
     except InputError as problem:
-        from crowdwise.io.roles import battle_shape, by_words, suggested
+        from crowdwise.io.roles import battle_shape, by_words, suggested, transposed
 
         found = [] if given is not None or role == "item" else by_words(known.columns, role)
         if len(found) == 1:
@@ -231,7 +239,9 @@ def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, re
         # A command that fails on the next column is no help.
         lost = any(_is_lost(known, other, name) for other, name in others.items() if other != role)
         lost = lost and battle_shape(known.columns) is None
-        raise InputError(f"{problem}{'' if lost else suggested(known.columns, role, given, where.source, request)}") from None
+        advice = "" if lost else suggested(known.columns, role, given, where.source, request)
+        across = transposed(known.columns, where.source, request) if lost and role == "item" and given is None else ""
+        raise InputError(f"{problem}{advice}{across}") from None
 
 
 def _holds_lists(column: pl.Series) -> bool:

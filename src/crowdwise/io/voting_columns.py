@@ -94,6 +94,7 @@ def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, reques
 
 def _labels(frame: pl.DataFrame, names: list[str]) -> dict[str, frozenset[str]]:
     """The distinct values of every column, up to one more than labels can be; in one query, for there may be many columns."""
+    names = [name for name in names if not frame[name].dtype.is_nested()]
     if not names:
         return {}
     distinct = pl.col(names).cast(pl.String).drop_nulls().unique().head(_MOST_LABELS + 1).implode()

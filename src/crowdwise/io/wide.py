@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ import polars as pl
 from crowdwise.data.encode import INTEGER, integers, missing_mask
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
-from crowdwise.io.roles import by_alias, by_words, find_gold, find_item, words_of
+from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, words_of
 from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_separator
 from crowdwise.io.voting_columns import check_one_set, chosen_columns, voting_columns
 
@@ -74,11 +75,15 @@ def read_wide(source: Source, request: Request) -> Export:
         raise InputError(f"{source.name}: a wide table is CSV, TSV, Parquet or Arrow, not {source.kind}")
     table = source.table(source.columns)
     across = request.transposed or (is_form(source.columns) and request.annotators is None)
+    if across:
+        _refuse_second_header(table)
     ids = _ids(table, source, request, across)
     chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
     if not chosen:
         check_one_set(table.frame, [name for name in source.columns if name != ids], source.name, request)
         chosen = voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False)
+        if not across:
+            _refuse_grid(chosen, source.name, request)
     if not chosen:
         raise InputError(
             f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
@@ -104,6 +109,30 @@ def read_wide(source: Source, request: Request) -> Export:
     return Export(votes, where, gold, items=names if across else rows, annotators=everyone)
 
 
+def _refuse_second_header(table: Table) -> None:
+    """Refuse rows below the header that describe the columns, as Qualtrics writes them: they would vote."""
+    for row, cells in enumerate(table.frame.head(2).rows()):
+        if any(isinstance(cell, str) and cell.startswith('{"ImportId"') for cell in cells):
+            raise InputError(
+                f"{table.where.row(row)}: describes the columns, as Qualtrics writes below the header; remove the rows between "
+                "the header and the first answer"
+            )
+
+
+def _refuse_grid(chosen: list[str], source: str, request: Request) -> None:
+    """Refuse columns that cross questions with annotators: all of them together would be votes on one question."""
+    from crowdwise.io.question_grid import questions_of
+
+    questions = questions_of(chosen)
+    if questions:
+        shown = "; ".join(listed(map(repr, names), 4) for names in questions[:3])
+        ways = [replace(request, annotators=",".join(names)).command(source) for names in (questions[0], chosen)]
+        raise InputError(
+            f"{source}: columns look like several questions to each annotator: {shown}. Read one: {ways[0]}; if all of them "
+            f"are annotators: {ways[1]}"
+        )
+
+
 def _is_told(request: Request) -> bool:
     return request.annotators is not None or request.exclude is not None
 
@@ -119,6 +148,7 @@ def _ids(table: Table, source: Source, request: Request, across: bool) -> str | 
             return named
         found = by_alias(frame.columns, "annotator") or by_words(frame.columns, "annotator")
         found = found or [name for name in frame.columns if {"email", "name"} & set(words_of(name))]
+        found = found or [name for name in by_id(frame.columns) if frame[name].n_unique() == frame.height]
         first = [name for name in frame.columns[:1] if frame[name].n_unique() == frame.height and not is_form([name])]
         return next(iter([*found, *(first if request.header and not found else [])]), None)
     item = find_item(frame, request, source.name)

@@ -24,13 +24,14 @@ from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.gold import read_gold
 from crowdwise.io.source import AnyPath
-from crowdwise.io.votes import Request
+from crowdwise.io.spelling import Moved, unified_line
+from crowdwise.io.votes import Request, repeats_line
 from crowdwise.kernels.numerics import n_threads
 from crowdwise.scale.batches import rows_of
 from crowdwise.scale.inputs import Input, check_inputs, find_inputs
 from crowdwise.scale.merging import Vocabularies, merge
 from crowdwise.scale.shard import Making, build_shard, map_file
-from crowdwise.scale.spilling import spill
+from crowdwise.scale.spilling import Spilled, spill
 from crowdwise.scale.store import ShardSizes, Store, begin, check_folder, finish, reusable
 
 __all__ = ["build_shard", "encode", "merge"]
@@ -106,7 +107,9 @@ def encode(
 
     groups = _groups(inputs, rows)
     passes = map(spill, [(group, plan, str(folder), n_shards, index) for index, group in enumerate(groups)])
-    vocabularies = merge(list(_counted(passes, "reading", len(groups), progress)), plan)
+    spilled = list(_counted(passes, "reading", len(groups), progress))
+    vocabularies = merge(spilled, plan)
+    _say_unified(spilled, plan.source)
     _write_vocabularies(folder, vocabularies, known)
     sizes_of_all = (len(vocabularies.annotators), len(vocabularies.classes))
     making = Making(
@@ -115,10 +118,12 @@ def encode(
     )  # fmt: skip
     shards = map(build_shard, [(shard, str(folder), making) for shard in range(n_shards)])
     counts, sizes, n_known = np.zeros(len(vocabularies.annotators), np.int64), [], 0
+    repeats = np.zeros(2, np.int64)
     for facts in _counted(shards, "sorting", n_shards, progress):
         sizes.append(ShardSizes(facts["n_items"], facts["n_votes"], facts["n_gold"]))
         counts += facts["votes_per_annotator"]
         n_known += facts["n_known"]
+        repeats += (facts["n_repeats"], facts["n_changed"])
     np.save(folder / "votes_per_annotator.npy", counts)
     shutil.rmtree(folder / "spill", ignore_errors=True)
     if known is not None and n_known < len(known):
@@ -129,10 +134,22 @@ def encode(
     n_items, n_votes = sum(each.n_items for each in sizes), sum(each.n_votes for each in sizes)
     store = Store(
         folder, np.zeros(0), np.zeros(0), vocabularies.item_type, n_items, n_votes, vocabularies.n_missing, n_gold,
-        making.weighted, tuple(sizes),
+        making.weighted, tuple(sizes), (repeats_line(plan.source, *repeats.tolist(), n_votes),) if repeats[0] else (),
     )  # fmt: skip
     finish(store, signature)
     return Store.open(folder)
+
+
+def _say_unified(spilled: Sequence[Spilled], source: str) -> None:
+    """Warn, in one line, of the names that were unified, as reading in memory does."""
+    moved: Moved = {}
+    for each in spilled:
+        for role, (n, example) in each.unified.items():
+            before, first = moved.get(role, (0, example))
+            moved[role] = (before + n, first)
+    if moved:
+        ordered = {role: moved[role] for role in ("label", "item", "annotator") if role in moved}
+        warnings.warn(unified_line(ordered, source), DataWarning, stacklevel=3)
 
 
 def _check_apart(folder: Path, paths: AnyPath | Sequence[AnyPath]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from crowdwise.io.roles import battle_shape
 from crowdwise.io.source import Record, Source
 from crowdwise.io.votes import Ballot, Export, Request
 
@@ -31,6 +32,9 @@ _LISTS = ("judgments", "judgements", "verdicts", "votes", "judges", "ratings")
 def matches(source: Source) -> bool:
     """Recognise an item with a list of judgments, or a line with item, judge and verdict."""
     if source.kind not in ("json", "jsonl") or _key(source.first, _ITEM) is None:
+        return False
+    if battle_shape(list(source.first)) is not None:
+        # Which of two models won says nothing about a question: another row may compare others.
         return False
     nested = _key(source.first, _LISTS)
     if nested is not None:
