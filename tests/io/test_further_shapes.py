@@ -202,3 +202,77 @@ def test_nested_columns_never_stop_with_a_foreign_error(tmp_path: Path) -> None:
             read(tmp_path / "v.parquet", **options)
     with pytest.raises(InputError):
         read(tmp_path / "v.parquet", LabelSets)
+
+
+def test_minus_one_beside_zero_and_one_is_asked_about(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "v.csv", "id,r1,r2,r3\n" + "".join(f"{n},{n % 3 - 1},{n % 3 - 1},{(n + 1) % 3 - 1}\n" for n in range(12))
+    )
+    with pytest.raises(InputError, match=r"may be a class or no vote.*--missing=-1.*--classes=-1,0,1"):
+        read(path)
+    assert read(path, missing=["-1"]).n_votes == 24
+    assert read(path, classes=[-1, 0, 1]).n_votes == 36
+    # Classes from 0 up, or mostly -1, as where everybody sees a few of the items: no vote, and it is said.
+    notes: list[str] = []
+    path = write(
+        tmp_path / "w.csv", "id,r1,r2,r3\n" + "".join(f"{n},-1,{n % 2},-1\n" for n in range(6)) + "7,1,-1,0\n8,0,-1,-1\n"
+    )
+    votes = read(path, notes=notes)
+    assert (votes.n_votes, votes.classes.tolist()) == (9, [0, 1])
+    assert any("-1 is taken for no vote, in 15 of 24 cells" in note for note in notes)
+
+
+def test_a_row_of_totals_is_no_item(tmp_path: Path) -> None:
+    text = "id,Ann,Bob,Cem\n" + "".join(f"{n},{'AB'[n % 2]},{'AB'[n % 3 % 2]},A\n" for n in range(10))
+    with pytest.raises(InputError, match="row 12: 'total' sums up the rows above"):
+        read(write(tmp_path / "v.csv", text + "Total,10,10,10\n"))
+    assert read(write(tmp_path / "v.csv", text + "total,A,B,A\n")).n_items == 11
+
+
+def test_what_was_judged_takes_all_that_names_it(tmp_path: Path) -> None:
+    rows = [{"id": n // 4, "model": "mn"[n % 2], "judge": "jk"[n // 2 % 2], "verdict": "ok"} for n in range(8)]
+    with pytest.raises(InputError, match=r"judged answers of several 'model' to one 'id'.*join 'id' and 'model'"):
+        read(write(tmp_path / "v.jsonl", "\n".join(map(json.dumps, rows))))
+    one = [row for row in rows if row["model"] == "m"]
+    assert votes_of(write(tmp_path / "v.jsonl", "\n".join(map(json.dumps, one)))) == [
+        (0, "j", "ok"), (0, "k", "ok"), (1, "j", "ok"), (1, "k", "ok"),
+    ]  # fmt: skip
+    path = write(tmp_path / "v.csv", "image_id,region_id,annotator,label\n1,1,x,a\n1,2,x,b\n")
+    with pytest.raises(
+        InputError, match="it may be 'image_id', 'region_id'; where it takes several to name an item, join them"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["gold", "Ground_Truth", "majority", "adjudicated"])
+def test_an_annotator_called_gold_is_asked_about(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "v.csv", f"item,annotator,label\na,ann,cat\na,{name},cat\n")
+    with pytest.warns(DataWarning, match=f"'{name}' votes as an annotator; if these are known labels"):
+        assert read(path).n_votes == 2
+
+
+def test_columns_that_qualify_votes_are_named(tmp_path: Path) -> None:
+    notes: list[str] = []
+    path = write(tmp_path / "v.csv", "item,annotator,label,confidence,text\na,ann,cat,0.9,t\na,bob,cat,0.2,t\n")
+    read(path, notes=notes)
+    assert notes == [
+        f"{path}: not used: 'confidence' (--sure, --probabilities or --weight uses one; filter the rows where some do not "
+        "count)"
+    ]
+
+
+def test_spans_of_webanno_are_no_wide_table(tmp_path: Path) -> None:
+    head = "#FORMAT=WebAnno TSV 3.2\n#T_SP=webanno.custom.Sentiment|value\n\n\n#Text=Good day\n"
+    text = head + "1-1\t0-4\tGood\tpos[1]\t\n1-2\t5-8\tday\tpos[1]\t\n"
+    with pytest.raises(InputError, match="spans of text; read it with crowdwise spans"):
+        read(write(tmp_path / "v.tsv", text))
+
+
+def test_responses_of_argilla_1(tmp_path: Path) -> None:
+    values = {"user_id": "u1", "status": "submitted", "values": {"mood": {"value": "good"}}}
+    record = {
+        "id": "r",
+        "fields": {"text": "x"},
+        "responses": [values, {"user_id": "u2", "status": "discarded", "values": None}],
+    }
+    assert votes_of(write(tmp_path / "v.jsonl", json.dumps(record))) == [("r", "u1", "good")]

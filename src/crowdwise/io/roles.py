@@ -33,12 +33,13 @@ _NO_VOTE = _GOLD | {
     "url", "link", "image", "file", "filename", "path", "split", "fold", "source", "lang", "language", "date", "time",
     "timestamp",
     "duration", "start", "end", "email", "name", "age", "gender", "country", "unnamed", "weight", "score",
+    "prediction", "predictions", "predicted", "pred", "suggestion", "baseline", "resolved", "agreed",
     "conf", "certainty", "sure", "difficulty", "length", "len", "words", "tokens", "seconds", "ip",
     "pct", "percent", "percentage", "share", "shares", "fraction", "prob", "proba", "probability", "probabilities",
 }  # fmt: skip
 # More words than these are a question that was asked, whatever it is about.
 _MOST_WORDS = 4
-_ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number"}
+_ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number", "idx", "index"}
 
 
 def words_of(name: str) -> list[str]:
@@ -79,6 +80,9 @@ def suggested(names: Sequence[str], role: str, given: str | None, source: str, r
     likely = likely if role == "item" else by_words(names, role)
     if given is not None or not likely:
         return ""
+    if len(likely) > 1:
+        joined = "; where it takes several to name an item, join them in one column first" if role == "item" else ""
+        return f"; it may be {listed(map(repr, likely), 6)}{joined}"
     named: dict[str, Any] = {role: likely[0]}
     return f", for example {replace(request, **named).command(source)}"
 

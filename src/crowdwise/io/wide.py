@@ -20,6 +20,9 @@ from crowdwise.io.voting_columns import check_one_set, chosen_columns, voting_co
 __all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide"]
 
 
+_TOTALS = {"total", "totals", "sum", "mean", "average", "avg", "count", "counts", "grand total", "%"}
+
+
 class Headless(Source):
     """A delimited file without a row of column names: its columns are called column 1, column 2, ..."""
 
@@ -89,8 +92,11 @@ def read_wide(source: Source, request: Request) -> Export:
             f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
             "item and one column per annotator: name them with --annotators (annotators=...)"
         )
+    if ids is not None:
+        _refuse_totals(table, ids, chosen)
     rows = pl.Series(np.arange(1, table.frame.height + 1)) if ids is None else integers(table.frame[ids])
-    label = _absent_removed(pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None))
+    label = pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None)
+    label = _absent_removed(label, source.name, request)
     present = np.flatnonzero(label.is_not_null().to_numpy())
     # Column after column: vote e stands in row e mod N of column e div N.
     c, n = np.divmod(present, table.frame.height)
@@ -117,6 +123,17 @@ def _refuse_second_header(table: Table) -> None:
                 f"{table.where.row(row)}: describes the columns, as Qualtrics writes below the header; remove the rows between "
                 "the header and the first answer"
             )
+
+
+def _refuse_totals(table: Table, ids: str, chosen: list[str]) -> None:
+    """Refuse a last row that sums up the others: its name says so, and none of its labels occurs above."""
+    last = table.frame.height - 1
+    name = str(table.frame[ids][last]).strip().strip(":").lower()
+    if name in _TOTALS and last > 0:
+        cells = table.frame.select(pl.col(chosen).cast(pl.String))
+        above = set(cells[:last].unpivot()["value"].drop_nulls().to_list())
+        if above.isdisjoint(cell for cell in cells.row(last) if cell is not None):
+            raise InputError(f"{table.where.row(last)}: {name!r} sums up the rows above, and is no item; remove the row")
 
 
 def _refuse_grid(chosen: list[str], source: str, request: Request) -> None:
@@ -171,12 +188,24 @@ def _first_is_id(frame: pl.DataFrame, request: Request) -> bool:
     return first not in chosen_columns(frame.columns, request, None, "") and frame[first].n_unique() == frame.height
 
 
-def _absent_removed(label: pl.Series) -> pl.Series:
-    if label.null_count() == 0:
-        others = label.filter(label != "-1").unique()
-        if len(others) > 1 and others.str.contains(INTEGER).all() and not others.str.starts_with("-").any():
-            return label.replace("-1", None)
-    return label
+def _absent_removed(label: pl.Series, source: str, request: Request) -> pl.Series:
+    """Labels without -1 where it means no vote; refuse -1, 0 and 1, which may be three classes, unless the user says which."""
+    n_minus = int((label == "-1").sum())
+    if request.minus_one is False or label.null_count() or not n_minus:
+        return label
+    others = label.filter(label != "-1").unique()
+    if len(others) < 2 or not others.str.contains(INTEGER).all() or others.str.starts_with("-").any():
+        return label
+    if request.minus_one is None and set(others) == {"0", "1"} and 2 * n_minus < len(label):
+        ways = [request.command(source, option) for option in ("--missing=-1", "--classes=-1,0,1")]
+        raise InputError(
+            f"{source}: cells hold -1, 0 and 1, and -1 may be a class or no vote. If it is no vote: {ways[0]}; if it is a "
+            f"class: {ways[1]}"
+        )
+    request.notes.append(
+        f"{source}: -1 is taken for no vote, in {n_minus:,} of {len(label):,} cells (--classes names it as a class)"
+    )
+    return label.replace("-1", None)
 
 
 def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | None, rows: pl.Series) -> pl.DataFrame | None:
