@@ -105,7 +105,6 @@ def encode(
     rows = [rows_of(each) for each in inputs]
     n_shards = _number_of_shards(n_shards, sum(rows))
     begin(folder)
-
     groups = _groups(inputs, rows)
     passes = map(spill, [(group, plan, str(folder), n_shards, index) for index, group in enumerate(groups)])
     spilled = list(_counted(passes, "reading", len(groups), progress))
