@@ -67,7 +67,7 @@ def _zip(**members: str) -> bytes:
 
 
 LONG = "item,annotator,label\na,x,cat\na,y,dog\nb,x,cat\nb,y,cat\n"
-NAMED = "id,ann,bob,cem,eve\n" + "".join(f"{n},{','.join(row)}\n" for n, row in enumerate([["yes", "no", "no", "yes"]] * 3))
+NAMED = "id,ann,bob,cem,eve\n1,yes,no,no,yes\n2,yes,yes,no,yes\n3,no,no,yes,no\n"
 FORM = "Timestamp,Email,Is image 1 a cat?,Is image 2 a cat?,Is image 3 a cat?\n" + "".join(
     f"2024/01/0{n},{n}@example.org,{'Yes' if n % 2 else 'No'},Yes,No\n" for n in (1, 2, 3)
 )
