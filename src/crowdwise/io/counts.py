@@ -11,8 +11,9 @@ import polars as pl
 from crowdwise.data.encode import integers
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request, column
-from crowdwise.io.roles import by_words, find_gold, find_item, never_votes, words_of
+from crowdwise.io.roles import by_words, find_gold, find_item, naming_column, never_votes, words_of
 from crowdwise.io.source import Places, Source, Table
+from crowdwise.io.tallies import numbers_of, shares_as_counts
 
 __all__ = ["anonymous", "count_columns", "counts_mapping", "read_counts"]
 
@@ -31,12 +32,14 @@ def read_counts(source: Source, request: Request) -> Export:
     table = source.table(source.columns)
     item = find_item(table.frame, request, source.name)
     chosen = count_columns(table.frame, request, item, told=True)
+    item = item or naming_column(table.frame, [name for name in source.columns if name not in chosen])
+    chosen = [name for name in chosen if name != item]
     if not chosen:
         raise InputError(
             f"{source.name}: no columns of counts found among {listed(map(repr, source.columns))}; name them: "
             "--annotators 'count_*' (annotators=...), and what is none with --not"
         )
-    counts = np.stack([_whole(table.frame[name], name, table.where) for name in chosen], axis=1)
+    counts, shares = _counts(table, chosen)
     rows, codes = np.nonzero(counts)
     times = counts[rows, codes]
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
@@ -48,11 +51,19 @@ def read_counts(source: Source, request: Request) -> Export:
     ids_are = "the number of the row" if item is None else repr(item)
     left = f"; not counted: {listed(rest, 8)}" if rest else ""
     request.notes.append(
-        f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}; item = {ids_are}{left} "
+        f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}{shares}; item = {ids_are}{left} "
         "(--annotators, --not, --item choose otherwise)"
     )
     where = Places(source.name, rows=_numbers(table)[rows])
     return anonymous(ids.gather(rows), labels.gather(codes), times, where, known, ids)
+
+
+def _counts(table: Table, chosen: list[str]) -> tuple[Any, str]:
+    """The counts of every row and column, and what to say where they were shares."""
+    found = shares_as_counts(numbers_of(table.frame, chosen))
+    if found is None:
+        return np.stack([_whole(table.frame[name], name, table.where) for name in chosen], axis=1), ""
+    return found[0], f" (shares, taken as those of {found[1]} votes each, the fewest that give them)"
 
 
 def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told: bool = False) -> list[str]:
@@ -138,6 +149,7 @@ def _read_mappings(source: Source, request: Request) -> Export:
         {key: column([r.get(key) for _, r in source.records], Places(source.name)) for key in _plain_keys(source)}
     )
     item = find_item(ids, request, source.name)
+    item = item or naming_column(ids, ids.columns)
     items = ids[item] if item is not None else pl.Series(np.arange(1, len(source.records) + 1))
     rows: list[int] = []
     labels: list[str] = []

@@ -19,7 +19,7 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.cells import as_list
 from crowdwise.io.exports import Ballot, Export, Request, column
 from crowdwise.io.lists import paired
-from crowdwise.io.roles import by_words, find_item
+from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Places, Record, Source
 
 __all__ = ["is_keyed", "read_keyed", "vote_fields"]
@@ -111,7 +111,7 @@ def _entries(source: Source, request: Request) -> tuple[list[tuple[Any, Any]], s
         raise InputError(f"{source.name}: no records; expected one object per item")
     names = [name for name, value in records[0].items() if not isinstance(value, dict | list)]
     ids = pl.DataFrame({name: column([record.get(name) for record in records], Places(source.name)) for name in names})
-    item = find_item(ids, request, source.name)
+    item = find_item(ids, request, source.name) or naming_column(ids, ids.columns)
     if item is None:
         raise InputError(f"{source.name}: no field names the item, once in every record; name it with --item")
     return [(record.get(item), record) for record in records], f"whose {item!r}"

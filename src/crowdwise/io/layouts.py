@@ -41,6 +41,14 @@ def find_layout(source: Source, request: Request) -> str | None:
     # Of so many columns none is a class that was counted.
     counted = count_columns(frame, request, find_item(frame, request, source.name)) if frame.width <= _MOST_COUNTED else []
     voting = looks_wide(source, request)
+    if not set(counted) & set(voting) and frame.width <= _MOST_COUNTED:
+        from crowdwise.io.tallies import refuse_counts_or_labels, refuse_shares, share_columns
+
+        shares = share_columns(frame)
+        if shares and set(voting) <= set(shares):
+            refuse_shares(shares, source.name, request, people=False)
+        if voting:
+            refuse_counts_or_labels(frame, voting, source.name, request)
     # Beside columns of annotators, counts are what others made of their votes.
     return ("counts" if not set(voting).isdisjoint(counted) else "wide") if voting else "counts" if counted else None
 

@@ -15,7 +15,8 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
 
-__all__ = ["battle_shape", "by_alias", "by_id", "by_words", "doubt_item", "find_gold", "find_item", "never_votes", "words_of"]
+__all__ = ["battle_shape", "by_alias", "by_id", "by_words", "doubt_item", "find_gold", "find_item", "naming_column"]
+__all__ += ["never_votes", "words_of"]
 
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
@@ -38,6 +39,8 @@ _NO_VOTE = _GOLD | {
 }  # fmt: skip
 # More words than these are a question that was asked, whatever it is about.
 _MOST_WORDS = 4
+# What is longer is a text, not its name.
+_LONGEST_ID = 80
 _ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number"}
 
 
@@ -130,6 +133,16 @@ def find_item(frame: pl.DataFrame, request: Request, source: str) -> str | None:
             continue
         cells = frame[name].drop_nulls()
         if len(cells) == frame.height and cells.n_unique() == frame.height:
+            return name
+    return None
+
+
+def naming_column(frame: pl.DataFrame, among: Sequence[str]) -> str | None:
+    """Where no name is a usual one: the first of these columns that names every row by a short text of its own, if any."""
+    for name in (name for name in among if frame[name].dtype == pl.String and find_gold([name]) is None):
+        cells = frame[name].drop_nulls()
+        short = bool((cells.str.len_chars() <= _LONGEST_ID).all()) and not cells.str.contains("\n").any()
+        if 1 < len(cells) == frame.height == cells.n_unique() and short:
             return name
     return None
 
