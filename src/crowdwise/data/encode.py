@@ -6,6 +6,7 @@ here is columnar (polars and numpy): ten million string ids pass without a Pytho
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,13 @@ __all__ += ["translate", "union", "vocabulary_array", "vocabulary_series", "warn
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 # A weight says how many votes a vote counts as; sums and products of larger ones leave the numbers that computers have.
 HEAVIEST = 1e9
-_MISSING_WORDS = {"nan", "na", "n/a", "#n/a", "null", "none", "<na>", "nil", "-", "--", ".", "?"}
+_MISSING_WORDS = {
+    "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "<na>", "nil", "-", "--", "---", ".", "?", "??", "???",
+    "skip", "skipped", "abstain", "abstained", "unsure", "not sure", "uncertain", "unclear", "undecided", "unknown", "dk", "idk",
+    "dont know", "do not know", "i dont know", "no answer", "no response", "no opinion", "not answered", "unanswered", "blank",
+    "empty", "missing", "cant say", "cant tell", "cannot say", "cannot tell", "cant decide", "cannot decide",
+    "prefer not to say", "weiß nicht", "weiss nicht", "keine angabe", "k.a.", "je ne sais pas", "no sé", "no se",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -329,13 +336,27 @@ def union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
     return vocabulary_array(union.sort() if sort else union)
 
 
-def warn_of_missing_words(classes: NDArray[Any], where: Where) -> None:
-    """Warn of classes called NaN, NA, null, ...: in a text file these usually mean "no answer"."""
-    words = [c for c in classes.tolist() if isinstance(c, str) and c.strip().lower() in _MISSING_WORDS]
+def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], where: Where) -> None:
+    """Warn of classes called NaN, skip, don't know, ...: they usually mean "no answer"; `codes` are the votes' classes."""
+    words = [k for k, c in enumerate(classes.tolist()) if isinstance(c, str) and _means_missing(c)]
     if words:
+        import shlex
+
+        times = np.bincount(codes, minlength=len(classes))
+        shown = ", ".join(f"{str(classes[k])!r} ({times[k]:,})" for k in words[:8])
+        more = f" and {len(words) - 8:,} more" if len(words) > 8 else ""
+        options = " ".join(shlex.join(["--missing", str(classes[k])]) for k in words)
         warnings.warn(
-            f"{where.source}: {', '.join(map(repr, words))} counts as a class; if it means a missing answer, "
-            f"say so with missing=... or --missing {words[0]}",
+            f"{where.source}: {shown}{more} {'count as classes' if len(words) > 1 else 'counts as a class'}; if they mean a "
+            f"missing answer, add {options} (missing=[...] in Python)",
             DataWarning,
             stacklevel=4,
         )
+
+
+def _means_missing(name: str) -> bool:
+    """Whether a label is a usual word for "no answer"."""
+    plain = name.strip().lower()
+    return plain in _MISSING_WORDS or " ".join(re.sub(r"['’`]", "", plain).replace("_", " ").split()).strip(" .!?()") in (
+        _MISSING_WORDS
+    )

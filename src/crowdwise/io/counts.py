@@ -13,9 +13,9 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request, column
 from crowdwise.io.roles import by_words, find_gold, find_item, naming_column, never_votes, words_of
 from crowdwise.io.source import Places, Source, Table
-from crowdwise.io.tallies import numbers_of, shares_as_counts
+from crowdwise.io.tallies import numbers_of, refuse_mapped_labels, repeats_itself, shares_as_counts
 
-__all__ = ["anonymous", "count_columns", "counts_mapping", "read_counts"]
+__all__ = ["anonymous", "count_columns", "counted_keys", "read_counts"]
 
 _ANNOTATORS = {"annotator", "annotators", "worker", "workers", "rater", "raters", "coder", "coders"}
 # So many votes on one item are no count of people.
@@ -117,18 +117,27 @@ def _whole(values: pl.Series, name: str, where: Places) -> Any:
 
 
 def counts_mapping(record: dict[str, Any]) -> list[str]:
-    """Keys of a record whose values map classes to counts, or list what annotators said who are not named."""
-    return [
+    """Keys of a record whose values map classes to counts, or else list what annotators said who are not named."""
+    mapped = [
         key
         for key, value in record.items()
-        if (isinstance(value, dict) and value and all(type(n) is int and 0 <= n <= _MOST for n in value.values()))
-        or (
-            isinstance(value, list)
-            and _ANNOTATORS.intersection(words_of(key))
-            and by_words([key], "label")
-            and _are_labels(value)
-        )
+        if isinstance(value, dict) and value and all(type(n) is int and 0 <= n <= _MOST for n in value.values())
     ]
+    return mapped or [
+        key
+        for key, value in record.items()
+        if isinstance(value, list)
+        and by_words([key], "label")
+        and _are_labels(value)
+        # Ticks of one person are different; of several people somebody says what another said.
+        and (_ANNOTATORS.intersection(words_of(key)) or repeats_itself(value))
+    ]
+
+
+def counted_keys(source: Source) -> list[str]:
+    """The same of the first records of a file: a list in which no label recurs may be followed by one in which one does."""
+    first = counts_mapping(source.first)
+    return first or [key for _, record in source.records[:50] for key in counts_mapping(record) if key in source.first][:1]
 
 
 def _are_labels(value: list[Any]) -> bool:
@@ -136,7 +145,9 @@ def _are_labels(value: list[Any]) -> bool:
 
 
 def _read_mappings(source: Source, request: Request) -> Export:
-    found = [key for key in counts_mapping(source.first) if all(key in record for _, record in source.records)]
+    if source.kind == "json" and isinstance(source.document, dict):
+        return _read_by_key(source, request)
+    found = [key for key in counted_keys(source) if all(key in record for _, record in source.records)]
     wanted = request.label or request.question
     if wanted is not None:
         found = [wanted]
@@ -151,23 +162,35 @@ def _read_mappings(source: Source, request: Request) -> Export:
     item = find_item(ids, request, source.name)
     item = item or naming_column(ids, ids.columns)
     items = ids[item] if item is not None else pl.Series(np.arange(1, len(source.records) + 1))
+    if request.format is None:
+        refuse_mapped_labels([record.get(found[0]) for _, record in source.records], found[0], source.name, request)
+    ids_are = "the number of the record" if item is None else repr(item)
+    request.notes.append(f"{source.name}: counts of anonymous votes per class in {found[0]!r}; item = {ids_are}")
+    places = [(row, f"{found[0]!r}", record.get(found[0])) for row, record in source.records]
+    return _of_mappings(source, items, places)
+
+
+def _read_by_key(source: Source, request: Request) -> Export:
+    """Read an object whose keys are items: mappings from class to count, or lists of what unknown annotators said."""
+    request.notes.append(f"{source.name}: anonymous votes on items, which are the keys")
+    places = [(row, f"the entry {key!r:.60}", entry) for row, (key, entry) in enumerate(source.document.items(), start=1)]
+    return _of_mappings(source, integers(pl.Series(list(source.document), dtype=pl.String)), places)
+
+
+def _of_mappings(source: Source, items: pl.Series, entries: list[tuple[int, str, Any]]) -> Export:
+    """Anonymous votes of one mapping, or list of labels, per item; entries are a row, what to call it, and what it holds."""
     rows: list[int] = []
     labels: list[str] = []
     times: list[int] = []
-    for index, (row, record) in enumerate(source.records):
-        mapping = record.get(found[0])
+    for index, (row, name, mapping) in enumerate(entries):
         if isinstance(mapping, list) and (not mapping or _are_labels(mapping)):
             mapping = Counter(str(part) for part in mapping if part != "")
         if not isinstance(mapping, dict) or any(type(n) is not int or not 0 <= n <= _MOST for n in mapping.values()):
-            raise InputError(
-                f"{source.name} {source.unit} {row}: {found[0]!r} is no mapping of classes to counts: {mapping!r:.60}"
-            )
+            raise InputError(f"{source.name} {source.unit} {row}: {name} is no mapping of classes to counts: {mapping!r:.60}")
         rows += [index] * len(mapping)
         labels += list(mapping)
         times += list(mapping.values())
-    ids_are = "the number of the record" if item is None else repr(item)
-    request.notes.append(f"{source.name}: counts of anonymous votes per class in {found[0]!r}; item = {ids_are}")
-    where = Places(source.name, rows=np.array([row for row, _ in source.records])[rows], unit=source.unit)
+    where = Places(source.name, rows=np.array([row for row, *_ in entries], np.int64)[rows], unit=source.unit)
     return anonymous(items.gather(rows), integers(column(labels, where)), np.array(times), where, None, items)
 
 

@@ -15,7 +15,7 @@ def find_layout(source: Source, request: Request) -> str | None:
     if request.exclude is not None and not _names_people(source):
         return "wide"
     if source.kind in ("json", "jsonl"):
-        from crowdwise.io.counts import counts_mapping
+        from crowdwise.io.counts import counted_keys
         from crowdwise.io.keyed import has_answers, is_keyed
         from crowdwise.io.listed_tables import list_keys
 
@@ -23,7 +23,11 @@ def find_layout(source: Source, request: Request) -> str | None:
             return "keyed"
         if list_keys(source.records):
             return "lists"
-        return "counts" if counts_mapping(source.first) else None
+        if source.kind == "json" and not isinstance(source.document, list):
+            from crowdwise.io.keyed import refuse_wrapped
+
+            return refuse_wrapped(source)
+        return "counts" if counted_keys(source) else None
     if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 2 or _names_people(source):
         return None
     from crowdwise.io.counts import count_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +14,22 @@ from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
+from crowdwise.io.votes import column_names, read_columns
 
-__all__ = ["battle_shape", "by_alias", "by_id", "by_words", "doubt_item", "find_gold", "find_item", "naming_column"]
-__all__ += ["never_votes", "words_of"]
+__all__ = ["GOLD", "battle_shape", "by_alias", "by_id", "by_words", "doubt_item", "find_gold", "find_item", "naming_column"]
+__all__ += ["never_votes", "no_votes", "recurs", "suggested", "transposed", "words_of"]
 
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
     | {"participant", "respondent", "turker"},
+    "item": {"item", "image", "photo", "picture", "video", "audio", "clip", "document", "doc", "text", "tweet", "post", "comment"}
+    | {"sentence", "example", "sample", "file", "filename", "url", "link", "page", "article", "review", "message", "utterance"}
+    | {"instance", "snippet", "passage", "object", "subject", "unit", "record", "case"},
     "label": {"label", "annotation", "answer", "response", "vote", "rating", "judgment", "judgement", "choice", "verdict"},
 }
 # Words of columns that say something about an item or about its votes, and are no vote.
-_GOLD = {"gold", "golden", "truth", "true", "groundtruth", "correct"}
-_NO_VOTE = _GOLD | {
+GOLD = {"gold", "golden", "truth", "true", "groundtruth", "correct"}
+_NO_VOTE = GOLD | {
     "majority", "maj", "consensus", "final", "aggregated", "adjudicated", "hard", "soft", "mean", "median", "mode", "average",
     "avg", "std",
     "entropy", "agreement", "confidence", "kappa", "alpha", "count", "counts", "num", "number", "total", "n", "sum",
@@ -50,12 +54,13 @@ def words_of(name: str) -> list[str]:
 
 
 def by_words(names: Sequence[str], role: str) -> list[str]:
-    """Columns whose names hold a word of the role, in the singular or plural, and end in it or in "id"."""
+    """Columns whose names hold a word of the role, in the singular or plural, and end in it, in "id" or in "name"."""
     found = []
     for name in names:
         words = [word[:-1] if word.endswith("s") and len(word) > 3 else word for word in words_of(name)]
         plays = [word for word in words if word in _WORDS[role]]
-        if plays and (words[-1] in _WORDS[role] or words[-1] in _ID) and _NO_VOTE.isdisjoint(words[:-1]):
+        last = words[-1] in _WORDS[role] or words[-1] in _ID or (words[-1] == "name" and role != "label")
+        if plays and last and (role == "item" or _NO_VOTE.isdisjoint(words[:-1])):
             found.append(name)
     return found
 
@@ -74,16 +79,30 @@ def battle_shape(names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, ...]
     return next((shape for shape in BATTLES if {*shape[0], *shape[1]} <= set(names)), None)
 
 
-def suggested(names: Sequence[str], role: str, given: str | None, source: str, request: Request) -> str:
-    """The command that names the column, where one looks like the role; else nothing."""
-    if battle_shape(names) is not None:
-        return f". These are comparisons: {shlex.join(['crowdwise', 'rank', source])}"
-    likely = [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
-    likely = likely if role == "item" else by_words(names, role)
-    if given is not None or not likely:
+def suggested(source: Source, role: str, request: Request, taken: Mapping[str, str]) -> str:
+    """The command that names the column, where one looks like the role by its name, or by its values; else nothing."""
+    names = [name for name in column_names(source) if name not in taken.values()]
+    if battle_shape(column_names(source)) is not None:
+        return f". These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
+    likely = by_words(names, role)
+    if role == "item":
+        people = taken.get("annotator")
+        likely += [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
+        # An id that never recurs numbers the rows.
+        told = {name: people is not None and recurs(read_columns(source, [name, people]).frame) for name in names}
+        likely = [name for name in likely if told[name]] or [name for name in names if told[name]] or likely
+    if not likely:
         return ""
     named: dict[str, Any] = {role: likely[0]}
-    return f", for example {replace(request, **named).command(source)}"
+    return f", for example {replace(request, **named).command(source.name)}"
+
+
+def recurs(frame: pl.DataFrame) -> bool:
+    """Whether the first column's values recur, and hardly ever with the same value of the second: as items do with people."""
+    name = frame.columns[0]
+    if frame[name].dtype.is_nested() or frame[name].null_count() or frame[name].n_unique() == frame.height:
+        return False
+    return frame.height < 2 or bool(frame.n_unique() >= 0.95 * frame.height)
 
 
 def transposed(names: Sequence[str], source: str, request: Request) -> str:
@@ -114,7 +133,7 @@ def never_votes(name: str) -> bool:
 
 def find_gold(names: Sequence[str]) -> str | None:
     """The column of known classes, by its name."""
-    found = [name for name in names if _GOLD & set(words_of(name))]
+    found = [name for name in names if GOLD & set(words_of(name))]
     return found[0] if len(found) == 1 else None
 
 

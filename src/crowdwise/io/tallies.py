@@ -18,7 +18,8 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import never_votes, words_of
 
-__all__ = ["numbers_of", "refuse_counts_or_labels", "refuse_shares", "seem_counts", "share_columns", "shares_as_counts"]
+__all__ = ["numbers_of", "refuse_counts_or_labels", "refuse_mapped_counts", "refuse_mapped_labels", "refuse_shares"]
+__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts"]
 
 # Words in the names of columns of probabilities.
 _PROBABLE = {"p", "pr", "prob", "proba", "probability", "share", "shares", "pct", "percent", "fraction"}
@@ -40,6 +41,42 @@ def seem_counts(values: Any) -> bool:
         return False
     together = np.corrcoef(moving, rowvar=False)
     return bool((together.sum() - moving.shape[1]) <= 0)
+
+
+def repeats_itself(value: Any) -> bool:
+    """Whether a list holds a label twice: ticks of one person are different, votes of several people are not."""
+    return isinstance(value, list) and all(isinstance(part, str | int) for part in value) and len(set(value)) < len(value)
+
+
+def refuse_mapped_labels(mappings: Sequence[Any], key: str, source: str, request: Request) -> None:
+    """Refuse mappings to whole numbers, taken as votes per class, that do not look like it."""
+    if {"count", "counts", "counter"}.isdisjoint(words_of(key)) and _mapped_counts(mappings) is False:
+        _refuse_mapped(mappings, key, source, request, "keyed")
+
+
+def refuse_mapped_counts(mappings: Sequence[Any], key: str, source: str, request: Request, taken: str) -> None:
+    """Refuse mappings to whole numbers, taken as labels in the format `taken`, that look like votes per class."""
+    if _mapped_counts(mappings):
+        _refuse_mapped(mappings, key, source, request, taken)
+
+
+def _mapped_counts(mappings: Sequence[Any]) -> bool | None:
+    """Whether mappings look like votes per class: as many in all, or seeming so; None where there are too few to tell."""
+    whole = [mapping for mapping in mappings if isinstance(mapping, dict)]
+    if len(whole) < 3 or any(type(value) is not int for mapping in whole for value in mapping.values()):
+        return None
+    keys = list(dict.fromkeys(name for mapping in whole for name in mapping))
+    table = np.array([[mapping.get(name, 0) for name in keys] for mapping in whole], float)
+    total = table.sum(axis=1)
+    return bool((total == total[0]).all()) or seem_counts(table)
+
+
+def _refuse_mapped(mappings: Sequence[Any], key: str, source: str, request: Request, labels: str) -> None:
+    ways = [replace(request, format=name).command(source) for name in (labels, "counts")]
+    raise InputError(
+        f"{source}: {key!r} holds {mappings[0]!r:.60}: labels of annotators, or counts of votes per class. If they are labels: "
+        f"{ways[0]}; if they are counts: {ways[1]}"
+    )
 
 
 def numbers_of(frame: pl.DataFrame, names: Sequence[str]) -> Any:
