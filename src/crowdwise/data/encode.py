@@ -22,7 +22,7 @@ from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 __all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
 __all__ += ["label_codes", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
-__all__ += ["translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
+__all__ += ["decimal_points", "translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
 
 
 # No leading zeros, so that "007" stays text; at most 18 digits, so that it fits 64 bits.
@@ -32,8 +32,8 @@ HEAVIEST = 1e9
 _MISSING_WORDS = {
     "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "<na>", "nil", "-", "--", "---", ".", "?", "??", "???",
     "skip", "skipped", "abstain", "abstained", "unsure", "not sure", "uncertain", "unclear", "undecided", "unknown", "dk", "idk",
-    "dont know", "do not know", "i dont know", "no answer", "no response", "no opinion", "not answered", "unanswered", "blank",
-    "empty", "missing", "cant say", "cant tell", "cannot say", "cannot tell", "cant decide", "cannot decide",
+    "dont know", "do not know", "i dont know", "no answer", "no response", "no opinion", "not answered", "unanswered",
+    "missing", "cant say", "cant tell", "cannot say", "cannot tell", "cant decide", "cannot decide",
     "prefer not to say", "weiß nicht", "weiss nicht", "keine angabe", "k.a.", "je ne sais pas", "no sé", "no se",
 }  # fmt: skip
 
@@ -119,6 +119,21 @@ def tidy(series: pl.Series) -> pl.Series:
     if dtype == pl.Object or dtype.is_nested():
         return pl.Series([None if _is_missing(x) else str(x) for x in series.to_list()], dtype=pl.String)
     return series.cast(pl.String)
+
+
+def decimal_points(text: pl.Series) -> pl.Series:
+    """Numbers in text with a comma before their fractions, as many spreadsheets write them, with a point.
+
+    Only where no cell has a point and a comma stands once in a number: then it cannot separate thousands from hundreds in one
+    cell and fractions in another. A number such as 1,000 is 1 here, which three digits after every comma leave open: it stays.
+    """
+    given = text.drop_nulls()
+    commas = given.filter(given.str.contains(",", literal=True))
+    if not len(commas) or given.str.contains(".", literal=True).any():
+        return text
+    if not commas.str.contains(r"^[+-]?\d+,\d+\s*%?$").all() or commas.str.contains(r"^[+-]?[1-9]\d{0,2},\d{3}$").all():
+        return text
+    return text.str.replace(",", ".", literal=True)
 
 
 def integers(series: pl.Series) -> pl.Series:
@@ -293,6 +308,7 @@ def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
     """Weights as floats; anything but a finite number >= 0 is an error that names its row."""
     if not (weight.dtype.is_numeric() or weight.dtype in (pl.String, pl.Boolean, pl.Null)):
         raise InputError(f"{where.source}: the weight column holds {weight.dtype}, not numbers; name another")
+    weight = decimal_points(weight) if weight.dtype == pl.String else weight
     values = np.array(weight.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy())
     bad = ~((values >= 0) & (values <= HEAVIEST))
     if bad.any():

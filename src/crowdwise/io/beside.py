@@ -5,6 +5,7 @@ A column that tells several questions apart is asked about; others are named in 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -89,6 +90,7 @@ def of_question(table: Table, taken: Mapping[str, str], wanted: str, names: Sequ
 def may_matter(names: Sequence[str], frame: Any) -> list[str]:
     """What to say of columns that are left alone and that may change which rows count, or how much; `frame` reads columns."""
     said = []
+    sure = [name for name in names if _SURE & set(words_of(name))]
     for name in names:
         words = set(words_of(name))
         if words & _STATUS:
@@ -98,7 +100,7 @@ def may_matter(names: Sequence[str], frame: Any) -> list[str]:
         elif words & GOLD:
             said.append(f"{name!r} (not used; known labels are read from a column called gold)")
         elif words & _SURE:
-            said.append(f"{name!r} (not used; --sure {name} does)")
+            said.append(f"{name!r} (not used; {shlex.join(['--sure', name])} does)" if len(sure) == 1 else repr(name))
         elif words & _LABELS or not _QUESTION.isdisjoint(words):
             said.append(repr(name))
     return said

@@ -11,17 +11,18 @@ import polars as pl
 from crowdwise.data.encode import integers
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request, column
-from crowdwise.io.roles import by_words, find_gold, find_item, naming_column, never_votes, words_of
+from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, naming_column, never_votes, words_of
 from crowdwise.io.source import Places, Source, Table
-from crowdwise.io.tallies import numbers_of, refuse_mapped_labels, repeats_itself, shares_as_counts
+from crowdwise.io.tallies import numbers_of, refuse_mapped_labels, repeats_itself, shares_as_counts, warn_of_total
 
-__all__ = ["anonymous", "count_columns", "counted_keys", "read_counts"]
+__all__ = ["anonymous", "count_columns", "counted_keys", "read_counts", "rows_of_labels"]
 
 _ANNOTATORS = {"annotator", "annotators", "worker", "workers", "rater", "raters", "coder", "coders"}
 # So many votes on one item are no count of people.
 _MOST = 1_000_000
 # Sums of neighbours are tried for so many columns.
 _MOST_CLASSES = 100
+_TIMES = {"count", "counts", "n", "num", "number", "of", "votes", "frequency", "freq", "times"}
 _TOTAL = {"count", "counts", "total", "n", "num", "number", "of", "vote", "votes", "sum", "annotations", "annotators", "labels"}
 
 
@@ -32,6 +33,8 @@ def read_counts(source: Source, request: Request) -> Export:
     table = source.table(source.columns)
     item = find_item(table.frame, request, source.name)
     chosen = count_columns(table.frame, request, item, told=True)
+    if not chosen and rows_of_labels(source, request) is not None:
+        return _read_rows(source, request)
     item = item or naming_column(table.frame, [name for name in source.columns if name not in chosen])
     chosen = [name for name in chosen if name != item]
     if not chosen:
@@ -40,6 +43,8 @@ def read_counts(source: Source, request: Request) -> Export:
             "--annotators 'count_*' (annotators=...), and what is none with --not"
         )
     counts, shares = _counts(table, chosen)
+    if item is not None:
+        warn_of_total(table, item)
     rows, codes = np.nonzero(counts)
     times = counts[rows, codes]
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
@@ -56,6 +61,34 @@ def read_counts(source: Source, request: Request) -> Export:
     )
     where = Places(source.name, rows=_numbers(table)[rows])
     return anonymous(ids.gather(rows), labels.gather(codes), times, where, known, ids)
+
+
+def rows_of_labels(source: Source, request: Request) -> tuple[str, str, str | None] | None:
+    """The columns of item, label and perhaps count, where rows hold a label and say not who gave it; else None."""
+    names = source.columns
+    label = request.label or next(iter([*by_alias(names, "label"), *by_words(names, "label")]), None)
+    times = [name for name in names if name != label and _TIMES.issuperset(words_of(name)) and words_of(name)]
+    item = request.item or next(iter([*by_alias(names, "item"), *by_words(names, "item"), *by_id(names)]), None)
+    if item is None or label is None or item == label or request.annotators is not None:
+        return None
+    return item, label, times[0] if len(times) == 1 else None
+
+
+def _read_rows(source: Source, request: Request) -> Export:
+    """Read a row per label, or per label with the number of its votes, of unknown people."""
+    item, label, times = rows_of_labels(source, request) or ("", "", None)
+    table = source.table(source.columns)
+    given = table.frame[label].is_not_null().to_numpy()
+    counts = _whole(table.frame[times], times, table.where) if times is not None else np.ones(table.frame.height, np.int64)
+    rest = [repr(name) for name in source.columns if name not in (item, label, times)]
+    left = f"; other columns: {listed(rest, 8)}" if rest else ""
+    request.notes.append(
+        f"{source.name}: votes of unknown people, a row per {'label and item' if times else 'vote'}: item = {item!r}, label = "
+        f"{label!r}{f', votes = {times!r}' if times else ''}{left} (--item, --label choose otherwise)"
+    )
+    ids, labels = (integers(table.frame[name]) for name in (item, label))
+    where = Places(source.name, rows=_numbers(table))
+    return anonymous(ids, labels, np.where(given, counts, 0), where, None, ids)
 
 
 def _counts(table: Table, chosen: list[str]) -> tuple[Any, str]:

@@ -10,6 +10,7 @@ import polars as pl
 from crowdwise.data.encode import ALIASES, find_column
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
+from crowdwise.io.measures import doubt_labels
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.votes import column_names, known_labels, read_columns, tabular
 
@@ -36,6 +37,7 @@ def read_tidy(source: Source, request: Request) -> Export:
         from crowdwise.io.lists import exploded
 
         columns, table = exploded(columns, table, request)
+    doubt_labels(columns["label"], wanted, source.name, request)
     gold = columns.pop("gold", None)
     if source.kind == "delimited":
         return tabular(
@@ -149,7 +151,19 @@ def _column(
         lost = lost and battle_shape(known.columns) is None
         advice = "" if lost or given is not None else suggested(source, role, request, taken or {})
         across = transposed(known.columns, source.name, request) if lost and role == "item" and given is None else ""
-        raise InputError(f"{problem}{advice}{across}") from None
+        nobody = _nobody(source, request) if role == "annotator" and given is None and not advice else ""
+        raise InputError(f"{problem}{advice}{across}{nobody}") from None
+
+
+def _nobody(source: Source, request: Request) -> str:
+    """The command for a table that does not say who voted."""
+    if source.kind not in ("delimited", "parquet", "arrow"):
+        return ""
+    from crowdwise.io.counts import rows_of_labels
+
+    found = rows_of_labels(source, request)
+    way = replace(request, format="counts").command(source.name)
+    return "" if found is None else f"; if nobody knows who voted: {way}"
 
 
 def _refuse_other_shapes(source: Source, role: str, request: Request) -> None:

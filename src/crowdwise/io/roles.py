@@ -59,8 +59,8 @@ def by_words(names: Sequence[str], role: str) -> list[str]:
     for name in names:
         words = [word[:-1] if word.endswith("s") and len(word) > 3 else word for word in words_of(name)]
         plays = [word for word in words if word in _WORDS[role]]
-        last = words[-1] in _WORDS[role] or words[-1] in _ID or (words[-1] == "name" and role != "label")
-        if plays and last and (role == "item" or _NO_VOTE.isdisjoint(words[:-1])):
+        ends = _WORDS[role] | _ID | (set() if role == "label" else {"name"})
+        if plays and words[-1] in ends and (role == "item" or _NO_VOTE.isdisjoint(words[:-1])):
             found.append(name)
     return found
 

@@ -247,7 +247,7 @@ class Source:
         separator = sniff_separator(self.data, self.path.name.removesuffix(".gz")[-4:].lower())
         above, below = ([cell for cell in row if cell.strip()] for row in _first_rows(self.data, separator))
         # A header has a name for every column; one name alone, or fewer than there are cells below, may be a title.
-        if HOW.get().skip_rows is None and 1 < len(above) >= len(below):
+        if HOW.get().skip_rows is None and 1 < len(above) >= len(below) > 0:
             return self.data, separator, 1
         from crowdwise.io.archives import below_titles
 

@@ -7,6 +7,7 @@ commands are given and nothing is read.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,13 +15,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.errors import InputError, listed
+from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import never_votes, words_of
+from crowdwise.io.source import Table
 
 __all__ = ["numbers_of", "refuse_counts_or_labels", "refuse_mapped_counts", "refuse_mapped_labels", "refuse_shares"]
-__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts"]
+__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts", "warn_of_total"]
 
+# Words for a row below the others.
+_TOTALS = {"total", "totals", "sum", "summe", "gesamt", "mean", "average", "avg", "count", "agreement", "kappa", "majority"}
 # Words in the names of columns of probabilities.
 _PROBABLE = {"p", "pr", "prob", "proba", "probability", "share", "shares", "pct", "percent", "fraction"}
 # Names that say "annotator 3": nothing about them is open.
@@ -144,3 +148,15 @@ def shares_as_counts(values: Any) -> tuple[Any, int] | None:
         if (np.abs(counts / n - values / whole) < 0.0051).all() and (counts.sum(axis=1) == n).all():
             return counts.astype(np.int64), n
     return None
+
+
+def warn_of_total(table: Table, ids: str) -> None:
+    """Warn of a last row that sums up the others: it counts as an item."""
+    name = table.frame[ids][-1]
+    if isinstance(name, str) and not _TOTALS.isdisjoint(words_of(name)) and len(words_of(name)) <= 2:
+        row = table.where.row(table.frame.height - 1)
+        warnings.warn(
+            f"{row}: {name!r} counts as an item, and looks like a row that sums up the others; if so, remove it",
+            DataWarning,
+            stacklevel=2,
+        )
