@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import warnings
 import zipfile
 import zlib
@@ -97,7 +98,8 @@ def _sheet(sheets: dict[str, Any], name: str) -> tuple[str, Any]:
     if not filled:
         raise InputError(f"{name}: every sheet is empty")
     raise InputError(
-        f"{name}: several sheets: {listed(map(repr, filled))}. Pick one: sheet=... in Python, --sheet NAME on the command line"
+        f"{name}: several sheets: {listed(map(repr, filled))}. Pick one, for example: "
+        f"{shlex.join(['crowdwise', 'aggregate', name, '--sheet', max(filled, key=lambda title: filled[title].height)])} (sheet=... in Python)"
     )
 
 
@@ -145,7 +147,8 @@ def below_titles(data: bytes, separator: str, name: str) -> tuple[bytes, str, in
     if not rest.strip():
         raise InputError(f"{name}: no row is left below the {skip} that are skipped")
     if HOW.get().skip_rows is None:
-        what = f"{skip} rows above the header are left out (the header is row {first + skip})"
+        rows = "1 row above the header is" if skip == 1 else f"{skip} rows above the header are"
+        what = f"{rows} left out (the header is row {first + skip})"
         warnings.warn(f"{name}: {what}", DataWarning, stacklevel=2)
     elif first == 1:
         separator = _titles(rest, None)[1] or separator

@@ -75,9 +75,7 @@ def refuse_questions(frame: pl.DataFrame, taken: Mapping[str, str], source: str,
 
 def of_question(table: Table, taken: Mapping[str, str], wanted: str, names: Sequence[str]) -> Table | None:
     """The rows that answer the question `wanted`, where it is a value of such a column; None where it is none."""
-    found = [
-        name for name in asked(table.frame, taken) if wanted in as_text(tidy(table.frame[name])).unique().to_list()
-    ]
+    found = [name for name in asked(table.frame, taken) if wanted in as_text(tidy(table.frame[name])).unique().to_list()]
     if not found:
         return None
     keep = (as_text(tidy(table.frame[found[0]])) == wanted).fill_null(False)

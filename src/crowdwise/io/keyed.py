@@ -55,6 +55,12 @@ def refuse_wrapped(source: Source) -> str | None:
     document = source.document
     if not isinstance(document, dict):
         return None
+    lists = record_lists(document)
+    if lists:
+        raise InputError(
+            f"{source.name}: one object with several lists of records: {listed(map(repr, lists), 8)}; keep the list of votes "
+            "alone in a file of its own"
+        )
     if document and all(isinstance(value, list) for value in document.values()):
         if any(map(repeats_itself, document.values())):
             return "counts"
@@ -62,12 +68,6 @@ def refuse_wrapped(source: Source) -> str | None:
         raise InputError(
             f"{source.name}: an object with a list for every key, such as {next(iter(document))!r}; if the keys are items and "
             f"the lists are the votes on them, of unknown people: {way}"
-        )
-    lists = record_lists(document)
-    if lists:
-        raise InputError(
-            f"{source.name}: one object with several lists of records: {listed(map(repr, lists), 8)}; keep the list of votes "
-            "alone in a file of its own"
         )
     return None
 

@@ -130,9 +130,7 @@ def _is_lost(known: pl.DataFrame, role: str, given: str | None) -> bool:
     return len(by_words(known.columns, role)) != 1
 
 
-def _column(
-    source: Source, role: str, given: str | None, request: Request, taken: Mapping[str, str] | None = None
-) -> str:
+def _column(source: Source, role: str, given: str | None, request: Request, taken: Mapping[str, str] | None = None) -> str:
     """The column of a role: as `find_column` finds it, or the only one whose name has a word of the role in it."""
     known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
     try:

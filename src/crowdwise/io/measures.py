@@ -39,7 +39,9 @@ def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, reques
     way = f"if they measure something: {regress}" if taken else "numbers that measure something are for crowdwise regress"
     what = f"{source}: the labels are {len(distinct):,} different numbers, such as {distinct.sort()[0]!r}"
     if distinct.str.contains(r"[.,]").any():
-        raise InputError(f"{what}, and each would be a class of its own; {way}; if classes are meant: {request.command(source, '--one-label')}")
+        raise InputError(
+            f"{what}, and each would be a class of its own; {way}; if classes are meant: {request.command(source, '--one-label')}"
+        )
     ordinal = request.command(source, "--type", "ordinal")
     request.notes.append(f"{what}, each a class of its own; {way}; if they are grades in order: {ordinal}")
 

@@ -35,15 +35,15 @@ def read_pairs(source: Source, request: Request) -> Export:
     """Read a vote of every pair of cells; a pair with an empty cell is none."""
     pairs = pairs_of(source.columns)
     if not pairs:
-        raise InputError(f"{source.name}: no pairs of columns such as annotator_1, label_1 among {listed(map(repr, source.columns))}")
+        raise InputError(
+            f"{source.name}: no pairs of columns such as annotator_1, label_1 among {listed(map(repr, source.columns))}"
+        )
     table = source.table(source.columns)
     rest = [name for name in source.columns if not any(name in pair for pair in pairs)]
     item = find_item(table.frame.select(rest), request, source.name) or naming_column(table.frame, rest)
     n = table.frame.height
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, n + 1))
-    people, labels = (
-        pl.concat([table.frame[pair[k]].cast(pl.String) for pair in pairs]).replace("", None) for k in (0, 1)
-    )
+    people, labels = (pl.concat([table.frame[pair[k]].cast(pl.String) for pair in pairs]).replace("", None) for k in (0, 1))
     given = np.flatnonzero((people.is_not_null() & labels.is_not_null()).to_numpy())
     # Pair after pair: vote e stands in row e mod N of pair e div N.
     row = given % n

@@ -22,7 +22,21 @@ __all__ += ["never_votes", "no_votes", "recurs", "suggested", "transposed", "wor
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
     | {"participant", "respondent", "turker"},
-    "item": {"item", "image", "photo", "picture", "video", "audio", "clip", "document", "doc", "text", "tweet", "post", "comment"}
+    "item": {
+        "item",
+        "image",
+        "photo",
+        "picture",
+        "video",
+        "audio",
+        "clip",
+        "document",
+        "doc",
+        "text",
+        "tweet",
+        "post",
+        "comment",
+    }
     | {"sentence", "example", "sample", "file", "filename", "url", "link", "page", "article", "review", "message", "utterance"}
     | {"instance", "snippet", "passage", "object", "subject", "unit", "record", "case"},
     "label": {"label", "annotation", "answer", "response", "vote", "rating", "judgment", "judgement", "choice", "verdict"},
@@ -45,6 +59,8 @@ _NO_VOTE = GOLD | {
 _MOST_WORDS = 4
 # What is longer is a text, not its name.
 _LONGEST_ID = 80
+# Columns of which every two are tried.
+_MOST_EXAMPLES = 12
 _ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number"}
 
 
@@ -115,14 +131,37 @@ def transposed(names: Sequence[str], source: str, request: Request) -> str:
 
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
     """What to do with a table in which neither annotators nor labels are found."""
-    found = f"{source.name}: no annotator and no label column; found {listed(map(repr, names))}. "
+    item = "" if by_alias(names, "item") else "no item, "
+    found = f"{source.name}: {item}no annotator and no label column; found {listed(map(repr, names))}. "
     if battle_shape(names) is not None:
         return f"{found}These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
     named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
     if source.kind in ("json", "jsonl"):
         return f"{found}{named}"
+    example = _example(source, request)
+    if example:
+        return f"{found}{named}, for example: {example}"
     ways = [replace(request, format=None).command(source.name, "--format", layout) for layout in ("wide", "counts")]
     return f"{found}{named}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
+
+
+def _example(source: Source, request: Request) -> str:
+    """The command that takes a table as a row per vote, by what is in its columns; nothing where it does not look like one.
+
+    Labels are few and recur; items recur, hardly ever with the same annotator, and there are more of them.
+    """
+    names = column_names(source)[:_MOST_EXAMPLES]
+    frame = read_columns(source, names).frame
+    sizes = {
+        name: frame[name].n_unique() for name in names if not frame[name].dtype.is_nested() and not frame[name].null_count()
+    }
+    likely = [name for name, n in sizes.items() if 1 < n < frame.height]
+    label = min((name for name in likely if sizes[name] <= frame.height / 3), key=sizes.__getitem__, default=None)
+    rest = sorted((name for name in likely if name != label), key=lambda name: -sizes[name])
+    pairs = [(item, who) for k, item in enumerate(rest) for who in rest[k + 1 :] if recurs(frame.select(item, who))]
+    if label is None or not pairs:
+        return ""
+    return replace(request, item=pairs[0][0], annotator=pairs[0][1], label=label).command(source.name)
 
 
 def never_votes(name: str) -> bool:

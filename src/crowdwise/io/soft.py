@@ -78,7 +78,11 @@ def _ids(source: Source, request: Request, names: list[str]) -> list[str]:
     # Judges call an item by its id, which is an annotator's or a row's elsewhere.
     alone = "id" if "id" in names and not plays_role(names, "item") else None
     if request.annotator is None and not plays_role(names, "annotator") and not by_words(names, "annotator"):
-        plain = [name for name in names if source.kind not in ("json", "jsonl") or not isinstance(source.first.get(name), list | dict)]
+        plain = [
+            name
+            for name in names
+            if source.kind not in ("json", "jsonl") or not isinstance(source.first.get(name), list | dict)
+        ]
         frame = read_columns(source, plain).frame
         item = find_item(frame, request, source.name) or naming_column(frame, plain)
         if item is not None and frame[item].n_unique() == frame.height:
@@ -180,7 +184,7 @@ def _are_plain(cells: pl.Series) -> bool:
     if cells.dtype == pl.Object:
         return False
     found = cells.drop_nulls()
-    numbers = found.cast(pl.String).str.strip_suffix("%").pipe(decimal_points).cast(pl.Float64, strict=False)
+    numbers = decimal_points(found.cast(pl.String).str.strip_suffix("%")).cast(pl.Float64, strict=False)
     return found.dtype.is_numeric() or bool(numbers.is_not_null().all())
 
 

@@ -142,10 +142,13 @@ def shares_as_counts(values: Any) -> tuple[Any, int] | None:
         return None
     whole = values.sum(axis=1)
     whole = 1.0 if (np.abs(whole - 1) < _SUM).all() else 100.0 if (np.abs(whole - 100) < 100 * _SUM).all() else None
+    # Shares are rounded to two digits, or more.
+    digits = next(
+        (d for d in range(2, 9) if np.allclose(np.round(values / (whole or 1), d), values / (whole or 1), 0, 1e-12)), 9
+    )
     for n in range(2, _MOST_VOTES + 1) if whole is not None else ():
         counts = np.rint(values / whole * n)
-        # Shares are written with two digits, or more.
-        if (np.abs(counts / n - values / whole) < 0.0051).all() and (counts.sum(axis=1) == n).all():
+        if (np.abs(counts / n - values / whole) < 0.51 * 10.0**-digits).all() and (counts.sum(axis=1) == n).all():
             return counts.astype(np.int64), n
     return None
 

@@ -61,9 +61,7 @@ def numbered_alike(names: Sequence[str]) -> set[str]:
     return {name for group in stems.values() if len(group) > 2 for name in group}
 
 
-def voting_columns(
-    frame: pl.DataFrame, names: Sequence[str], strict: bool = True, series: Collection[str] = ()
-) -> list[str]:
+def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = True, series: Collection[str] = ()) -> list[str]:
     """Columns that look like annotators: no gold, count, text or index by their names, and one set of labels among them.
 
     Columns of a `series` may vote whatever they are called. Without `strict`, where a person says that the table is wide, all columns but those that cannot vote.

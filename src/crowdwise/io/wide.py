@@ -86,6 +86,9 @@ def read_wide(source: Source, request: Request) -> Export:
         table = _below_second_header(table, request)
     ids = _ids(table, source, request, across)
     chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
+    if chosen and request.annotators is None:
+        # Of what is not left out, only columns with labels vote.
+        chosen = voting_columns(table.frame, chosen, strict=False)
     if not chosen:
         check_one_set(table.frame, [name for name in source.columns if name != ids], source.name, request)
         series = numbered_alike(source.columns) if across else ()
@@ -173,7 +176,7 @@ def _ids(table: Table, source: Source, request: Request, across: bool) -> str | 
         first = [name for name in frame.columns[:1] if frame[name].n_unique() == frame.height and not is_form([name])]
         return next(iter([*found, *(first if request.header and not found else [])]), None)
     item = find_item(frame, request, source.name)
-    if item is None and request.header and (not _is_told(request) or _first_is_id(frame, request)):
+    if item is None and request.header and (request.annotators is None or _first_is_id(frame, request)):
         item = frame.columns[0]
         if item in voting_columns(frame, frame.columns, strict=False) and frame[item].n_unique() < frame.height:
             # It votes as the others do, so that rows have no names.

@@ -62,7 +62,11 @@ def _refuse_other_readings(source: Source, request: Request) -> None:
     inner = list(dict.fromkeys(key for votes in entries.values() for key in votes))
     ways = {
         name: replace(request, **given).command(source.name)
-        for name, given in (("items", {"format": "peerannot"}), ("people", {"transposed": True}), ("counts", {"format": "counts"}))
+        for name, given in (
+            ("items", {"format": "peerannot"}),
+            ("people", {"transposed": True}),
+            ("counts", {"format": "counts"}),
+        )
     }
     if all(type(value) is int for votes in entries.values() for value in votes.values()):
         table = np.array([[votes.get(key, 0) for key in inner] for votes in entries.values()], float)
