@@ -27,6 +27,7 @@ FILES = {
     "quoted newlines": HEAD + '"a\nb",x,cat\n"a\nb",y,dog\n"c","x\ny",cat\n',
     "carriage returns": HEAD.replace("\n", "\r\n") + "a,x,cat\r\nb,x,dog\r\n",
     "old line ends": HEAD.replace("\n", "\r") + "a,x,cat\rb,x,dog\r",
+    "annotators": HEAD + "a,Ann,cat\na,ann,cat\nb,ann,cat\nb,gold,dog\nc,gold,dog\nb,1.2E+17,cat\n",
     "case": HEAD + "a,x,Cat\na,y,cat\nb,x,cat\nb,y,cat\n",
     "zeros": HEAD + "a,x,01\na,y,1\n007,x,1\n7,y,1\n",
     "numbers": HEAD + "1,2,3\n01,2,4\n1,5,3\n",

@@ -110,8 +110,8 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
     refused |= {"--workflow-version": read.workflow_version, "--time-column": read.time_column}
     refused |= {"--sure": read.sure, "--probabilities": read.probabilities}
     refused |= {"--encoding": read.encoding, "--sheet": read.sheet, "--skip-rows": read.skip_rows}
-    way = "read one file in memory (--engine memory), or convert it first: crowdwise convert FILE {} ... -o votes.parquet"
-    _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply; " + way)
+    way = "read one file in memory (--engine memory), or convert it first: crowdwise convert FILE {0} ... -o votes.parquet"
+    _refuse(refused, "several files and engines read tables with a row per vote, so {0} does not apply; " + way)
     if STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")
     request = Request(

@@ -31,7 +31,8 @@ INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 HEAVIEST = 1e9
 _MISSING_WORDS = {
     "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "<na>", "nil", "-", "--", "---", ".", "?", "??", "???",
-    "skip", "skipped", "abstain", "abstained", "unsure", "not sure", "uncertain", "unclear", "undecided", "unknown", "dk", "idk",
+    "skip", "skipped", "abstain", "abstained", "unsure", "not sure", "uncertain", "unclear", "undecided", "unknown", "dk",
+    "idk",
     "dont know", "do not know", "i dont know", "no answer", "no response", "no opinion", "not answered", "unanswered",
     "missing", "cant say", "cant tell", "cannot say", "cannot tell", "cant decide", "cannot decide",
     "prefer not to say", "weiß nicht", "weiss nicht", "keine angabe", "k.a.", "je ne sais pas", "no sé", "no se",
@@ -361,10 +362,10 @@ def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], where: Whe
         times = np.bincount(codes, minlength=len(classes))
         shown = ", ".join(f"{str(classes[k])!r} ({times[k]:,})" for k in words[:8])
         more = f" and {len(words) - 8:,} more" if len(words) > 8 else ""
+        counts = "count as classes; if they mean" if len(words) > 1 else "counts as a class; if it means"
         options = " ".join(shlex.join(["--missing", str(classes[k])]) for k in words)
         warnings.warn(
-            f"{where.source}: {shown}{more} {'count as classes' if len(words) > 1 else 'counts as a class'}; if they mean a "
-            f"missing answer, add {options} (missing=[...] in Python)",
+            f"{where.source}: {shown}{more} {counts} a missing answer, add {options} (missing=[...] in Python)",
             DataWarning,
             stacklevel=4,
         )
@@ -373,6 +374,6 @@ def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], where: Whe
 def _means_missing(name: str) -> bool:
     """Whether a label is a usual word for "no answer"."""
     plain = name.strip().lower()
-    return plain in _MISSING_WORDS or " ".join(re.sub(r"['’`]", "", plain).replace("_", " ").split()).strip(" .!?()") in (
+    return plain in _MISSING_WORDS or " ".join(re.sub(r"['\u2019`]", "", plain).replace("_", " ").split()).strip(" .!?()") in (
         _MISSING_WORDS
     )

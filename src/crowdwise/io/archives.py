@@ -97,9 +97,10 @@ def _sheet(sheets: dict[str, Any], name: str) -> tuple[str, Any]:
         return next(iter(filled.items()))
     if not filled:
         raise InputError(f"{name}: every sheet is empty")
+    fullest = max(filled, key=lambda title: filled[title].height)
     raise InputError(
         f"{name}: several sheets: {listed(map(repr, filled))}. Pick one, for example: "
-        f"{shlex.join(['crowdwise', 'aggregate', name, '--sheet', max(filled, key=lambda title: filled[title].height)])} (sheet=... in Python)"
+        f"{shlex.join(['crowdwise', 'aggregate', name, '--sheet', fullest])} (sheet=... in Python)"
     )
 
 

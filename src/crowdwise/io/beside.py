@@ -23,8 +23,8 @@ __all__ = ["asked", "may_matter", "of_question", "question_names", "refuse_quest
 
 _QUESTION = {"question", "questions", "aspect", "attribute", "dimension", "criterion", "criteria", "field", "subtask", "task"}
 _QUESTION |= {"category", "prompt", "variable", "feature", "property", "facet", "frage", "type"}
-_STATUS = {"status", "state", "approved", "rejected", "accepted", "valid", "flag", "flagged", "deleted", "spam", "excluded"}
-_SURE = {"confidence", "conf", "certainty", "certain", "sure", "probability", "prob"}
+_STATUS = {"status", "state", "approved", "rejected", "accepted", "valid", "flag", "flagged", "deleted", "spam", "skipped"}
+_SURE = {"confidence", "conf", "certainty", "certain", "sure", "probability", "prob", "trust"}
 _LABELS = {"label", "labels", "answer", "response", "vote", "choice", "annotation"}
 _MOST_QUESTIONS = 50
 

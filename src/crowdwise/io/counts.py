@@ -13,7 +13,7 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request, column
 from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, naming_column, never_votes, words_of
 from crowdwise.io.source import Places, Source, Table
-from crowdwise.io.tallies import numbers_of, refuse_mapped_labels, repeats_itself, shares_as_counts, warn_of_total
+from crowdwise.io.tallies import check_total, numbers_of, refuse_mapped_labels, repeats_itself, shares_as_counts
 
 __all__ = ["anonymous", "count_columns", "counted_keys", "read_counts", "rows_of_labels"]
 
@@ -44,7 +44,7 @@ def read_counts(source: Source, request: Request) -> Export:
         )
     counts, shares = _counts(table, chosen)
     if item is not None:
-        warn_of_total(table, item)
+        check_total(table, item, chosen, counts=True)
     rows, codes = np.nonzero(counts)
     times = counts[rows, codes]
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))

@@ -26,7 +26,8 @@ class Request:
     """What the caller asked of a reader: the options of `crowdwise.read`, but classes and markers of missing answers.
 
     `several` says what a cell with several answers is: refused ("distinct": where each label stands once, however many votes it
-    has), one class ("keep"), or several labels ("split"). Readers append to `notes` what they took for what.
+    has), one class ("keep"), or several labels ("split"). `minus_one` says whether -1 is a missing answer, where the user says
+    so by what is missing or by the classes. Readers append to `notes` what they took for what.
     """
 
     item: str | None = None
@@ -46,6 +47,7 @@ class Request:
     fold_case: bool = False
     spelling: Any = None
     several: str = "refuse"
+    minus_one: bool | None = None
     notes: list[str] = field(default_factory=list, compare=False)
 
     def command(self, name: str, *more: str) -> str:

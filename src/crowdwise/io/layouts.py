@@ -1,4 +1,4 @@
-"""How a file without a row per vote is laid out: lists in cells, counts per class, a column per annotator or two, an entry per id."""
+"""How a file without a row per vote is laid out: lists, counts, columns of annotators, an entry per id."""
 
 from __future__ import annotations
 

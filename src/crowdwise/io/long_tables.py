@@ -1,4 +1,4 @@
-"""Tables with a row per vote, in delimited text, JSON, Parquet or Arrow: which columns are what, and what stands beside them."""
+"""Tables with a row per vote, in delimited text, JSON, Parquet or Arrow: which columns are what, and what is beside."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ def _item(source: Source, request: Request, taken: Mapping[str, str]) -> str:
     """The item's column: given, of a usual name, or the only one with a word for items whose values recur as items do."""
     names = column_names(source)
     if request.item is None and not any(_plain(name) in ALIASES["item"] for name in names):
-        from crowdwise.io.roles import by_words, recurs
+        from crowdwise.io.roles import by_words, named_items, recurs
 
-        named = [name for name in by_words(names, "item") if name not in taken.values()]
+        named = [name for name in named_items(names) if name not in taken.values()]
         found = [name for name in named if recurs(read_columns(source, [name, taken["annotator"]]).frame)]
-        if len(found) == 1:
+        if len(found) == 1 and by_words(found, "item"):
             return found[0]
     return _column(source, "item", request.item, request, taken)
 
@@ -148,7 +148,8 @@ def _column(source: Source, role: str, given: str | None, request: Request, take
         lost = any(_is_lost(known, other, name) for other, name in others.items() if other != role)
         lost = lost and battle_shape(known.columns) is None
         advice = "" if lost or given is not None else suggested(source, role, request, taken or {})
-        across = transposed(known.columns, source.name, request) if lost and role == "item" and given is None else ""
+        no_item = request.item is None and not any(_plain(name) in ALIASES["item"] for name in known.columns)
+        across = transposed(known.columns, source.name, request) if role != "annotator" and given is None and no_item else ""
         nobody = _nobody(source, request) if role == "annotator" and given is None and not advice else ""
         raise InputError(f"{problem}{advice}{across}{nobody}") from None
 

@@ -40,7 +40,8 @@ def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, reques
     what = f"{source}: the labels are {len(distinct):,} different numbers, such as {distinct.sort()[0]!r}"
     if distinct.str.contains(r"[.,]").any():
         raise InputError(
-            f"{what}, and each would be a class of its own; {way}; if classes are meant: {request.command(source, '--one-label')}"
+            f"{what}, and each would be a class of its own; {way}; if classes are meant: "
+            f"{request.command(source, '--one-label')}"
         )
     ordinal = request.command(source, "--type", "ordinal")
     request.notes.append(f"{what}, each a class of its own; {way}; if they are grades in order: {ordinal}")

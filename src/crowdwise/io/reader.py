@@ -39,6 +39,8 @@ def find_format(source: Source, given: str | None, request: Request | None = Non
         return given
     if source.parts == ():
         raise InputError(f"{source.name}: a folder without .json, .jsonl or .xml files; name a file")
+    if source.kind == "delimited" and source.data.startswith(b"#FORMAT=WebAnno"):
+        raise InputError(f"{source.name}: WebAnno TSV holds spans of text; read it with crowdwise spans {source.name}")
     platform = recognised(source)
     if platform is not None:
         return platform.name
@@ -238,6 +240,9 @@ def _read_votes(
     notes = wanted.pop("notes", None)
     # Given classes are taken at their word: a label that is several is not among them, or is meant.
     wanted |= {"several": "keep"} if classes is not None else {}
+    markers = [missing] if isinstance(missing, str) else list(missing)
+    if classes is not None or markers:
+        wanted["minus_one"] = "-1" in map(str, markers) or (None if classes is None else "-1" not in map(str, classes))
     request = Request(format=format, **wanted, notes=[] if notes is None else notes)
     if probabilities is not None or sure is not None:
         from crowdwise.io.soft import read_soft
@@ -250,7 +255,7 @@ def _read_votes(
         export = prepared(export, source, request)
     guessed = request.item is None and name in TABLES and name not in LAYOUTS
     try:
-        votes = assemble(export, request, classes=classes, missing=missing)
+        votes = assemble(export, request, classes=classes, missing=markers)
     except GoldConflict:
         if guessed:
             _doubt_item(source, request)

@@ -16,7 +16,18 @@ from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
 from crowdwise.io.votes import column_names, read_columns
 
-__all__ = ["GOLD", "battle_shape", "by_alias", "by_id", "by_words", "doubt_item", "find_gold", "find_item", "naming_column"]
+__all__ = [
+    "GOLD",
+    "battle_shape",
+    "by_alias",
+    "by_id",
+    "by_words",
+    "doubt_item",
+    "find_gold",
+    "find_item",
+    "named_items",
+    "naming_column",
+]
 __all__ += ["never_votes", "no_votes", "recurs", "suggested", "transposed", "words_of"]
 
 _WORDS = {
@@ -52,6 +63,7 @@ _NO_VOTE = GOLD | {
     "url", "link", "image", "file", "filename", "path", "split", "fold", "source", "lang", "language", "date", "time",
     "timestamp",
     "duration", "start", "end", "email", "name", "age", "gender", "country", "unnamed", "weight", "score",
+    "prediction", "predictions", "predicted", "pred", "suggestion", "baseline", "resolved", "agreed",
     "conf", "certainty", "sure", "difficulty", "length", "len", "words", "tokens", "seconds", "ip",
     "pct", "percent", "percentage", "share", "shares", "fraction", "prob", "proba", "probability", "probabilities",
 }  # fmt: skip
@@ -61,7 +73,9 @@ _MOST_WORDS = 4
 _LONGEST_ID = 80
 # Columns of which every two are tried.
 _MOST_EXAMPLES = 12
-_ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number"}
+# Of fewer rows nobody can tell by their values what they are.
+_LEAST_EXAMPLE = 12
+_ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number", "idx", "index"}
 
 
 def words_of(name: str) -> list[str]:
@@ -103,14 +117,23 @@ def suggested(source: Source, role: str, request: Request, taken: Mapping[str, s
     likely = by_words(names, role)
     if role == "item":
         people = taken.get("annotator")
-        likely += [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
+        likely = named_items(names)
         # An id that never recurs numbers the rows.
         told = {name: people is not None and recurs(read_columns(source, [name, people]).frame) for name in names}
         likely = [name for name in likely if told[name]] or [name for name in names if told[name]] or likely
     if not likely:
         return ""
+    if len(likely) > 1:
+        joined = "; where it takes several to name an item, join them in one column first" if role == "item" else ""
+        return f"; it may be {listed(map(repr, likely), 6)}{joined}"
     named: dict[str, Any] = {role: likely[0]}
     return f", for example {replace(request, **named).command(source.name)}"
+
+
+def named_items(names: Sequence[str]) -> list[str]:
+    """Columns whose names have a word for items in them, or end in a word for an id that is no annotator's."""
+    ids = [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
+    return list(dict.fromkeys([*by_words(names, "item"), *ids]))
 
 
 def recurs(frame: pl.DataFrame) -> bool:
@@ -152,12 +175,12 @@ def _example(source: Source, request: Request) -> str:
     """
     names = column_names(source)[:_MOST_EXAMPLES]
     frame = read_columns(source, names).frame
-    sizes = {
-        name: frame[name].n_unique() for name in names if not frame[name].dtype.is_nested() and not frame[name].null_count()
-    }
-    likely = [name for name, n in sizes.items() if 1 < n < frame.height]
-    label = min((name for name in likely if sizes[name] <= frame.height / 3), key=sizes.__getitem__, default=None)
-    rest = sorted((name for name in likely if name != label), key=lambda name: -sizes[name])
+    plain = [name for name in names if not frame[name].dtype.is_nested()]
+    sizes = {name: frame[name].drop_nulls().n_unique() for name in plain}
+    likely = [name for name in plain if 1 < sizes[name] < frame.height]
+    few = [name for name in likely if sizes[name] <= frame.height / 3 and frame.height >= _LEAST_EXAMPLE]
+    label = min(few, key=sizes.__getitem__, default=None)
+    rest = sorted((name for name in likely if name != label and not frame[name].null_count()), key=lambda name: -sizes[name])
     pairs = [(item, who) for k, item in enumerate(rest) for who in rest[k + 1 :] if recurs(frame.select(item, who))]
     if label is None or not pairs:
         return ""

@@ -133,8 +133,11 @@ def sniff_separator(data: bytes, suffix: str) -> str:
     usual = "\t" if suffix in (".tsv", ".tab") else ","
     counts = {}
     for separator in (usual, *SEPARATORS):
-        header, below = map(len, _first_rows(data, separator))
-        counts[separator] = (header == below > 2, header) if separator != usual else (header > 1, header)
+        header, below = _first_rows(data, separator)
+        # What the usual one would cut in the first cell is not another one's.
+        whole = usual not in "".join((*header[:1], *below[:1]))
+        fits = len(header) > 1 if separator == usual else len(header) == len(below) > 2 and whole
+        counts[separator] = (fits, len(header))
     return max(counts, key=counts.__getitem__)
 
 
@@ -321,7 +324,7 @@ class Source:
         return "record" if self.kind == "json" else "row"
 
     def table(self, columns: Sequence[str]) -> Table:
-        """Return these columns of a tabular file; delimited text stays text; blank lines and repeats of the header are left out."""
+        """Return these columns of a tabular file; delimited text stays text, without blank lines and repeats of the header."""
         if self.kind in ("parquet", "arrow"):
             from crowdwise.io.binary import read_binary
 

@@ -77,7 +77,9 @@ class Speller:
             return column, gold
         if role not in self.given and gold is None and _is_settled(parts[0].unique().drop_nulls()):
             return column, gold
-        counts = _counted(parts[0]) if times is None else dict(zip(parts[0].to_list(), times.to_list(), strict=True))
+        counts = _counted(parts[0])
+        if times is not None:
+            counts = {name: n for name, n in zip(parts[0].to_list(), times.to_list(), strict=True) if name is not None}
         known = {} if len(parts) == 1 else _counted(parts[1])
         names = dict.fromkeys([*counts, *known])
         new = _cleaned(list(names), inner=role == "label")

@@ -20,8 +20,15 @@ from crowdwise.io.exports import Request
 from crowdwise.io.roles import never_votes, words_of
 from crowdwise.io.source import Table
 
-__all__ = ["numbers_of", "refuse_counts_or_labels", "refuse_mapped_counts", "refuse_mapped_labels", "refuse_shares"]
-__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts", "warn_of_total"]
+__all__ = [
+    "check_total",
+    "numbers_of",
+    "refuse_counts_or_labels",
+    "refuse_mapped_counts",
+    "refuse_mapped_labels",
+    "refuse_shares",
+]
+__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts"]
 
 # Words for a row below the others.
 _TOTALS = {"total", "totals", "sum", "summe", "gesamt", "mean", "average", "avg", "count", "agreement", "kappa", "majority"}
@@ -153,13 +160,22 @@ def shares_as_counts(values: Any) -> tuple[Any, int] | None:
     return None
 
 
-def warn_of_total(table: Table, ids: str) -> None:
-    """Warn of a last row that sums up the others: it counts as an item."""
-    name = table.frame[ids][-1]
-    if isinstance(name, str) and not _TOTALS.isdisjoint(words_of(name)) and len(words_of(name)) <= 2:
-        row = table.where.row(table.frame.height - 1)
-        warnings.warn(
-            f"{row}: {name!r} counts as an item, and looks like a row that sums up the others; if so, remove it",
-            DataWarning,
-            stacklevel=2,
-        )
+def check_total(table: Table, ids: str, chosen: Sequence[str], counts: bool = False) -> None:
+    """Refuse a last row that sums up the others: its name says so, and its labels occur nowhere else, or are the sums.
+
+    Where only its name says so, warn: it counts as an item.
+    """
+    last, name = table.frame.height - 1, table.frame[ids][-1]
+    if last < 1 or not isinstance(name, str) or _TOTALS.isdisjoint(words_of(name)) or len(words_of(name)) > 2:
+        return
+    place, cells = table.where.row(last), table.frame.select(pl.col(chosen).cast(pl.String))
+    above = set(cells[:last].unpivot()["value"].drop_nulls().to_list())
+    values = numbers_of(table.frame, chosen)
+    sums = counts and bool((values[:last].sum(axis=0) == values[last]).all())
+    if sums or (not counts and above.isdisjoint(cell for cell in cells.row(last) if cell is not None)):
+        raise InputError(f"{place}: {name!r} sums up the rows above, and is no item; remove the row")
+    warnings.warn(
+        f"{place}: {name!r} counts as an item, and looks like a row that sums up the others; if so, remove it",
+        DataWarning,
+        stacklevel=2,
+    )

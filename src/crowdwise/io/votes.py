@@ -21,7 +21,7 @@ from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_questi
 from crowdwise.io.source import Places, Source, Table
 
 __all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "read_columns"]
-__all__ += ["known_labels", "note_repeats", "repeats_line", "single", "tabular"]
+__all__ += ["is_odd", "known_labels", "note_repeats", "repeats_line", "single", "tabular"]
 
 
 def tabular(
@@ -62,9 +62,11 @@ def known_labels(item: pl.Series, gold: pl.Series) -> pl.DataFrame:
 # What in a name asks for a closer look: separators and lists in labels, numbers like 1.0, ids that a spreadsheet shortened.
 _MARKS = {
     "label": r"[\n;|,\[({]|\s\s|[^\S \n]|^[+-]?\d+[.,]0*$|^[+-]?0\d",
-    "annotator": r"^-?\d\S*[eE]\+?\d+$|^-?\d{16}|^[+-]?\d+[.,]0*$",
+    "item": r"^-?\d\S*[eE]\+?\d+$|^-?\d{16}|^[+-]?\d+[.,]0*$",
 }
-_MARKS["item"] = _MARKS["annotator"]
+_MARKS["annotator"] = (
+    _MARKS["item"] + r"|(?i)^(gold|golden|truth|ground.?truth|gold.?standard|majority|consensus|adjudicat\w*)$"
+)
 _LONG = 10**15
 
 
@@ -76,7 +78,7 @@ def assemble(
     # One text is one marker, not a list of letters.
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
     distinct = {role: tidy(export.votes[role]).unique() for role in _MARKS}
-    if request.fold_case or request.spelling is not None or any(_is_odd(names, role) for role, names in distinct.items()):
+    if request.fold_case or request.spelling is not None or any(is_odd(names, role) for role, names in distinct.items()):
         from crowdwise.io.names import settled
 
         export = settled(export, request, missing)
@@ -111,7 +113,7 @@ def assemble(
         raise type(error)(f"{export.where.source}: {error}") from None
 
 
-def _is_odd(distinct: pl.Series, role: str) -> bool:
+def is_odd(distinct: pl.Series, role: str) -> bool:
     """Whether names of this role may be spelt in several ways, hold several answers or be damaged."""
     if distinct.dtype != pl.String:
         return role != "label" and distinct.dtype == pl.Int64 and bool((distinct.abs() >= _LONG).any())

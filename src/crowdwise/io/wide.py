@@ -17,7 +17,7 @@ from crowdwise.io.exports import Export, Request
 from crowdwise.io.measures import doubt_labels
 from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, words_of
 from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_separator
-from crowdwise.io.tallies import warn_of_total
+from crowdwise.io.tallies import check_total
 from crowdwise.io.voting_columns import check_one_set, chosen_columns, numbered_alike, voting_columns
 
 __all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide", "refuse_grid"]
@@ -100,16 +100,17 @@ def read_wide(source: Source, request: Request) -> Export:
             f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
             "item and one column per annotator: name them with --annotators (annotators=...)"
         )
+    if ids is not None:
+        check_total(table, ids, chosen)
     rows = pl.Series(np.arange(1, table.frame.height + 1)) if ids is None else integers(table.frame[ids])
-    label = _absent_removed(pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None))
+    label = pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None)
+    label = _absent_removed(label, source.name, request)
     present = np.flatnonzero(label.is_not_null().to_numpy())
     # Column after column: vote e stands in row e mod N of column e div N.
     c, n = np.divmod(present, table.frame.height)
     names, labels = integers(pl.Series(chosen)), integers(label[present])
     item, annotator = (names[c], rows[n]) if across else (rows[n], names[c])
     gold = None if across else _gold(table.frame, source.columns, chosen, ids, rows)
-    if ids is not None and not across:
-        warn_of_total(table, ids)
     _note(source, request, ids, chosen, across, gold is not None)
     doubt_labels(labels, {}, source.name, request)
     where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
@@ -195,12 +196,24 @@ def _first_is_id(frame: pl.DataFrame, request: Request) -> bool:
     return first not in chosen_columns(frame.columns, request, None, "") and frame[first].n_unique() == frame.height
 
 
-def _absent_removed(label: pl.Series) -> pl.Series:
-    if label.null_count() == 0:
-        others = label.filter(label != "-1").unique()
-        if len(others) > 1 and others.str.contains(INTEGER).all() and not others.str.starts_with("-").any():
-            return label.replace("-1", None)
-    return label
+def _absent_removed(label: pl.Series, source: str, request: Request) -> pl.Series:
+    """Labels without -1 where it means no vote; refuse -1, 0 and 1, which may be three classes, unless the user says which."""
+    n_minus = int((label == "-1").sum())
+    if request.minus_one is False or label.null_count() or not n_minus:
+        return label
+    others = label.filter(label != "-1").unique()
+    if len(others) < 2 or not others.str.contains(INTEGER).all() or others.str.starts_with("-").any():
+        return label
+    if request.minus_one is None and set(others) == {"0", "1"} and 2 * n_minus < len(label):
+        ways = [request.command(source, option) for option in ("--missing=-1", "--classes=-1,0,1")]
+        raise InputError(
+            f"{source}: cells hold -1, 0 and 1, and -1 may be a class or no vote. If it is no vote: {ways[0]}; if it is a "
+            f"class: {ways[1]}"
+        )
+    request.notes.append(
+        f"{source}: -1 is taken for no vote, in {n_minus:,} of {len(label):,} cells (--classes names it as a class)"
+    )
+    return label.replace("-1", None)
 
 
 def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | None, rows: pl.Series) -> pl.DataFrame | None:

@@ -23,9 +23,10 @@ from crowdwise.data.encode import missing_mask, series_of, tidy
 from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.gold import read_gold
+from crowdwise.io.names import look_at_annotators
 from crowdwise.io.source import AnyPath
 from crowdwise.io.spelling import Moved, unified_line
-from crowdwise.io.votes import Request, repeats_line
+from crowdwise.io.votes import Request, is_odd, repeats_line
 from crowdwise.kernels.numerics import n_threads
 from crowdwise.scale.batches import rows_of
 from crowdwise.scale.inputs import Input, check_inputs, find_inputs
@@ -117,14 +118,13 @@ def encode(
         "given" if known is not None else "column" if vocabularies.has_gold else "none", deduplicate,
     )  # fmt: skip
     shards = map(build_shard, [(shard, str(folder), making) for shard in range(n_shards)])
-    counts, sizes, n_known = np.zeros(len(vocabularies.annotators), np.int64), [], 0
-    repeats = np.zeros(2, np.int64)
-    for facts in _counted(shards, "sorting", n_shards, progress):
-        sizes.append(ShardSizes(facts["n_items"], facts["n_votes"], facts["n_gold"]))
-        counts += facts["votes_per_annotator"]
-        n_known += facts["n_known"]
-        repeats += (facts["n_repeats"], facts["n_changed"])
+    facts = list(_counted(shards, "sorting", n_shards, progress))
+    sizes = [ShardSizes(each["n_items"], each["n_votes"], each["n_gold"]) for each in facts]
+    counts = np.sum([each["votes_per_annotator"] for each in facts], axis=0)
+    n_known, n_repeats, n_changed = (sum(each[name] for each in facts) for name in ("n_known", "n_repeats", "n_changed"))
     np.save(folder / "votes_per_annotator.npy", counts)
+    if is_odd(vocabularies.annotators, "annotator"):
+        look_at_annotators(vocabularies.annotators, pl.Series(counts), plan.source)
     shutil.rmtree(folder / "spill", ignore_errors=True)
     if known is not None and n_known < len(known):
         warnings.warn(
@@ -134,7 +134,7 @@ def encode(
     n_items, n_votes = sum(each.n_items for each in sizes), sum(each.n_votes for each in sizes)
     store = Store(
         folder, np.zeros(0), np.zeros(0), vocabularies.item_type, n_items, n_votes, vocabularies.n_missing, n_gold,
-        making.weighted, tuple(sizes), (repeats_line(plan.source, *repeats.tolist(), n_votes),) if repeats[0] else (),
+        making.weighted, tuple(sizes), (repeats_line(plan.source, n_repeats, n_changed, n_votes),) if n_repeats else (),
     )  # fmt: skip
     finish(store, signature)
     return Store.open(folder)

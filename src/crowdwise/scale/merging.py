@@ -108,9 +108,8 @@ def _classes(spilled: Sequence[Spilled], plan: Plan) -> tuple[NDArray[Any], NDAr
     where = _FirstPlaces(plan.source, places=tuple(places))
     request = Request(several=plan.several)
     times = sum((_spread_counts(each, labels) for each in spilled), np.zeros(len(labels), np.int64))
-    standing_for = pl.Series(
-        [*times.tolist(), *([sum(each.n_unlabelled for each in spilled)] if len(item) > len(labels) else [])]
-    )
+    unlabelled = [sum(each.n_unlabelled for each in spilled)][: len(item) - len(labels)]
+    standing_for = pl.Series([*times.tolist(), *unlabelled], dtype=pl.Int64)
     export = Export(votes, where, pairs if len(pairs) else None, standing_for=standing_for)
     built = assemble(export, request, classes=plan.classes, missing=plan.missing)
 

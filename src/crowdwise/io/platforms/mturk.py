@@ -25,7 +25,7 @@ def read(source: Source, request: Request) -> Export:
     if shown is not None and request.item is None:
         way = replace(request, question=question, item=shown).command(source.name)
         request.notes.append(
-            f"{source.name}: a HIT shows several inputs, and {question!r} seems to be about {shown!r}, but the item is the HIT; "
+            f"{source.name}: a HIT shows several inputs, and {question!r} seems to be about {shown!r}; the item is the HIT; "
             f"to have the input as the item: {way}"
         )
     if "AssignmentStatus" in frame.columns:

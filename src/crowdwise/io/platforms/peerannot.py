@@ -72,8 +72,8 @@ def _refuse_other_readings(source: Source, request: Request) -> None:
         table = np.array([[votes.get(key, 0) for key in inner] for votes in entries.values()], float)
         if len(inner) < len(entries) and seem_counts(table):
             raise InputError(
-                f"{source.name}: {next(iter(entries))!r} holds {next(iter(entries.values()))!r:.60}: counts of votes per class, or "
-                f"labels of annotators. If they are counts: {ways['counts']}; if they are labels: {ways['items']}"
+                f"{source.name}: {next(iter(entries))!r} holds {next(iter(entries.values()))!r:.60}: counts of votes per class,"
+                f" or labels of annotators. If they are counts: {ways['counts']}; if they are labels: {ways['items']}"
             )
     if 1 < len(entries) < len(inner):
         raise InputError(
