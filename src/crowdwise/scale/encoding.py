@@ -105,18 +105,15 @@ def encode(
     rows = [rows_of(each) for each in inputs]
     n_shards = _number_of_shards(n_shards, sum(rows))
     begin(folder)
-
     groups = _groups(inputs, rows)
     passes = map(spill, [(group, plan, str(folder), n_shards, index) for index, group in enumerate(groups)])
     spilled = list(_counted(passes, "reading", len(groups), progress))
     vocabularies = merge(spilled, plan)
     _say_unified(spilled, plan.source)
     _write_vocabularies(folder, vocabularies, known)
-    sizes_of_all = (len(vocabularies.annotators), len(vocabularies.classes))
-    making = Making(
-        plan.source, vocabularies.item_type, sizes_of_all, "weight" in plan.columns,
-        "given" if known is not None else "column" if vocabularies.has_gold else "none", deduplicate,
-    )  # fmt: skip
+    gold_is = "given" if known is not None else "column" if vocabularies.has_gold else "none"
+    sizes_of_all, weighted = (len(vocabularies.annotators), len(vocabularies.classes)), "weight" in plan.columns
+    making = Making(plan.source, vocabularies.item_type, sizes_of_all, weighted, gold_is, deduplicate)
     shards = map(build_shard, [(shard, str(folder), making) for shard in range(n_shards)])
     facts = list(_counted(shards, "sorting", n_shards, progress))
     sizes = [ShardSizes(each["n_items"], each["n_votes"], each["n_gold"]) for each in facts]
@@ -127,14 +124,14 @@ def encode(
         look_at_annotators(vocabularies.annotators, pl.Series(counts), plan.source)
     shutil.rmtree(folder / "spill", ignore_errors=True)
     if known is not None and n_known < len(known):
-        warnings.warn(
-            f"{len(known) - n_known} gold labels are of items without votes and were ignored", DataWarning, stacklevel=2
-        )
+        unused = f"{len(known) - n_known} gold labels are of items without votes and were ignored"
+        warnings.warn(unused, DataWarning, stacklevel=2)
     n_gold = None if making.gold == "none" else sum(each.n_gold for each in sizes)
     n_items, n_votes = sum(each.n_items for each in sizes), sum(each.n_votes for each in sizes)
+    notes = (repeats_line(plan.source, n_repeats, n_changed, n_votes),) if n_repeats else ()
     store = Store(
         folder, np.zeros(0), np.zeros(0), vocabularies.item_type, n_items, n_votes, vocabularies.n_missing, n_gold,
-        making.weighted, tuple(sizes), (repeats_line(plan.source, n_repeats, n_changed, n_votes),) if n_repeats else (),
+        weighted, tuple(sizes), notes,
     )  # fmt: skip
     finish(store, signature)
     return Store.open(folder)
