@@ -10,7 +10,6 @@ import polars as pl
 from crowdwise.data.encode import ALIASES, find_column
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
-from crowdwise.io.measures import doubt_labels
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.votes import column_names, known_labels, read_columns, tabular
 
@@ -37,7 +36,10 @@ def read_tidy(source: Source, request: Request) -> Export:
         from crowdwise.io.lists import exploded
 
         columns, table = exploded(columns, table, request)
-    doubt_labels(columns["label"], wanted, source.name, request)
+    if _may_measure(columns["label"]):
+        from crowdwise.io.measures import doubt_labels
+
+        doubt_labels(columns["label"], wanted, source.name, request)
     gold = columns.pop("gold", None)
     if source.kind == "delimited":
         return tabular(
@@ -75,17 +77,18 @@ def _given(source: Source, request: Request) -> dict[str, str | None]:
 
 def _rows(source: Source, wanted: Mapping[str, str], request: Request) -> Table:
     """The rows of the wanted columns; of several questions, those of the one that is asked for."""
-    from crowdwise.io.beside import of_question, question_names, refuse_questions
-
     needed = list(dict.fromkeys(wanted.values()))
     told = request.question is not None and request.question not in column_names(source)
     # Text has been read as a whole; of binary columns and records only those with a telling name are fetched.
     rest = [name for name in column_names(source) if name not in needed]
-    rest = rest if source.kind == "delimited" or told else question_names(rest)
     if not rest:
+        table = read_columns(source, needed)
         if told:
-            find_column(pl.DataFrame(schema=column_names(source)), "label", request.question, Places(source.name))
-        return read_columns(source, needed)
+            find_column(table.frame, "label", request.question, Places(source.name))
+        return table
+    from crowdwise.io.beside import of_question, question_names, refuse_questions
+
+    rest = rest if source.kind == "delimited" or told else question_names(rest)
     table = read_columns(source, [*needed, *rest])
     if told:
         found = of_question(table, wanted, str(request.question), needed)
@@ -173,6 +176,13 @@ def _refuse_other_shapes(source: Source, role: str, request: Request) -> None:
         shares = share_columns(source.table(source.columns).frame)
         if shares:
             refuse_shares(shares, source.name, replace(request, question=None), people=True)
+
+
+def _may_measure(label: pl.Series) -> bool:
+    """Whether labels ask for a closer look: there are many, or percents in the first of them."""
+    if label.dtype.is_nested() or label.dtype == pl.Object:
+        return False
+    return label.n_unique() > 20 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any()))
 
 
 def _holds_lists(column: pl.Series) -> bool:

@@ -42,7 +42,7 @@ def read(source: Source, request: Request) -> Export:
 def _answered(frame: pl.DataFrame, names: list[str]) -> list[str]:
     """Columns on which judgments of one unit differ: what is the same in all of them was shown, not answered."""
     units = frame.group_by("_unit_id").agg(pl.col(names).n_unique())
-    return [name for name in names if units[name].max() > 1]
+    return [name for name in names if bool((units[name] > 1).any())]
 
 
 def _true(frame: pl.DataFrame, name: str) -> pl.Series:
