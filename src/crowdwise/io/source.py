@@ -347,7 +347,4 @@ class Source:
         if frame.height == 0:
             raise InputError(f"{self.name}: a header and no rows below it")
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-        # Files that were put together by hand have the names again in the middle.
-        if frame.width > 1 and frame.select((pl.nth(0) == frame.columns[0]).any()).item():
-            blank |= repeated_header(frame, self.name)
-        return frame, blank, first
+        return frame, blank | repeated_header(frame, self.name), first
