@@ -145,7 +145,7 @@ def _say_unified(spilled: Sequence[Spilled], source: str) -> None:
             before, first = moved.get(role, (0, example))
             moved[role] = (before + n, first)
     if moved:
-        ordered = {role: moved[role] for role in ("label", "item", "annotator") if role in moved}
+        ordered: Moved = {role: moved[role] for role in ("label", "item", "annotator") if role in moved}
         warnings.warn(unified_line(ordered, source), DataWarning, stacklevel=3)
 
 
