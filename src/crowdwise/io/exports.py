@@ -164,7 +164,8 @@ def choose_question(found: Sequence[str], wanted: str | None, name: str) -> str:
     if not found:
         raise InputError(f"{name}: no answers found; name the column with label=... or --label")
     raise InputError(
-        f"{name}: several questions: {listed}. Pick one: question=... in Python, --question NAME on the command line"
+        f"{name}: several questions: {listed}. Pick one, for example: {Request(question=found[0]).command(name)} "
+        "(question=... in Python)"
     )
 
 

@@ -121,7 +121,9 @@ def summary_lines(
     yield f"{sizes[0]} on {sizes[1]}{people}, {count(votes.n_classes, 'class')}; pairwise agreement {agreement}"
     by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None
     unvoted = _EMPTY if by is None else f"labelled by {by}"
-    yield from dropped_lines(votes.n_missing, votes.n_gold, int((votes.votes_per_item == 0).sum()), unvoted)
+    # Gold labels an item that nobody voted on.
+    empty = (votes.votes_per_item == 0) if votes.gold is None else (votes.votes_per_item == 0) & (votes.gold < 0)
+    yield from dropped_lines(votes.n_missing, votes.n_gold, int(empty.sum()), unvoted)
     run = training(estimator) if estimator is not None else {}
     # What was chosen is what was run; that it was chosen is said in a line of its own.
     method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
