@@ -12,7 +12,8 @@ from tests.cli.conftest import Run
 
 from crowdwise import __version__
 from crowdwise.cli import app
-from crowdwise.cli.job import bar, count, number, one_line
+from crowdwise.cli.job import count, number, one_line
+from crowdwise.report.explanation_text import bar
 
 COMMANDS = sorted(str(command.name) for command in app.registered_commands)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crowdwise.cli.declare import argument, file, flag, option
+from crowdwise.cli.declare import argument, flag, option, plot, share
 from crowdwise.cli.fitting import check_known, read_times, result_of
 from crowdwise.cli.job import Job, one_line
 from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
@@ -33,9 +33,9 @@ class Options(OutputOptions):
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
     time: str | None = option("--time", "COLUMN", TIME)
-    fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the flags of a check.", FDR)
+    fdr: float = share("--fdr", "Share of wrong flags to expect among the flags of a check.", FDR)
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
-    plot: Path | None = file("--plot", "Draw the confusion matrices (.png .pdf .svg); needs matplotlib.")
+    plot: Path | None = plot("the confusion matrices")
 
 
 def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
@@ -48,13 +48,11 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """
     from crowdwise.report.trust_text import flag_lines
     from crowdwise.trust.crowd.pruning import refit_without
-    from crowdwise.trust.crowd.report import check_level
     from crowdwise.trust.crowd.table import examine, with_dropped
 
-    check_level(options.fdr)
-    job = Job(options, (options.votes, method.gold, method.history), plot=options.plot)
+    job = Job(options, method)
     times = read_times(options.votes, read, options.time)
-    result = result_of(options.votes, read, method, options.quiet)
+    result = result_of(options.votes, read, method)
     check_known(result.votes, {"crowdwise annotators": True})
     found = examine(result, fdr=options.fdr, time=times)
     table = found.table

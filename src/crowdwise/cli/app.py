@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import math
 import os
 import re
 import sys
@@ -15,17 +16,15 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from copy import copy
 from dataclasses import MISSING, fields
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from crowdwise import __version__
-from crowdwise.cli.declare import OPTION
+from crowdwise.cli.declare import LIMITS, NAME, OPTION
 from crowdwise.cli.job import QUIET, TYPED, one_line, say
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
@@ -75,15 +74,14 @@ def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples:
     """Add `run` to the app as the command `name`, with examples at the end of its help; `panel` groups it with others."""
     hints = get_type_hints(run)
     groups: dict[str, Any] = {parameter: hints[parameter] for parameter in inspect.signature(run).parameters}
-    parameters = _without_clashes([parameter for group in groups.values() for parameter in _parameters(group)])
+    parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
     for parameter, kind, default in (("max_bytes", MaxBytes, None), ("debug", Debug, False)):
         parameters.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
 
     def command(*, max_bytes: str | None, debug: bool, **given: Any) -> None:
         QUIET.set(bool(given.get("quiet")))
-        given = _columns_or_file(given)
         with _guarded(debug), _bounded(max_bytes):
-            run(**{of: group(**{f.name: given[f.name] for f in fields(group)}) for of, group in groups.items()})
+            run(**{name: _filled(group, given) for name, group in groups.items()})
             # Here rather than at exit, where a full disk or a closed pipe could no longer be reported.
             sys.stdout.flush()
 
@@ -111,31 +109,17 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
     ]
 
 
-def _without_clashes(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Leave a name that two options claim to the one that has no other."""
-    # typer takes the first name of an option for its default, until it meets it in an annotation.
-    declared = [parameter.annotation.__metadata__[0] for parameter in parameters]
-    sole = [given.default for given in declared if not given.param_decls]
-    made = []
-    for parameter, option in zip(parameters, declared, strict=True):
-        given = copy(option)
-        given.param_decls = given.param_decls and tuple(name for name in given.param_decls if name not in sole)
-        made.append(parameter.replace(annotation=Annotated[parameter.annotation.__origin__, given]))
-    return made
-
-
-def _columns_or_file(given: dict[str, Any]) -> dict[str, Any]:
-    """Take --annotators 'label_*' as columns that vote; a table of annotators has a suffix."""
-    place = given.get("annotators")
-    if (
-        not isinstance(place, Path)
-        or "annotator_columns" not in given
-        or place.suffix
-        or str(place) == "-"
-        or len(place.parts) > 1
-    ):
-        return given
-    return given | {"annotators": None, "annotator_columns": [*(given["annotator_columns"] or []), str(place)]}
+def _filled(group: Any, given: dict[str, Any]) -> Any:
+    """A group with its values; numbers outside their limits are refused."""
+    for entry in fields(group):
+        value, (least, most) = given[entry.name], entry.metadata[LIMITS]
+        if least is None or value is None:
+            continue
+        if most is not None and not least < value < most:
+            raise SettingError(f"{entry.metadata[NAME]} must lie between {least:g} and {most:g}; got {value}")
+        if not least <= value < math.inf:
+            raise SettingError(f"{entry.metadata[NAME]} must be at least {least:g}; got {value:g}")
+    return group(**{entry.name: given[entry.name] for entry in fields(group)})
 
 
 @contextmanager

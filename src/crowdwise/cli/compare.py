@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import check_rows, gold_of, parse_list, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, at_least, print_json, print_rows, print_table, steps, to_stdout
+from crowdwise.cli.declare import TABLE, argument, file, flag, option
+from crowdwise.cli.fitting import gold_of, parse_list, read_gold, read_votes
+from crowdwise.cli.job import Job, steps
 from crowdwise.cli.options import RAW, VOTES, MaybeFeatures, ReadOptions, ScreenOptions
+from crowdwise.cli.rows import check_rows, read_features
+from crowdwise.cli.screen import print_rows, print_table
 from crowdwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,14 +34,18 @@ class Options(ScreenOptions):
 
     votes: str = argument("VOTES", VOTES)
     truth: Path | None = file("--truth", _TRUTH)
-    methods: str | None = option("--methods", "A,B", "Methods to compare, comma-separated, or all.", shown="some quick ones")
+    methods: str | None = option("--methods -m", "A,B", "Methods to compare, comma-separated, or all.", shown="some quick ones")
     reference: str | None = option("--reference", "NAME", "Method that differences are taken to.", shown="the best")
     folds: int = option("--folds", "N", "Folds of held-out votes; 0 leaves them out.", 5, _RUN)
     jobs: int | None = option("--jobs", "N", "Methods at a time.", panel=_RUN, shown="one per core")
-    time_limit: float = option("--time-limit", "SECONDS", "Most time for a method; 0 for no limit.", 600.0, _RUN)
+    time_limit: float = option("--time-limit", "SECONDS", "Most time for a method; 0 for no limit.", 600.0, _RUN, least=0)
     seed: int = option("--seed", "N", "Seed of random starts, folds and resamples.", 0, _RUN)
     output: Path | None = option(
-        "-o --output", "FILE", "Write the table here (.csv .md .html .json ...); - is stdout, as CSV.", shown="stdout"
+        "-o --output",
+        "FILE",
+        "Write the table here (.csv .md .html .json ...); - is stdout, as CSV.",
+        shown="stdout",
+        place=TABLE,
     )
     raw: bool = flag("--raw", RAW)
 
@@ -56,20 +61,18 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     from crowdwise.trust.compare import comparison
     from crowdwise.trust.compare.choose import chosen
 
-    to_file = options.output is not None and not to_stdout(options.output)
-    if to_file:
-        check_suffix(options.output)  # type: ignore[arg-type]
-    job = Job(options, (options.votes, options.truth, features.features), files={"-o": options.output})
-    at_least("--time-limit", options.time_limit, 0)
+    job = Job(options, features, own=["-o"])
+    if job.to_file:
+        check_suffix(job.output)
     names = None if options.methods is None else [str(name) for name in parse_list(options.methods, "--methods")]
     # Before any file is read: two classes suit every method.
     chosen(names, {}, 2, features.features is not None)
     rows = read_features(features, read.item)
     data = read_votes(options.votes, read)
     if rows is not None:
-        check_rows(rows, data, options.quiet)
+        check_rows(rows, data)
     known = gold_of(data) if options.truth is None else read_gold(options.truth, data)
-    with steps(options.quiet) as progress:
+    with steps() as progress:
         found = comparison(
             data,
             known,
@@ -83,14 +86,10 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
             reference=options.reference,
             progress=progress,
         )
-    if to_file:
+    if job.to_file:
         job.file("-o", lambda path: write_comparison(found, path, raw=options.raw))
-    if options.as_json:
-        print_json(document(found))
-    elif to_stdout(options.output) or (not to_file and not sys.stdout.isatty()):
-        job.csv(found.wide())
-    elif not to_file:
-        _print_comparison(found)
+    if options.as_json or not job.to_file:
+        job.answer(found.wide(), lambda: document(found), lambda: _print_comparison(found))
     if found.table["error"].null_count() == 0:
         raise InputError("no method could be measured; the table says why of each")
 

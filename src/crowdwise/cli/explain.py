@@ -7,17 +7,11 @@ from pathlib import Path
 
 from crowdwise.cli.declare import argument, flag, option
 from crowdwise.cli.fitting import result_of
-from crowdwise.cli.job import bar, number, one_line, print_json, print_rows
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions
+from crowdwise.cli.screen import print_json, print_rows
 from crowdwise.errors import SettingError
 
 EXAMPLES = "Example: crowdwise explain photo-007 votes.csv\n\nOf a saved model: crowdwise explain photo-007 --from model"
-
-# Rows that are no votes.
-_FURTHER = {
-    "models": "several models were averaged, and the logarithm of a mean is not the mean of logarithms",
-    "caution": "what experience with other crowds takes back, because votes share errors",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,22 +31,17 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     count votes, to the difference of their shares.
     """
     from crowdwise.estimator.outcome import Result
+    from crowdwise.report import explanation_text
 
     if (options.votes is None) == (options.source is None):
         raise SettingError("give either VOTES or --from DIR")
     result = Result.load(options.source) if options.votes is None else result_of(options.votes, read, method)  # type: ignore[arg-type]
     why = result.explain(options.wanted)
     if options.as_json:
-        parts = {name: getattr(why, name) for name in ("item", "label", "against", "confidence", "unit", "total", "known")}
-        print_json(parts | {"rows": why.rows.to_dicts()})
+        print_json(explanation_text.explanation_document(why))
         return
-    known = " (known: the votes did not decide it)" if why.known else ""
-    print(f"{one_line(why.item)}: {one_line(why.label)}, probability {number(why.confidence)}{known}")
-    largest = max((abs(value) for value in why.rows["contribution"]), default=0.0)
-    rows = [[*row, bar(row[-1], largest)] for row in why.rows.rows()]
-    rows.append(["total", None, why.total, ""])
-    heading = f"for {one_line(why.label)}, against {one_line(why.against)}"
-    print_rows(["source", "vote", why.unit, heading], rows, right=[why.unit])
-    for name, meaning in _FURTHER.items():
-        if name in why.rows["source"]:
-            print(f"{name}: {meaning}")
+    print(explanation_text.explanation_heading(why))
+    names, rows = explanation_text.explanation_rows(why)
+    print_rows(names, rows, right=[why.unit])
+    for line in explanation_text.explanation_notes(why):
+        print(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
-from crowdwise.cli.declare import column, file, flag, option
+from crowdwise.cli.declare import INPUT, TABLE, column, file, flag, option
 
 __all__ = ["CampaignMethodOptions", "FeatureOptions", "FileOptions", "KeepOptions", "MaybeFeatures", "MethodOptions"]
 __all__ += ["OutputOptions", "QuietOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
@@ -16,10 +16,10 @@ FDR = 0.05
 VOTES = "A table of votes or a platform's export; - reads stdin."
 VOTES_OR_SAVED = "Votes (- reads stdin), or a folder written by --save."
 TRUTH = "True labels of some items: item, label. The fit does not see them."
+GIVE_TRUTH = "give them with --truth FILE (columns item and label)"
 GOLD_IS = (
     "What gold is for: known (the fit keeps it) or truth (the fit does not see it; labels are compared with it at the end)."
 )
-PAGE = "Write a page to open in a browser (.html)."
 RAW = "Write CSV for programs: without the ' before cells that a spreadsheet would run as formulas."
 ANNOTATORS = "Write a table of the annotators."
 SEE_METHODS = "Name of the method; crowdwise methods lists them."
@@ -45,7 +45,11 @@ class OutputOptions(ScreenOptions):
     """Where the main table goes, and how."""
 
     output: Path | None = option(
-        "-o --output", "FILE", "Write the table here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV.", shown="stdout"
+        "-o --output",
+        "FILE",
+        "Write the table here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV.",
+        shown="stdout",
+        place=TABLE,
     )
     raw: bool = flag("--raw", RAW)
 
@@ -79,8 +83,8 @@ class ReadOptions(FileOptions):
     missing: list[str] | None = option("--missing", "TEXT", 'A label that means "don\'t know"; may be repeated.', panel=READ)
     predictions: bool = flag("--predictions", "Let a platform's model predictions vote too.", READ)
     deduplicate: bool = flag("--deduplicate", "Count an annotator's repeated equal votes on an item once.", READ)
-    repeated_votes: str | None = option(
-        "--repeated-votes --repeats",
+    repeats: str | None = option(
+        "--repeats",
         "RULE",
         "Which of an annotator's votes on one item count: all, the last, the first, or all with the weight of one: weight.",
         panel=READ,
@@ -95,7 +99,7 @@ class ReadOptions(FileOptions):
     )
     spelling: Path | None = file("--spelling", "Spellings to unify: a table of from, to and perhaps role.", READ)
     annotator_columns: list[str] | None = option(
-        "--annotator-columns --annotators",
+        "--annotator-columns",
         "PATTERN",
         "Columns that vote, in a table with a column per annotator: names, or patterns such as 'label_*'. May be repeated.",
         panel=READ,
@@ -177,5 +181,5 @@ class FeatureOptions(MaybeFeatures):
     """The same, where features are needed."""
 
     features: str = option(
-        "--features", "FILE", "Features, one row per item: .npz .npy .csv .tsv .parquet .arrow", MISSING, FEATURES
+        "--features", "FILE", "Features, one row per item: .npz .npy .csv .tsv .parquet .arrow", MISSING, FEATURES, place=INPUT
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crowdwise.cli.declare import argument, option
+from crowdwise.cli.declare import argument, option, share
 from crowdwise.cli.fitting import result_of
-from crowdwise.cli.job import at_least, between, number, print_json
+from crowdwise.cli.job import number
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions, ScreenOptions
+from crowdwise.cli.screen import print_json
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
 
@@ -18,8 +19,8 @@ class Options(ScreenOptions):
     """What is read and asked."""
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
-    target: float = option("--target", "SHARE", "Share of right labels to expect.", 0.95)
-    repeats: int = option("--repeats", "N", "Number of campaigns to simulate.", 20)
+    target: float = share("--target", "Share of right labels to expect.", 0.95)
+    campaigns: int = option("--campaigns", "N", "Number of campaigns to simulate.", 20, least=1)
 
 
 def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
@@ -31,10 +32,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     from crowdwise.campaign.stopping import expected_accuracy, plan
     from crowdwise.report.trust_text import plan_lines
 
-    at_least("--repeats", options.repeats, 1)
-    between("--target", options.target)
-    result = result_of(options.votes, read, method, options.quiet)
-    found = plan(result, options.target, repeats=options.repeats, random_state=method.seed or 0)
+    result = result_of(options.votes, read, method)
+    found = plan(result, options.target, repeats=options.campaigns, random_state=method.seed or 0)
     now = dict(zip(("mean", "low", "high"), expected_accuracy(result), strict=True))
     if options.as_json:
         more: dict[str, Any] = {"mean": found.votes, "low": found.low, "high": found.high}

@@ -6,26 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
 from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import (
-    CAMPAIGN_CLASSIFIER,
-    CAMPAIGN_METHOD,
-    build,
-    build_classifier,
-    check_rows,
-    learns,
-    parse_list,
-    read_features,
-)
-from crowdwise.cli.job import Job, at_least, steps
-from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
+from crowdwise.cli.fitting import build, parse_list, read_gold, read_votes
+from crowdwise.cli.job import Job, refuse, steps
+from crowdwise.cli.options import GIVE_TRUTH, CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
+from crowdwise.cli.rows import CAMPAIGN_CLASSIFIER, CAMPAIGN_METHOD, build_classifier, check_rows, learns, read_features
+from crowdwise.cli.simulate import drawn
 from crowdwise.cli.suggest import check_policy
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.campaign.oracle import Oracle
 
 EXAMPLES = (
@@ -55,7 +45,7 @@ class RaceOptions:
     budget: float | None = option("--budget", "X", "Votes in all.", panel=_RACE, shown="3 per item, or half of those recorded")
     batch: float | None = option("--batch", "X", "Votes at a time.", panel=_RACE, shown="budget / 20")
     start: float = option("--start", "X", "Votes on random pairs before the policies begin.", 0.0, _RACE)
-    campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, _RACE)
+    campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, _RACE, least=1)
     explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05, _RACE)
 
 
@@ -85,11 +75,10 @@ def run(
     """
     from crowdwise.campaign.campaign import race, summary, write_curves
     from crowdwise.estimator.storage import check_folder
+    from crowdwise.report.trust_text import race_table
 
     job = Job(options)
-    at_least("--campaigns", how.campaigns, 1)
-    if method.gold is not None or method.history is not None or method.trusted:
-        raise SettingError("--gold, --history and --trusted give away what the race is about; give the truth with --truth")
+    refuse("{} gives away what the race is about; give the truth with --truth", (method, ["gold", "history", "trusted"]))
     chosen = [str(name) for name in parse_list(how.policies, "--policies")]
     for name in chosen:
         check_policy(name, "--policies")
@@ -98,53 +87,44 @@ def run(
     trains, first = learns(method, features.features), method.seed or 0
     estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, CAMPAIGN_METHOD)
     oracle = _oracle(options, read, crowd, features, first)
-    more = _features(oracle, read, features, estimator if trains else None, options.quiet)
+    more = _features(oracle, read, features, estimator if trains else None)
     budget = _budget(oracle) if how.budget is None else how.budget
     batch = max(budget // 20, 1) if how.batch is None else how.batch
     seeds = range(first, first + how.campaigns)
-    with steps(options.quiet) as progress:
+    with steps() as progress:
         more |= {"seeds": seeds, "start": how.start, "explore": how.explore, "progress": progress}
         curves = race(chosen, oracle, estimator, budget, batch, **more)
     if options.folder is not None:
         for path in write_curves(curves, options.folder, plot=not options.no_plot):
             job.say([f"wrote {path}"])
     facts = {"method": estimator.name, "budget": budget, "batch": batch}
-    job.main(summary(curves), "policy", document=lambda: facts, key="policies", screen=_for_screen)
+    job.main(summary(curves), "policy", document=lambda: facts, key="policies", screen=race_table)
 
 
 def _oracle(options: Options, read: ReadOptions, crowd: CrowdOptions, features: MaybeFeatures, seed: int) -> Oracle:
     """Who answers: the recorded votes, or simulated annotators."""
+    from crowdwise.campaign.oracle import RecordedCrowd, SimulatedCrowd
+
     if options.votes is not None:
-        return recorded_crowd(options.votes, options.truth, read)
+        data = read_votes(options.votes, read)
+        if options.truth is None and data.gold is None:
+            raise SettingError(f"a race needs true labels; {GIVE_TRUTH}")
+        return RecordedCrowd(data, read_gold(options.truth, data))
     if features.features is not None:
         raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
-    return simulated_crowd(crowd.items, crowd.annotators, crowd.kind, read.classes, seed)
+    return SimulatedCrowd.of(drawn(crowd.items, crowd.annotators, read.classes or "3", crowd.kind, 1, seed), seed)
 
 
-def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any, quiet: bool) -> dict[str, Any]:
+def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any) -> dict[str, Any]:
     """Features as `race` takes them."""
     rows = read_features(features, read.item)
     if rows is None or oracle.allowed is None:
         return {}
     from crowdwise.methods.classify.rows import taken_by
 
-    check_rows(rows, oracle.allowed, quiet, all_items=True)
+    check_rows(rows, oracle.allowed, all_items=True)
     return {"features": rows.X if classifier is None else taken_by(classifier, rows), "feature_items": rows.items}
 
 
 def _budget(oracle: Oracle) -> int:
     return 3 * len(oracle.items) if oracle.allowed is None else max(oracle.allowed.n_votes // 2, 1)
-
-
-def _for_screen(ends: pl.DataFrame) -> pl.DataFrame:
-    """The columns that fit a screen."""
-    import polars as pl
-
-    error = pl.format(" ± {}", pl.col("standard_error").round(3)).fill_null("")
-    return ends.select(
-        "policy",
-        pl.col("votes").round().cast(pl.Int64),
-        pl.concat_str(pl.col("accuracy").round(3), error).alias("accuracy"),
-        pl.col("expected_accuracy").alias("expected by the model"),
-        pl.col("on_the_way").alias("mean on the way"),
-    )

@@ -6,23 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.dependent import careful
-from crowdwise.cli.fitting import (
+from crowdwise.cli.declare import INPUT, argument, file, flag, option
+from crowdwise.cli.fitting import build, careful, parse_list, read_votes
+from crowdwise.cli.job import Job
+from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.rows import (
     CAMPAIGN_CLASSIFIER,
     CAMPAIGN_METHOD,
-    build,
     build_classifier,
     check_rows,
     fit_rows,
-    fit_to,
     learns,
-    parse_list,
     read_features,
-    read_votes,
 )
-from crowdwise.cli.job import Job
-from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
@@ -45,13 +41,13 @@ _NO_VOTES = "without VOTES, say what there is: --pool FILE, --capacity FILE and 
 class PoolOptions:
     """Limits; the options of `crowdwise.campaign.pool.Pool.of`."""
 
-    pool: Path | None = option("--pool", "FILE", "Items to ask about: item.", panel=_POOL, shown="those voted on")
+    pool: Path | None = option("--pool", "FILE", "Items to ask about: item.", panel=_POOL, shown="those voted on", place=INPUT)
     capacity: Path | None = file("--capacity", _CAPACITY, _POOL)
     asked: Path | None = file("--asked", "Earlier assignments (item, annotator): those without a vote still wait.", _POOL)
     per_item: int = option("--per-item", "N", "Most answers to ask for about one item now.", 1, _POOL)
     least: int = option("--least", "N", "Items with fewer votes come first.", 0, _POOL)
     most: int | None = option("--most", "N", "Votes after which an item is left alone.", panel=_POOL)
-    repeats: bool = flag("--repeats", "Annotators may be asked twice about an item.", _POOL)
+    ask_again: bool = flag("--ask-again", "Annotators may be asked twice about an item.", _POOL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +74,9 @@ def run(
     from crowdwise.campaign.assign import suggest
     from crowdwise.report.trust_text import question_facts, question_lines
 
-    tables = limits.pool, limits.capacity, limits.asked
-    job = Job(options, (options.votes, *tables, features.features, method.gold, method.history))
+    job = Job(options, limits, features, method)
     check_policy(options.policy, "--policy")
-    state, informed = _state(options.votes, read, method, limits, features, options.quiet)
+    state, informed = _state(options.votes, read, method, limits, features)
     # A classifier that has seen no vote cannot say what is worth asking.
     found = suggest(state, options.policy if informed else "random+random", options.budget, explore=options.explore)
     facts = question_facts(found, options.policy, options.budget)
@@ -100,7 +95,7 @@ def check_policy(name: str, option: str) -> None:
 
 
 def _state(
-    path: str | None, read: ReadOptions, method: MethodOptions, limits: PoolOptions, features: MaybeFeatures, quiet: bool
+    path: str | None, read: ReadOptions, method: MethodOptions, limits: PoolOptions, features: MaybeFeatures
 ) -> tuple[State, bool]:
     """A fitted model and the pool, and whether the model has seen votes."""
     import numpy as np
@@ -123,18 +118,18 @@ def _state(
     if trains and known.n_votes:
         assert rows is not None
         model = build_classifier(method, CAMPAIGN_CLASSIFIER)
-        check_rows(rows, known, quiet, all_items=True)
-        table = sliceable(fit_rows(rows, known, model, method, quiet))
+        check_rows(rows, known, all_items=True)
+        table = sliceable(fit_rows(rows, known, model, method))
         result = model.result_
     else:
         estimator = build(MethodOptions(seed=method.seed) if trains else method, CAMPAIGN_METHOD)
-        result = careful(fit_to(known, estimator, method, quiet), method.trusted).result_
+        result = careful(known, estimator, method).result_
         if rows is not None and rows.items is not None:
             place = translate(result.votes.items, rows.items)
             # Only to distribute questions; where rows are missing, they are not.
             table = None if (place < 0).any() else rows.X[place]
-    bounds = {name: getattr(limits, name) for name in ("per_item", "least", "most", "repeats")}
-    pool = Pool.of(result.votes, items=items, capacity=capacity, cost=cost, **bounds)
+    bounds = {name: getattr(limits, name) for name in ("per_item", "least", "most")}
+    pool = Pool.of(result.votes, items=items, capacity=capacity, cost=cost, repeats=limits.ask_again, **bounds)
     if limits.asked is not None:
         pool = beside_asked(pool, result.votes, limits.asked)
     rng = np.random.default_rng(method.seed or 0)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from crowdwise.cli.declare import argument, flag
 from crowdwise.cli.fitting import read_votes
-from crowdwise.cli.job import print_json, print_pairs
 from crowdwise.cli.options import VOTES, ReadOptions
+from crowdwise.cli.screen import print_json, print_pairs
 
 EXAMPLES = "Example: crowdwise summary votes.csv"
 

@@ -8,18 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import (
-    CAMPAIGN_CLASSIFIER,
-    DEFAULT_CLASSIFIER,
-    STDIN,
-    build_classifier,
-    check_explainable,
-    check_rows,
-    fit_rows,
-    read_features,
-    read_votes,
-)
+from crowdwise.cli.declare import argument, file, flag, folder, option, table
+from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, STDIN, check_explainable, read_votes, say_choice
 from crowdwise.cli.job import Job, count, say
 from crowdwise.cli.options import (
     ANNOTATOR_PRIOR,
@@ -34,8 +24,9 @@ from crowdwise.cli.options import (
     ReadOptions,
     TaskOptions,
 )
+from crowdwise.cli.rows import CAMPAIGN_CLASSIFIER, build_classifier, check_rows, fit_rows, read_features
 from crowdwise.errors import SettingError
-from crowdwise.report.text import by_accuracy, choice_lines, facts, label_rows, narrow, summary_lines, training
+from crowdwise.report.text import by_accuracy, facts, summary_lines, training
 
 if TYPE_CHECKING:
     from crowdwise.io.features import Features
@@ -80,8 +71,8 @@ class Options(OutputOptions):
     """What is read and written."""
 
     votes: str = argument("VOTES", VOTES)
-    annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
-    save: Path | None = option("--save", "DIR", "Save the classifier in this folder, to predict with it later.", panel=MORE)
+    annotators: Path | None = table("--annotators", ANNOTATORS, MORE)
+    save: Path | None = folder("--save", "Save the classifier in this folder, to predict with it later.", MORE)
     drop_unmatched: bool = flag("--drop-unmatched", "Leave out votes on items that have no features.")
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
@@ -96,8 +87,7 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
 
     # First of all: of several processes, only one is to speak.
     n_launched = processes_running(options.votes == STDIN)
-    reads = options.votes, features.features, method.gold
-    job = Job(options, reads, tables={"--annotators": options.annotators}, save=options.save)
+    job = Job(options, features, method)
     engine = starter(processes.workers, processes.engine, n_launched)
     estimator = _classifier(options, method, job, several=engine is not None or n_launched > 1)
     rows = read_features(features, read.item)
@@ -110,31 +100,20 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
         if data.n_items < given.n_items:
             lost = count(given.n_votes - data.n_votes, "vote")
             say(f"left out {lost} on {count(given.n_items - data.n_items, 'item')} without features")
-    check_rows(rows, data, options.quiet)
+    check_rows(rows, data)
     # Only where there is one: not every classifier's `fit` knows of engines.
     more = {} if engine is None else {"engine": engine}
     with group(n_launched) as rank, _keeping(estimator, job):
-        fit_rows(rows, data, estimator, method, options.quiet, **more)
+        fit_rows(rows, data, estimator, method, **more)
     if rank:
         return
     result = estimator.result_
     job.file("--save", estimator.save)
     job.table("--annotators", lambda: by_accuracy(result), "annotator")
-    items = result.items_frame()
-    job.main(
-        items,
-        "item",
-        document=lambda: _document(estimator, rows),
-        key="labels",
-        rows=lambda: label_rows(result, items),
-        screen=narrow,
-        limit=10,
-    )
+    job.labels(result, result.items_frame(), lambda: _document(estimator, rows))
     job.say([f"{count(len(rows), 'row')} of {' x '.join(f'{size:,}' for size in rows.X.shape[1:])} features"])
     job.say(summary_lines(result, estimator))
-    # The table is asked for, quiet or not; stderr, as stdout is for labels.
-    for line in choice_lines(estimator, not options.quiet, options.explain_choice):
-        say(line)
+    say_choice(estimator, options.explain_choice)
 
 
 def _classifier(options: Options, method: TrainOptions, job: Job, several: bool) -> Any:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from crowdwise.scale.outcome import ShardedResult
 
 __all__ = ["beside", "by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "label_rows", "narrow", "number"]
-__all__ += ["one_line"]
-__all__ += ["ordinal_frame", "some", "summary_lines", "training"]
+__all__ += ["one_line", "ordinal_frame", "sharded_lines", "some", "summary_lines", "training"]
 
 
 def one_line(text: Any) -> str:
@@ -172,6 +171,21 @@ def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, unvoted: str = _E
         yield f"{count(n_unvoted, 'item')} without votes: {unvoted}"
     if n_gold:
         yield f"{count(n_gold, 'known label')} kept fixed"
+
+
+def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int | None) -> Iterator[str]:
+    """How a fit to votes in shards went, and what ran where; `first` is the first iteration of this run."""
+    votes = result.votes
+    yield from dropped_lines(votes.n_missing, votes.n_gold, votes.n_unvoted)
+    state = "done" if not result.trace else "converged" if result.converged else "NOT converged"
+    after = f" after {count(result.n_iter, 'iteration')}" if result.trace and result.n_iter > 1 else ""
+    if after and first is None:
+        after += ", all of them in an earlier run"
+    elif after and first is not None and first > 1:
+        after += f", {first - 1} of them in an earlier run"
+    kept = f"; encoded votes are kept in {one_line(work_dir)}" if work_dir else ""
+    yield f"{result.method}: {state}{after}"
+    yield f"ran on {place}, {count(votes.n_shards, 'shard')}{kept}"
 
 
 def _unreliable(result: Result, most: int = 3) -> list[str]:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.report.text import count, number, one_line, some
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from crowdwise.campaign.assign import Assignments
     from crowdwise.trust.calibration.calibrating import Calibrated
     from crowdwise.trust.calibration.decisions import Decisions
     from crowdwise.trust.crowd.table import Findings
 
 __all__ = ["calibration_document", "calibration_lines", "decision_lines", "flag_lines", "plan_lines", "question_facts"]
-__all__ += ["question_lines"]
+__all__ += ["question_lines", "race_table"]
 
 
 def calibration_document(done: Calibrated) -> dict[str, Any]:
@@ -144,3 +146,17 @@ def plan_lines(found: Any, target: float, n_items: int) -> Iterator[str]:
         yield f"target {number(target)}: {votes}, {found.votes / max(n_items, 1):.1f} per item"
         if found.out_of_reach:
             yield f"out of reach within 50 more votes per item in {found.out_of_reach:.0%} of the simulated campaigns"
+
+
+def race_table(ends: pl.DataFrame) -> pl.DataFrame:
+    """The ends of a race of policies, in the columns that fit a screen."""
+    import polars as pl
+
+    error = pl.format(" ± {}", pl.col("standard_error").round(3)).fill_null("")
+    return ends.select(
+        "policy",
+        pl.col("votes").round().cast(pl.Int64),
+        pl.concat_str(pl.col("accuracy").round(3), error).alias("accuracy"),
+        pl.col("expected_accuracy").alias("expected by the model"),
+        pl.col("on_the_way").alias("mean on the way"),
+    )
