@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli import sharded
-from crowdwise.cli.declare import argument, file, flag, folder, option, page, share, table
-from crowdwise.cli.fitting import (
-    DEFAULT_METHOD,
-    STDIN,
-    build,
-    cautious,
-    check_explainable,
-    check_known,
-    fit_to,
-    read_gold,
-    read_kept,
-    read_votes,
-    say_choice,
-    settings_of,
-)
-from crowdwise.cli.job import Job, among, count, iterations, note, refuse, say, some
+from crowdwise.cli import fitting, sharded
+from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
+from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, say, some
 from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.report.text import beside, by_accuracy, facts, ordinal_frame, summary_lines
+from crowdwise.report.text import beside, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -54,10 +40,12 @@ _SMALL_FILE = 100_000_000
 _KIND = "What votes say"
 ORDINAL, MULTILABEL, PARTIAL = "ordinal", "multilabel", "partial"
 KINDS = ("classes", ORDINAL, MULTILABEL, PARTIAL)
-_TYPE = "classes; ordinal: classes in order; multilabel: several labels per item; partial: votes against classes too."
+_TYPE = (
+    "What votes are for: classes, ordinal (classes in order), multilabel (several per item) or partial (also against classes)."
+)
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class KindOptions:
     """What a vote says."""
 
@@ -66,7 +54,7 @@ class KindOptions:
     threshold: float | None = option("--threshold", "P", "Probability from which a label is chosen.", panel=_KIND, shown="0.5")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(KindOptions, OutputOptions):
     """What is read and written."""
 
@@ -95,18 +83,18 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
     engine = "memory" if small else sharded.chosen_engine(options.votes, scale, method.method)
     # Labels of shards may go into a folder, which has a check of its own.
     job = Job(options if engine == "memory" else replace(options, output=None), method)
-    together = small or sharded.is_one_file(options.votes)
-    if engine != "memory" or not together:
-        from crowdwise.scale.places import check_places
+    together, several = small, options.kind in (MULTILABEL, PARTIAL)
+    if not small:
+        from crowdwise.scale.places import check_places, is_one_file
 
-        check_places({**job.places, "-o": options.output}, options.votes, job.reads, scale.work_dir)
+        together = is_one_file(options.votes)
+        if engine != "memory" or not together:
+            check_places({**job.places, "-o": options.output}, options.votes, job.reads, scale.work_dir)
+    if engine != "memory" or not together or several:
+        refuse("{} needs one file of votes for classes, in memory; join the columns to the labels instead", (keep, ["keep"]))
     if engine != "memory":
-        sharded.aggregate(engine, options, read, method, scale, keep, job)
-        return
-    several_labels = options.kind in (MULTILABEL, PARTIAL)
-    if not together or several_labels:
-        refuse("{} needs one file of votes for classes; join the columns to the labels instead", (keep, ["keep"]))
-    if several_labels:
+        sharded.aggregate(engine, options, read, method, scale, job)
+    elif several:
         from crowdwise.cli import label_sets
 
         label_sets.aggregate(options, read, method, job, together)
@@ -117,6 +105,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
 def _check(options: Options, method: MethodOptions) -> None:
     """Refuse unknown kinds of votes, and options that do not go together."""
     among("--type", options.kind, KINDS)
+    if options.annotators is not None and not options.annotators.suffix and str(options.annotators) != fitting.STDIN:
+        raise SettingError("--annotators writes a table (.csv ...); columns that vote are named by --annotator-columns")
     if options.kind != MULTILABEL:
         refuse("{} is about several labels per item; add --type multilabel", (options, ["separator", "threshold"]))
     if options.groups is not None:
@@ -129,7 +119,7 @@ def _check(options: Options, method: MethodOptions) -> None:
 def _is_small(paths: list[str]) -> bool:
     """Whether there is one file, or stdin, that memory can hold for sure."""
     path = Path(paths[0])
-    return len(paths) == 1 and (paths[0] == STDIN or (path.is_file() and path.stat().st_size < _SMALL_FILE))
+    return len(paths) == 1 and (paths[0] == fitting.STDIN or (path.is_file() and path.stat().st_size < _SMALL_FILE))
 
 
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
@@ -139,7 +129,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     dropped: list[Any] = []
     if options.drop_spammers:
         result, dropped = _without_spammers(result, options.fdr)
-    result, more = cautious(result, method.trusted)
+    result, more = fitting.cautious(result, method.trusted)
     if not dropped:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
@@ -152,7 +142,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
 
         more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
         items = items.with_columns(pl.Series("n_votes", votes.votes_per_item))
-    about = read_kept(options.votes[0], keep, read, result.votes)
+    about = fitting.read_kept(options.votes[0], keep, read, result.votes)
     if about is not None:
         items = beside(items, about)
     if options.page is not None:
@@ -162,10 +152,9 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     # The estimator, for online methods continue from a state that a result does not hold.
     job.file("--save", (result if dropped else estimator).save)
     job.table("--confusion", result.confusion_frame, "row")
-    job.table("--annotators", lambda: by_accuracy(result), "annotator")
-    job.labels(result, items, lambda: facts(result) | more | {"annotators": by_accuracy(result).to_dicts()})
+    job.labels(result, items, more)
     job.say(summary_lines(result, read=votes, fill_unvoted=filled))
-    say_choice(estimator, options.explain_choice)
+    fitting.say_choice(estimator, options.explain_choice)
 
 
 def _fitted(
@@ -177,17 +166,18 @@ def _fitted(
             raise SettingError("--warm-from reads one file; put these together first")
         return None, _update(options.warm_from, options, read, method)
     ordinal = options.kind == ORDINAL
-    estimator = build(method, "cumulative-link" if ordinal else DEFAULT_METHOD)
-    check_explainable(estimator, options.explain_choice)
+    estimator = fitting.build(method, "cumulative-link" if ordinal else fitting.DEFAULT_METHOD)
+    fitting.check_explainable(estimator, options.explain_choice)
     # --type classes says that they are; without it, cells that look like several labels are refused.
     several = "keep" if options.kind == KINDS[0] else None
-    data = read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
+    data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
-    check_known(data, {"--annotators": options.annotators, "--confusion": options.confusion, "--groups": options.groups})
-    check_known(data, {"--drop-spammers": options.drop_spammers, "--history": method.history})
+    if data.anonymous:
+        about = (options, ["annotators", "confusion", "groups", "drop_spammers"])
+        refuse(fitting.ANONYMOUS, about, (method, ["history"]))
     if options.groups is None:
-        return None, fit_to(data, estimator, method)
-    return data, fit_to(_grouped(data, options.groups), estimator, method)
+        return None, fitting.fit_to(data, estimator, method)
+    return data, fitting.fit_to(_grouped(data, options.groups), estimator, method)
 
 
 def _grouped(votes: Annotations, path: Path) -> Annotations:
@@ -196,10 +186,9 @@ def _grouped(votes: Annotations, path: Path) -> Annotations:
     from crowdwise.methods.labels.grouping import given_groups
     from crowdwise.trust.crowd.fusion import fused
 
-    try:
-        code, names = given_groups(votes, read_families(path))
-    except SettingError as problem:
-        raise SettingError(f"--groups: {path}: {problem}") from None
+    families = read_families(path)
+    with naming(f"--groups: {path}"):
+        code, names = given_groups(votes, families)
     size = int((code >= 0).sum())
     note(f"{count(size, 'annotator')} count as {count(len(names), 'group')}: {some(names, 5)}{', ...' * (len(names) > 5)}")
     return fused(votes, code, names)
@@ -219,12 +208,12 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot continue from it")
-    check_explainable(estimator, options.explain_choice)
-    estimator.set_params(**settings_of(method, list(estimator.get_params())))
-    fresh = read_votes(options.votes[0], read)
+    fitting.check_explainable(estimator, options.explain_choice)
+    estimator.set_params(**fitting.settings_of(method, list(estimator.get_params())))
+    fresh = fitting.read_votes(options.votes[0], read)
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
-    gold = read_gold(method.gold, None)
-    with iterations(estimator) as progress:
+    gold = fitting.read_gold(method.gold, None)
+    with progress_of(estimator) as progress:
         updated: Aggregator = estimator.update(fresh, gold=gold, progress=progress)
     return updated
 

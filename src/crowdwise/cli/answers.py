@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crowdwise.cli.declare import column, option, page, table
-from crowdwise.cli.fitting import from_path, opening_of, set_up
+from crowdwise.cli.declare import column, group, option, page, table
+from crowdwise.cli.fitting import STDIN, named, opening_of, set_up
 from crowdwise.cli.job import note
 from crowdwise.cli.options import ANNOTATORS, MORE, FileOptions, MaybeFeatures, OutputOptions, TaskOptions
 from crowdwise.cli.rows import read_features
@@ -19,7 +18,7 @@ __all__ = ["ANSWERS", "AnswerOptions", "WeightOptions", "build_task", "fit_answe
 ANSWERS = "Reading the answers"
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class AnswerOptions(OutputOptions):
     """Where the tables and the page go, and who answered."""
 
@@ -28,7 +27,7 @@ class AnswerOptions(OutputOptions):
     annotator: str | None = column("--annotator", "annotator", ANSWERS)
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class WeightOptions:
     """Which answers of an export count, and how much."""
 
@@ -52,11 +51,13 @@ def build_task(options: TaskOptions, family: str, default: str, features: str | 
     return set_up(make(method.name), options)
 
 
-def read_answers(path: str, kind: Any, files: FileOptions, **columns: Any) -> Any:
-    """Read answers of another kind than votes for classes, such as comparisons; `columns` are the users' names of them."""
+def read_answers(path: str, kind: Any, files: FileOptions, options: Any = None, names: str = "", **columns: Any) -> Any:
+    """Read answers of another kind, such as comparisons; columns are named by options of these `names`, and by `columns`."""
     from crowdwise.io import read
+    from crowdwise.io.streams import from_stdin
 
-    return from_path(path, partial(read, kind=kind, **columns, **opening_of(files)))
+    reader = partial(read, kind=kind, **named(options, names), **columns, **opening_of(files))
+    return from_stdin(reader) if path == STDIN else reader(path)
 
 
 def fit_answers(estimator: Any, answers: Any, features: MaybeFeatures, **more: Any) -> Any:

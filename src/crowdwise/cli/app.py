@@ -7,15 +7,13 @@ function gets the groups filled in.
 from __future__ import annotations
 
 import inspect
-import io
 import math
-import os
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from importlib import import_module
 from typing import Annotated, Any, get_type_hints
@@ -170,18 +168,10 @@ def _leave(line: str, code: int, debug: bool) -> None:
         traceback.print_exc()
     if line:
         say(line)
-    _settle_stdout()
+    from crowdwise.io.streams import settle_stdout
+
+    settle_stdout()
     raise typer.Exit(code)
-
-
-def _settle_stdout() -> None:
-    """Drop what stdout refuses to take: Python would try once more at exit, and complain in its own words."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # A stream without a descriptor (in tests) has no such last attempt.
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -229,38 +219,12 @@ for _panel, _names in _PANELS.items():
         register(app, _module.run, name=_name, examples=_module.EXAMPLES, panel=_panel)
 
 
-class _Closed(io.RawIOBase):
-    """Stdout where the caller has closed it: fine as long as nothing is written."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        raise OSError("stdout is closed; write to a file with -o, or leave stdout open")
-
-
-def _open_streams() -> None:
-    """Stand in for streams that the caller has closed: Python has None for them, and files opened later get their numbers.
-
-    They stay open as long as the program runs.
-    """
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
-    if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)
-    if sys.stderr is None:
-        # Otherwise `print(..., file=sys.stderr)` would mix into the results on stdout.
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-
-
 def main() -> None:
     """Run the command line; the console script and ``python -m crowdwise`` both start here."""
-    _open_streams()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from crowdwise.io.streams import open_streams
+
+        open_streams()
     try:
         app(prog_name="crowdwise")
     except OSError as problem:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from crowdwise.cli.declare import argument, file, flag, option, page, share
+from crowdwise.cli.declare import argument, file, flag, group, option, page, share
 from crowdwise.cli.fitting import is_saved, read_kept, result_of
 from crowdwise.cli.job import Job, command_line, refuse
 from crowdwise.cli.options import VOTES_OR_SAVED, KeepOptions, MethodOptions, OutputOptions, ReadOptions
@@ -25,7 +25,7 @@ EXAMPLES = (
 _FIRST, _FURTHER = 100, 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
@@ -49,6 +49,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
     checks would certify how much more. This assumes nothing of votes, annotators or model, and holds at every look: check
     some, look, and draw more until it is enough. Wrong labels that were found are corrected.
     """
+    from crowdwise.trust.audit.checks import check_unfilled
+
     if options.checked is not None:
         drawing = ["check", "more", "show", "show_labels"]
         refuse("--checked certifies and {} is for drawing; run them one after the other", (options, drawing))
@@ -59,24 +61,11 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
         refuse(words, (options, ["show"]), (keep, ["keep"]))
     job = Job(options, method)
     if job.to_file:
-        _keep_checks(options.output)
+        check_unfilled(job.output)
     if options.checked is None:
         _draw(job, options, read, method, keep)
     else:
         _certify(job, options, read, method)
-
-
-def _keep_checks(path: Any) -> None:
-    """Refuse to replace a table into which somebody has written true labels: nothing else brings that work back."""
-    from crowdwise.report.text import count
-    from crowdwise.trust.audit.checks import filled_labels
-
-    filled = filled_labels(path)
-    if filled:
-        raise SettingError(
-            f"-o: {path} has {count(filled, 'true label')} filled in; certify it with --checked, add draws with --more, "
-            "or name another file"
-        )
 
 
 def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:

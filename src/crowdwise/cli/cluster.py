@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from crowdwise.cli.answers import ANSWERS, AnswerOptions, build_task, fit_answers, read_answers
-from crowdwise.cli.declare import argument, column, option
+from crowdwise.cli.declare import argument, column, group, option
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import FileOptions, MaybeFeatures, TaskOptions
 
@@ -15,7 +13,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(AnswerOptions):
     """What is read and written."""
 
@@ -43,8 +41,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     estimator = build_task(method, "similarity", default, features.features)
     if options.clusters is not None:
         estimator.set_params(clusters=options.clusters)
-    names = {role: getattr(options, role) for role in ("first", "second", "annotator")}
-    pairs = read_answers(options.pairs, Similarities, files, answer=options.same, **names)
+    pairs = read_answers(options.pairs, Similarities, files, options, "first second annotator", answer=options.same)
     result = fit_answers(estimator, pairs, features).result_
     job.table("--annotators", lambda: by_skill(result), "annotator")
     job.page(estimator, lambda: cluster_page(result))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from pathlib import Path
 
-from crowdwise.cli.declare import TABLE, argument, flag, option
+from crowdwise.cli.declare import TABLE, argument, flag, group, option
 from crowdwise.cli.fitting import read_votes
 from crowdwise.cli.job import Job, among, count, to_stdout
 from crowdwise.cli.options import RAW, VOTES, QuietOptions, ReadOptions
@@ -18,7 +18,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(QuietOptions):
     """What is read and written."""
 

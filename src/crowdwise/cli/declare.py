@@ -5,19 +5,31 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, field
-from typing import Any
+from dataclasses import MISSING, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 __all__ = ["INPUT", "LIMITS", "NAME", "OPTION", "PAGE", "PLACE", "PLOT", "SAVE", "TABLE"]
-__all__ += ["argument", "column", "file", "flag", "folder", "option", "page", "plot", "share", "table"]
+__all__ += ["argument", "column", "file", "flag", "folder", "group", "option", "page", "plot", "share", "table"]
 
+T = TypeVar("T")
 # Keys of a field's metadata: its option, the name that messages use, what stands at the path that it holds, and the
 # numbers between which it lies.
 OPTION, NAME, PLACE, LIMITS = "option", "name", "place", "limits"
 # What stands there: something to read, or what to write.
 INPUT, TABLE, PAGE, PLOT, SAVE = "input", "table", "page", "plot", "save"
+
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+
+    @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+    def group(cls: type[T]) -> type[T]:
+        """Make a class a group of options."""
+        ...
+else:
+    group = dataclass(frozen=True, kw_only=True)
 
 
 def option(

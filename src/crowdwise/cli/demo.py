@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from crowdwise.cli.declare import option
+from crowdwise.cli.declare import group, option
 from crowdwise.report.text import by_accuracy, some
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options:
     """What is written."""
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.answers import build_task
-from crowdwise.cli.declare import argument, file, flag, option, share, table
+from crowdwise.cli.declare import argument, file, flag, group, option, share, table
 from crowdwise.cli.fitting import build, check_own_column, read_gold, read_votes
 from crowdwise.cli.job import Job, among, to_stdout
 from crowdwise.cli.options import FDR, TRUTH, VOTES, FeatureOptions, OutputOptions, ReadOptions, TaskOptions
 from crowdwise.cli.rows import of_items, read_features
-from crowdwise.cli.screen import print_rows, print_table
+from crowdwise.cli.screen import print_tables
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.data.annotations import Annotations
-    from crowdwise.trust.fairness import Audit, Groups, ParityLabels
+    from crowdwise.trust.fairness import Groups
 
 EXAMPLES = (
     "Example: crowdwise fairness votes.csv --group sex --truth truth.csv\n\n"
@@ -30,7 +28,7 @@ EXAMPLES = (
 _METHOD, _PARITY, _CLASSIFIER, _WITHIN = "item-group-ds", "Labels alike in all groups", "A classifier to measure too", 0.02
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class GroupOptions:
     """Which group an item is in."""
 
@@ -38,7 +36,7 @@ class GroupOptions:
     groups: Path | None = file("--groups", "A table of the items' groups instead: item, group.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
@@ -66,13 +64,13 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
     A gap is the largest difference between two groups; one whose interval reaches below zero may be chance. Without --truth
     only differences in how often a class is given can be seen: a bias that all annotators share looks like the truth.
     """
-    from crowdwise.report.fairness_text import document, price
+    from crowdwise.report.fairness_text import document, price, tables
     from crowdwise.trust.fairness import audit, parity_labels
 
     job = Job(options, groups)
     _check(options)
     check_groups(options.votes, groups)
-    estimator = _estimator(method)
+    estimator = build_task(method, "fairness", _METHOD) if method.method in (None, _METHOD) else build(method)
     data = read_votes(options.votes, read)
     found = item_groups(options.votes, read, groups, data)
     given: dict[str, Any] = {"truth": read_gold(options.truth, data), "positive": options.positive}
@@ -85,10 +83,12 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
         more: dict[str, Any] = {"constraint": options.parity, "within": options.within, "split_ties": options.split_ties}
         alike = parity_labels(fitted, found, **more, **given)
     job.table("--annotators", lambda: seen.annotators, "annotator")
-    labels = _labels(fitted.result_.items_frame(), found) if alike is None else alike.items_frame()
+    items = fitted.result_.items_frame()
+    labels = items.insert_column(1, found.of_items) if alike is None else alike.items_frame()
     job.table("-o", lambda: labels, "item")
     if not to_stdout(options.output):
-        job.answer(seen.gaps, lambda: document(fitted.result_.method, seen, alike), lambda: _show(seen, alike))
+        facts = partial(document, fitted.result_.method, seen, alike)
+        job.answer(seen.gaps, facts, lambda: print_tables(tables(seen, alike)))
     job.say(f"note: {note}" for note in seen.notes)
     job.say([] if alike is None else [price(alike)])
 
@@ -122,10 +122,6 @@ def item_groups(votes: str, read: ReadOptions, groups: GroupOptions, data: Annot
     return read_groups(votes, data, item=read.item, group=groups.group)
 
 
-def _estimator(method: TaskOptions) -> Any:
-    return build_task(method, "fairness", _METHOD) if method.method in (None, _METHOD) else build(method)
-
-
 def _predictions(data: Annotations, options: Options) -> Any:
     """What a classifier says of the items of the votes, as item and label; others are left aside."""
     if options.predicted is None and options.model is None:
@@ -144,29 +140,3 @@ def _predictions(data: Annotations, options: Options) -> Any:
         classifier = load(str(options.model))
         frame = prediction_frame(classifier, rows, probabilities(classifier, as_trained(classifier, rows)[0], None), None)
     return of_items(frame.select("item", "label"), data.items, str(options.predicted or options.features), "the votes")
-
-
-def _labels(items: pl.DataFrame, groups: Groups) -> pl.DataFrame:
-    from crowdwise.data.encode import series_of
-
-    return items.insert_column(1, series_of(groups.names)[groups.codes].alias("group"))
-
-
-def _show(seen: Audit, alike: ParityLabels | None, most: int = 10) -> None:
-    import polars as pl
-
-    from crowdwise.report.fairness_text import gap_rows, rate_rows
-
-    columns = ["of", "against", "measure", "class"]
-    if seen.groups.n_groups <= 6:
-        names = [str(name) for name in seen.groups.names]
-        print_rows([*columns, *names], rate_rows(seen), "Rates, and how many items or votes they are shares of", names)
-    right = ["gap", "95 % interval"]
-    print_rows([*columns, "groups", *right], gap_rows(seen), "Largest gaps between two groups", right)
-    shown = seen.annotators.drop_nulls("score").sort("probability", "score", descending=True)
-    if shown.height:
-        # Of two groups, the farthest pair is known.
-        hidden = ["n_least", "q_value", *(["group", "other"] if seen.groups.n_groups == 2 else [])]
-        print_table(shown.select(pl.exclude(hidden)).head(most), "Annotators whose answers differ most between groups")
-    if alike is not None:
-        print_table(alike.groups_frame(), f"Labels within {alike.within} of parity ({alike.constraint})")

@@ -13,23 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.job import QUIET, among, iterations, note, one_line, say
+from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, say
 from crowdwise.cli.options import FileOptions, KeepOptions, MethodOptions, ReadOptions, TaskOptions
-from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean
+from crowdwise.errors import DataWarning, InputError, SettingError
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build", "careful", "cautious", "check_explainable"]
-__all__ += ["check_known", "check_own_column", "fit_to", "fitted", "from_path", "gold_by_use", "gold_of", "is_saved", "noted"]
+__all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build", "careful", "cautious"]
+__all__ += ["check_explainable", "check_own_column", "fit_to", "fitted", "gold_by_use", "is_saved", "named", "noted"]
 __all__ += ["opening_of", "parse_list", "read_gold", "read_history", "read_kept", "read_times", "read_votes", "result_of"]
 __all__ += ["say_choice", "say_matches", "set_up", "settings_of", "ways_of_reading"]
 
 STDIN = "-"
 # What --save writes; a test compares it with the name that the storage uses, which loads all that can be stored.
 SAVED = "result.zip"
+ANONYMOUS = "{} is about annotators, and nobody knows who gave these votes"
 # Whether the votes were read with --fold-case, which holds for gold beside them too.
 _FOLDS: ContextVar[bool] = ContextVar("folds", default=False)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -38,11 +39,12 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 def read_votes(path: str, options: ReadOptions, several: str | None = None) -> Annotations:
     """Read votes from a file, a folder or stdin, and say what was taken for what."""
     from crowdwise.io import FORMATS, read
+    from crowdwise.io.streams import from_stdin
 
     among("--format", options.format, FORMATS)
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
-    given = ways_of_reading(options) | opening_of(options) | _named(options, "weight predictions probabilities sure")
+    given = ways_of_reading(options) | opening_of(options) | named(options, "weight predictions probabilities sure")
     given |= {
         "repeats": options.repeats or "all",
         "time": options.time_column,
@@ -51,33 +53,25 @@ def read_votes(path: str, options: ReadOptions, several: str | None = None) -> A
     given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
     _FOLDS.set(options.fold_case)
     with noted() as notes:
-        votes: Annotations = from_path(path, partial(read, **given, notes=notes))
+        reader = partial(read, **given, notes=notes)
+        votes: Annotations = from_stdin(reader) if path == STDIN else reader(path)
     return votes.deduplicate() if options.deduplicate else votes
 
 
 def ways_of_reading(options: ReadOptions) -> dict[str, Any]:
     """The options of `crowdwise.read` that say how a file is read."""
-    given = _named(options, "format item annotator label question fold_case spelling exclude transposed workflow_version")
+    given = named(options, "format item annotator label question fold_case spelling exclude transposed workflow_version")
     return given | {"annotators": options.annotator_columns, "header": not options.no_header}
 
 
 def opening_of(options: FileOptions) -> dict[str, Any]:
     """How to open files, as options of `crowdwise.io.read`."""
-    return _named(options, "encoding sheet skip_rows")
+    return named(options, "encoding sheet skip_rows")
 
 
-def _named(options: Any, names: str) -> dict[str, Any]:
+def named(options: Any, names: str) -> dict[str, Any]:
     """Options by name."""
     return {name: getattr(options, name) for name in names.split()}
-
-
-def from_path(path: str, read: Any) -> Any:
-    """What `read` makes of a path; - is stdin."""
-    if path != STDIN:
-        return read(path)
-    from crowdwise.io.opening import from_stdin
-
-    return from_stdin(read)
 
 
 @contextmanager
@@ -87,8 +81,8 @@ def noted() -> Iterator[list[str]]:
     try:
         yield notes
     finally:
-        for line in () if QUIET.get() else notes:
-            say(one_line(line))
+        for line in notes:
+            note(one_line(line))
 
 
 def read_kept(path: str, options: KeepOptions, read: ReadOptions, votes: Annotations) -> Any:
@@ -122,9 +116,6 @@ def parse_list(text: str, option: str) -> list[Any]:
     return [int(part) for part in parts] if all(_WHOLE.fullmatch(part) for part in parts) else parts
 
 
-# -- what is known beside the votes ------------------------------------------------------------
-
-
 def read_gold(path: Path | None, votes: Annotations | None) -> Any:
     """Read known labels, or None without a path."""
     if path is None:
@@ -132,13 +123,6 @@ def read_gold(path: Path | None, votes: Annotations | None) -> Any:
     from crowdwise.io import read_gold
 
     return read_gold(path, votes, fold_case=_FOLDS.get())
-
-
-def gold_of(votes: Annotations) -> list[Any] | None:
-    """The known labels that votes carry, one per item, or None without any."""
-    if votes.gold is None or not (votes.gold >= 0).any():
-        return None
-    return [votes.classes[code] if code >= 0 else None for code in votes.gold]
 
 
 def read_history(path: Path | None) -> Any:
@@ -176,9 +160,6 @@ DEFAULT_METHOD, DEFAULT_CLASSIFIER = "consensus", "auto-classifier"
 _PRIOR = "annotator_prior"
 
 
-# -- settings ----------------------------------------------------------------------------------
-
-
 def settings_of(options: TaskOptions, known: list[str]) -> dict[str, Any]:
     """Settings from --set, --seed, --class-prior and --annotator-prior; a seed is nothing to methods that draw no numbers."""
     settings: dict[str, Any] = {}
@@ -209,13 +190,10 @@ def _annotator_prior(text: str, known: list[str]) -> str:
 
     if _PRIOR not in known:
         raise SettingError(f"--annotator-prior: this method has no such prior; {', '.join(with_setting(_PRIOR))} have")
-    try:
-        with warnings.catch_warnings():
-            # What it means for these votes, whose classes are not known yet, is said later.
-            warnings.simplefilter("ignore", DataWarning)
-            ability_prior(text, None, 2)
-    except SettingError as problem:
-        raise SettingError(f"--annotator-prior: {problem}") from None
+    with naming("--annotator-prior"), warnings.catch_warnings():
+        # What it means for these votes, whose classes are not known yet, is said later.
+        warnings.simplefilter("ignore", DataWarning)
+        ability_prior(text, None, 2)
     return text
 
 
@@ -226,9 +204,6 @@ def _class_prior(text: str) -> Any:
         return json.loads(text if text.lstrip()[:1] in ("[", "{") else f"[{text}]")
     except ValueError:
         raise SettingError(f"--class-prior must be learn, anchored, uniform or shares such as 0.2,0.8; got {text!r}") from None
-
-
-# -- methods -----------------------------------------------------------------------------------
 
 
 def build(options: TaskOptions, default: str = DEFAULT_METHOD) -> Aggregator:
@@ -245,15 +220,14 @@ def build(options: TaskOptions, default: str = DEFAULT_METHOD) -> Aggregator:
 
 def set_up(estimator: Any, options: TaskOptions) -> Any:
     """Give an estimator its settings; one that it does not know is refused with those that it does."""
-    from crowdwise.estimator.estimator import check_settings
+    from crowdwise.estimator.estimator import check_settings, no_setting
 
     known = list(estimator.get_params(deep=False))
     given = settings_of(options, known)
     try:
         # Settings of a part, such as classifier__C, are checked by the part.
         for name in (name for name in given if "__" not in name and name not in known):
-            hint = did_you_mean(name, known)
-            raise SettingError(f"{estimator.name} has no setting {name!r}{hint} (it has {', '.join(known)})")
+            raise SettingError(no_setting(estimator.name, name, known))
         estimator.set_params(**given)
     except ValueError as problem:
         chosen = options.method is None and estimator.name in (DEFAULT_METHOD, DEFAULT_CLASSIFIER)
@@ -261,13 +235,6 @@ def set_up(estimator: Any, options: TaskOptions) -> Any:
         raise SettingError(f"{problem}{more if chosen else ''}") from problem
     check_settings(estimator)
     return estimator
-
-
-def check_known(votes: Annotations, asked: dict[str, Any]) -> None:
-    """Refuse what is about annotators where nobody knows who voted."""
-    given = [option for option, value in asked.items() if value]
-    if votes.anonymous and given:
-        raise SettingError(f"{given[0]} is about annotators, and nobody knows who gave these votes")
 
 
 def say_choice(estimator: Any, table: bool) -> None:
@@ -284,14 +251,11 @@ def check_explainable(estimator: Any, asked: bool) -> None:
         raise SettingError(f"--explain-choice needs --method auto; {estimator.name} chooses nothing")
 
 
-# -- fits --------------------------------------------------------------------------------------
-
-
 def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions) -> Aggregator:
     """Fit with whatever is known beside the votes, and show how far it is."""
     gold, history = read_gold(options.gold, votes), read_history(options.history)
     votes, gold, truth = gold_by_use(votes, gold, options.gold_is)
-    with iterations(estimator) as progress:
+    with progress_of(estimator) as progress:
         estimator.fit(votes, gold=gold, history=history, progress=progress)
     say_matches(estimator.result_, truth)
     return estimator
@@ -317,7 +281,7 @@ def say_matches(result: Result, truth: Any) -> None:
     """Say how many labels of items with votes and a known class are that class; nothing where no class was held back."""
     if truth is not None:
         known = (truth >= 0) & (result.votes.votes_per_item > 0)
-        right, n = int((result.posterior.argmax(axis=1)[known] == truth[known]).sum()), int(known.sum())
+        right, n = int((result.codes[known] == truth[known]).sum()), int(known.sum())
         say(f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})")
 
 

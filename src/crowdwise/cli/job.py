@@ -19,22 +19,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import INPUT, NAME, PAGE, PLACE, PLOT, SAVE, TABLE
-from crowdwise.cli.screen import colours, print_csv, print_json, print_table
+from crowdwise.cli.screen import colours, print_csv, print_json, print_tables
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.report.text import count, label_rows, narrow, number, one_line, some
+from crowdwise.report.text import by_accuracy, count, facts, framed, label_rows, narrow, number, one_line, some
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["QUIET", "TYPED", "Job", "among", "command_line", "count", "epochs", "iterations", "note", "number", "one_line"]
-__all__ += ["refuse", "say", "some", "steps", "to_stdout"]
+__all__ = ["QUIET", "TYPED", "Job", "among", "command_line", "count", "naming", "note", "number"]
+__all__ += ["one_line", "refuse", "say", "some", "steps", "to_stdout"]
 
 # What was typed after the name of the program, for the pages that say how they were made.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
@@ -54,20 +54,9 @@ def note(line: str) -> None:
         say(line)
 
 
-# -- progress on stderr, only while a person is watching ---------------------------------------
-
-
 @contextmanager
-def iterations(estimator: Any) -> Iterator[Callable[[int, float, float], None] | None]:
-    """Give the callback of `fit`: iterations so far and how much the posterior still moves."""
-    with steps(estimator.name) as show:
-        total = estimator.get_params().get("max_iter")
-        yield show and (lambda n, bound, change: show(f"{estimator.name}: change {change:.1e}", n, total))
-
-
-@contextmanager
-def epochs(estimator: Any) -> Iterator[Callable[[int, float, float], None] | None]:
-    """Give the callback of a classifier's `fit`: epochs so far and the score of held-out votes, or how much still moves."""
+def progress_of(estimator: Any) -> Iterator[Callable[[int, float, float], None] | None]:
+    """Give the callback of `fit`: rounds so far, and how much still moves or, of a network, the score of held-out votes."""
     with steps(estimator.name) as show:
         settings = estimator.get_params(deep=False)
         network = "epochs" in settings or getattr(estimator, "has_network", False)
@@ -96,9 +85,6 @@ def steps(name: str = "") -> Iterator[Callable[[str, int, int | None], None] | N
         yield lambda what, done, total: shown.update(task, description=what, completed=done, total=total)
 
 
-# -- places and outputs of a run ---------------------------------------------------------------
-
-
 class Job:
     """Where one command writes; refuses, before any work, what could not be written or would destroy an input.
 
@@ -113,7 +99,8 @@ class Job:
     def __init__(self, *groups: Any, own: Sequence[str] = ()) -> None:
         entries = [(entry, getattr(group, entry.name)) for group in groups for entry in fields(group)]
         given = {entry.name: value for entry, value in entries}
-        self.as_json, self.output = bool(given.get("as_json")), given.get("output")
+        self.as_json: bool = given.get("as_json", False)
+        self.output: Any = given.get("output")
         # Tables are opened in spreadsheets more often than by programs, and names in them come from strangers.
         self.safe = not given.get("raw")
         places = [(entry.metadata[PLACE], entry.metadata[NAME], value) for entry, value in entries]
@@ -128,12 +115,12 @@ class Job:
         for kind, option, path in places:
             if kind in (INPUT, None) or path is None or to_stdout(path):
                 continue
-            if kind == SAVE:
-                _check_folder(path, option)
-            else:
+            if kind != SAVE:
                 if option not in own:
                     _check_suffix(path, option, kind)
                 _check_place(path, option, seen)
+            elif path.exists() and not path.is_dir():
+                raise SettingError(f"{option}: {path} is a file; name a folder")
 
     @property
     def to_file(self) -> bool:
@@ -186,24 +173,26 @@ class Job:
             From the frame to what a terminal shows.
         """
         if self.to_file:
-            self._write(frame, self.output, noun)  # type: ignore[arg-type]
+            self._write(frame, self.output, noun)
             if not self.as_json:
                 return
         listed = rows or frame.to_dicts
 
-        def facts() -> Any:
+        def everything() -> Any:
             return listed() if document is None else document() | ({} if self.to_file else {key: listed()})
 
         def show() -> None:
-            print_table(frame if screen is None else screen(frame), limit=limit)
+            print_tables([framed((frame if screen is None else screen(frame)).head(limit))])
             if frame.height > limit:
                 print(f"... and {count(frame.height - limit, noun)} more; write all with -o FILE")
 
-        self.answer(frame, facts, show)
+        self.answer(frame, everything, show)
 
-    def labels(self, result: Result, items: pl.DataFrame, document: Callable[[], dict[str, Any]]) -> None:
-        """Send the labels of a fit, which JSON has with the probabilities by class."""
-        rows = partial(label_rows, result, items)
+    def labels(self, result: Result, items: pl.DataFrame, more: dict[str, Any]) -> None:
+        """Write the table of annotators and send the labels of a fit, which JSON has with the probabilities by class."""
+        people = cache(lambda: by_accuracy(result))
+        self.table("--annotators", people, "annotator")
+        document, rows = lambda: facts(result) | more | {"annotators": people().to_dicts()}, partial(label_rows, result, items)
         self.main(items, "item", document=document, key="labels", rows=rows, screen=narrow, limit=10)
 
     def answer(self, frame: pl.DataFrame, document: Callable[[], Any], show: Callable[[], None]) -> None:
@@ -239,6 +228,15 @@ def command_line() -> str:
     return shlex.join(["crowdwise", *TYPED.get()])
 
 
+@contextmanager
+def naming(option: str) -> Iterator[None]:
+    """Name the option in what is refused about its value."""
+    try:
+        yield
+    except (InputError, SettingError) as problem:
+        raise SettingError(f"{option}: {problem}") from None
+
+
 def to_stdout(path: Path | None) -> bool:
     """Say whether the option asks for raw CSV on stdout."""
     return path is not None and str(path) == "-"
@@ -269,16 +267,8 @@ def _check_suffix(path: Path, option: str, kind: str) -> None:
     if kind == TABLE:
         from crowdwise.io.writer import table_suffix
 
-        try:
+        with naming(option):
             table_suffix(path)
-        except InputError as problem:
-            more = "; columns that vote are named by --annotator-columns" if option == "--annotators" else ""
-            raise SettingError(f"{option}: {problem}{more}") from None
-
-
-def _check_folder(path: Path, option: str) -> None:
-    if path.exists() and not path.is_dir():
-        raise SettingError(f"{option}: {path} is a file; name a folder")
 
 
 def _check_place(path: Path, option: str, seen: dict[str, str]) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
-from crowdwise.cli.declare import argument, flag
+from crowdwise.cli.declare import argument, group
+from crowdwise.cli.options import ScreenOptions
 from crowdwise.cli.screen import print_json, print_rows
 
 EXAMPLES = "Example: crowdwise methods\n\nSettings of one: crowdwise methods dawid-skene"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+@group
+class Options(ScreenOptions):
     """What is asked and printed."""
 
     name: str | None = argument("NAME", "Show the settings of this method.", None)
-    as_json: bool = flag("--json", "Print JSON on stdout.")
 
 
 def run(options: Options) -> None:

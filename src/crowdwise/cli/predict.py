@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file
+from crowdwise.cli.declare import argument, file, group
 from crowdwise.cli.fitting import read_gold, read_votes
 from crowdwise.cli.job import Job, count, note, number, some
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
@@ -24,7 +23,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
@@ -77,15 +76,12 @@ def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions) -> A
     return aligned_votes(rows.X, votes, rows.items, None)
 
 
-def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) -> dict[str, Any]:
+def _measured(estimator: Any, rows: Features, shares: Any, path: Path) -> dict[str, Any]:
     """How right the predictions are where the truth is known; truth of other items is left aside."""
-    import numpy as np
-
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.gold import encode_gold
     from crowdwise.trust.metrics import score
 
-    items = np.arange(len(rows)) if rows.items is None else rows.items
-    known = of_items(read_gold(path, None), items, str(path), rows.source)
-    everyone = Annotations.from_arrays([], [], [], items=items.tolist(), annotators=[], classes=estimator.classes_.tolist())
-    return score(probabilities, encode_gold(everyone, known))
+    items = range(len(rows)) if rows.items is None else rows.items.tolist()
+    nobody = Annotations.from_arrays([], [], [], items=items, annotators=[], classes=estimator.classes_.tolist())
+    return score(shares, encode_gold(nobody, of_items(read_gold(path, None), nobody.items, str(path), rows.source)))

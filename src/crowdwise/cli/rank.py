@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdwise.cli.answers import ANSWERS, AnswerOptions, WeightOptions, build_task, fit_answers, read_answers
-from crowdwise.cli.declare import argument, column, option, plot, table
+from crowdwise.cli.declare import argument, column, group, option, plot, table
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import MORE, FileOptions, MaybeFeatures, TaskOptions
 from crowdwise.errors import SettingError
@@ -26,7 +25,7 @@ _COMPARISONS = "A table: item_a, item_b, annotator, winner; or battles, AlpacaEv
 _WINNER = "Name of the column of the winner: an id, a side (a, b, left, right, 1, 2), tie, or a degree from 1 to 2."
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(WeightOptions, AnswerOptions):
     """What is read and written."""
 
@@ -56,8 +55,8 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     estimator = build_task(method, "ranking", "crowd-bt" if features.features is None else "rank-network", features.features)
     if options.evidence == "votes" and estimator.name == "bradley-terry":
         raise SettingError("--evidence votes: bradley-terry does not model annotators; use --method crowd-bt")
-    names = {role: getattr(options, role) for role in ("first", "second", "annotator", "weight", "question")}
-    votes = read_answers(options.comparisons, Comparisons, files, answer=options.winner, **names)
+    names = "first second annotator weight question"
+    votes = read_answers(options.comparisons, Comparisons, files, options, names, answer=options.winner)
     ranking: Ranking = fit_answers(estimator, votes, features).result_
     job.table("--annotators", ranking.annotators_frame, "annotator")
     job.table("--preferences", lambda: preferences(ranking, options.evidence), "pair")

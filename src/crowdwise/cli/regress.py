@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from crowdwise.cli.answers import ANSWERS, AnswerOptions, WeightOptions, build_task, fit_answers, read_answers
-from crowdwise.cli.declare import argument, column, file, option, plot, share
+from crowdwise.cli.declare import argument, column, file, group, option, plot, share
 from crowdwise.cli.fitting import parse_list
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import MORE, FileOptions, MaybeFeatures, TaskOptions
@@ -21,7 +20,7 @@ _VALUES = "A table with a row per answer: item, annotator, value; or a platform'
 _VALUE = "Name of the value column; several comma-separated."
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(WeightOptions, AnswerOptions):
     """What is read and written."""
 
@@ -37,7 +36,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     """Estimate numbers from the answers of many annotators: ratings, durations, boxes, time spans.
 
     Every item gets an estimate with an interval, and every annotator a bias, a noise and a weight. Without --gold, the mean
-    bias of the answers counts as zero: nothing in the answers can tell a crowd that is too high as a whole.
+    bias of the answers counts as zero: nothing in the answers shows that a crowd is too high as a whole.
     """
     from crowdwise.data.ratings import Ratings
     from crowdwise.io import read_known
@@ -48,8 +47,7 @@ def run(options: Options, method: TaskOptions, features: MaybeFeatures, files: F
     job = Job(options, features)
     estimator = build_task(method, "numbers", "gaussian-crowd-bayes", features.features)
     columns = None if options.value is None else [str(name) for name in parse_list(options.value, "--value")]
-    names = {role: getattr(options, role) for role in ("item", "annotator", "weight", "question")}
-    data = read_answers(options.values, Ratings, files, value=columns, **names)
+    data = read_answers(options.values, Ratings, files, options, "item annotator weight question", value=columns)
     known = None if options.gold is None else read_known(options.gold, data)
     result = fit_answers(estimator, data, features, gold=known).result_
     job.file("--plot", lambda path: save_estimates(result, path, level=options.level))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.annotators import TIME
-from crowdwise.cli.declare import PAGE, argument, file, flag, option, share, table
+from crowdwise.cli.declare import PAGE, argument, file, flag, group, option, share, table
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
 from crowdwise.cli.fitting import fitted, is_saved, read_gold, read_kept, read_times, result_of
 from crowdwise.cli.job import Job, command_line
@@ -24,7 +23,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(QuietOptions):
     """What is read and written."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from crowdwise.cli.calibrate import fit_and_truth
-from crowdwise.cli.declare import argument, file, flag, option, share
+from crowdwise.cli.declare import argument, file, flag, group, option, share
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import GIVE_TRUTH, TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
@@ -18,7 +17,7 @@ EXAMPLES = (
 _WAYS = ("experience", "groups", "none")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, gold_by_use, read_gold, say_matches, set_up
-from crowdwise.cli.job import epochs, note
-from crowdwise.cli.options import MaybeFeatures, MethodOptions, TaskOptions
+from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, build, gold_by_use, read_gold, say_matches, set_up
+from crowdwise.cli.job import note, progress_of
+from crowdwise.cli.options import KnownOptions, MaybeFeatures, MethodOptions, TaskOptions
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
-__all__ = ["CAMPAIGN_CLASSIFIER", "CAMPAIGN_METHOD", "build_classifier", "check_rows", "fit_rows", "learns", "of_items"]
+__all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "check_rows", "fit_rows", "learns", "of_items"]
 __all__ += ["read_features"]
 
-# Campaigns fit again and again.
-CAMPAIGN_METHOD, CAMPAIGN_CLASSIFIER = "dawid-skene", "ccem"
+# Campaigns fit again and again, and several processes train one network.
+QUICK_CLASSIFIER = "ccem"
 
 
 def read_features(options: MaybeFeatures, votes_item: str | None = None) -> Features | None:
@@ -48,6 +48,11 @@ def build_classifier(options: TaskOptions, default: str = DEFAULT_CLASSIFIER) ->
     return set_up(make_classifier(options.method or default), options)
 
 
+def build_campaign(method: MethodOptions, trains: bool) -> Any:
+    """Make the method of a campaign: a classifier where one is trained."""
+    return build_classifier(method, QUICK_CLASSIFIER) if trains else build(method, "dawid-skene")
+
+
 def learns(method: MethodOptions, features: str | None) -> bool:
     """Whether a classifier is trained; options that do not go together are refused."""
     from crowdwise.estimator.registry import classifiers
@@ -60,18 +65,15 @@ def learns(method: MethodOptions, features: str | None) -> bool:
     return chosen
 
 
-def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: Any, **more: Any) -> Any:
-    """Fit a classifier to features and votes; returns the features in the form in which it took them.
-
-    Of `method`, the options of a command, `gold` and `gold_is` are used.
-    """
+def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: KnownOptions, **more: Any) -> Any:
+    """Fit a classifier to features and votes; returns the features in the form in which it took them."""
     from crowdwise.methods.classify.rows import taken_by
 
     if votes.anonymous:
         raise SettingError(f"{estimator.name} learns about annotators, and nobody knows who gave these votes")
     X, known = taken_by(estimator, rows), read_gold(method.gold, votes)
     votes, known, truth = gold_by_use(votes, known, method.gold_is)
-    with epochs(estimator) as progress:
+    with progress_of(estimator) as progress:
         estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)
     say_matches(estimator.result_, truth)
     return X

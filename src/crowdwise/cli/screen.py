@@ -6,37 +6,43 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.io.streams import write_stdout
 from crowdwise.report.text import number, one_line
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["colours", "print_csv", "print_json", "print_pairs", "print_rows", "print_table"]
+    from crowdwise.report.text import Table
+
+__all__ = ["colours", "print_answer", "print_csv", "print_json", "print_rows", "print_tables"]
 
 # A pipe has no width: wide enough that nothing is cut off.
 _PIPE_WIDTH = 400
 
 
-def print_table(frame: pl.DataFrame, title: str | None = None, limit: int | None = None) -> None:
-    """Print the first `limit` rows of a frame; numbers are rounded and set to the right."""
-    right = [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
-    print_rows(frame.columns, [list(row) for row in frame.head(limit or frame.height).rows()], title, right)
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables, each below its title and its column names; numbers are rounded."""
+    for title, names, rows, right in tables:
+        if title:
+            # Not by rich, which would break it at the table's width.
+            print(one_line(title))
+        print_rows(names, rows, right)
 
 
-def print_rows(names: list[str], rows: list[list[Any]], title: str | None = None, right: list[str] | None = None) -> None:
-    """Print rows below their column names."""
+def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:
+    """Print rows below their column names; columns of `right` stand to the right."""
+    from rich import table as rich_table
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title and Text(one_line(title)), box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table = rich_table.Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
-        table.add_column(Text(one_line(name)), justify="right" if name in (right or []) else "left", overflow="fold")
+        table.add_column(Text(one_line(name)), justify="right" if name in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(number(cell)) for cell in row))
     if sys.stdout.isatty():
@@ -53,15 +59,12 @@ def colours() -> dict[str, Any]:
     return {"color_system": None if os.environ.get("NO_COLOR") else "auto"}
 
 
-def print_pairs(pairs: dict[str, Any], indent: str = "") -> None:
-    """Print names and values, a line each; nested pairs are indented below their name."""
-    width = max((len(name) for name in pairs), default=0)
-    for name, value in pairs.items():
-        if isinstance(value, dict):
-            print(f"{indent}{one_line(name)}")
-            print_pairs(value, indent + "  ")
-        else:
-            print(f"{indent}{one_line(name):<{width}}  {number(value) or '-'}")
+def print_answer(as_json: bool, document: Callable[[], Any], lines: Callable[[], Iterable[str]]) -> None:
+    """Print lines for a person, or a document as JSON."""
+    if as_json:
+        print_json(document())
+    else:
+        print("\n".join(lines()))
 
 
 def print_csv(frame: pl.DataFrame) -> None:
@@ -70,21 +73,13 @@ def print_csv(frame: pl.DataFrame) -> None:
 
     frame = rounded(frame)
     for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
-        _write_stdout(part.write_csv(include_header=index == 0).encode())
+        write_stdout(part.write_csv(include_header=index == 0).encode())
 
 
 def print_json(document: Any) -> None:
     """Write JSON on stdout; numbers that JSON lacks (NaN, infinity) become null."""
     text = json.dumps(_plain(document), ensure_ascii=False, indent=2, allow_nan=False)
-    _write_stdout(text.encode("utf-8", "replace") + b"\n")
-
-
-def _write_stdout(data: bytes) -> None:
-    sys.stdout.flush()
-    rest = memoryview(data)
-    # With PYTHONUNBUFFERED, stdout is a raw file, and a raw write may stop half-way without an error.
-    while rest:
-        rest = rest[sys.stdout.buffer.write(rest) :]
+    write_stdout(text.encode("utf-8", "replace") + b"\n")
 
 
 def _plain(value: Any) -> Any:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import option
-from crowdwise.cli.fitting import STDIN, build, is_saved, noted, parse_list, read_gold, read_history
-from crowdwise.cli.job import Job, among, count, iterations, note, one_line, print_json, refuse, say, steps, to_stdout
-from crowdwise.cli.options import KeepOptions, MethodOptions, ReadOptions
+from crowdwise.cli.declare import group, option
+from crowdwise.cli.fitting import STDIN, build, noted, parse_list, read_gold, read_history
+from crowdwise.cli.job import Job, among, count, note, one_line, progress_of, refuse, say, steps, to_stdout
+from crowdwise.cli.options import MethodOptions, ReadOptions
+from crowdwise.cli.screen import print_json
 from crowdwise.errors import SettingError
 from crowdwise.report.text import by_accuracy, facts, sharded_lines
 
 if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
     from crowdwise.data.annotations import Annotations
-    from crowdwise.scale.doubts import Doubt
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.store import Store
 
-__all__ = ["ENGINES", "ScaleOptions", "aggregate", "chosen_engine", "gathered", "is_one_file"]
+__all__ = ["ENGINES", "ScaleOptions", "aggregate", "chosen_engine", "gathered"]
 
 _LARGE = "Many votes"
 ENGINES = ("memory", "local", "ray")
@@ -31,10 +30,10 @@ ENGINES = ("memory", "local", "ray")
 _READ = {"item", "annotator", "label", "weight", "question", "classes", "missing", "deduplicate", "one_label"}
 # Beyond so many votes, reading them into memory takes several GB.
 _IN_MEMORY = 20_000_000
-_ENGINE = "memory; local: out of core, on this machine; ray: on a cluster. See the methods' column 'on shards'."
+_ENGINE = "Where the fit runs: memory, local (out of core) or ray (a cluster). See the methods' column 'on shards'."
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class ScaleOptions:
     """Where a fit to many votes runs."""
 
@@ -48,19 +47,6 @@ class ScaleOptions:
     address: str | None = option(
         "--address", "HOST:PORT", "Ray cluster to join; auto finds the one on this machine.", panel=_LARGE
     )
-
-
-def is_one_file(paths: Sequence[str]) -> bool:
-    """Whether there is nothing to put together: one file, stdin, a saved model, or a platform's folder."""
-    if len(paths) > 1:
-        return False
-    path = paths[0]
-    if path == STDIN or Path(path).is_file() or is_saved(path):
-        return True
-    if Path(path).is_dir():
-        # Folders of JSON are platforms' exports, which have a reader of their own.
-        return any(name.endswith((".json", ".jsonl")) for _, _, names in os.walk(path) for name in names)
-    return not any(c in path for c in "*?[")
 
 
 def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None) -> str:
@@ -79,7 +65,7 @@ def chosen_engine(paths: Sequence[str], scale: ScaleOptions, method: str | None)
         return "memory"
     from crowdwise.scale.places import rows_of
 
-    n_votes = rows_of(paths, is_one_file(paths))
+    n_votes = rows_of(paths)
     if n_votes <= _IN_MEMORY:
         return "memory"
     note(f"about {count(n_votes, 'vote')}: read out of core; --engine memory does otherwise")
@@ -107,7 +93,8 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
     from crowdwise.scale.inputs import columns_line
 
     others = [entry.name for entry in fields(read) if entry.name not in _READ]
-    refuse("several files and engines read tables with a row per vote, so {} does not apply", (read, others))
+    way = "read one file in memory (--engine memory), or convert it first: crowdwise convert FILE {0} ... -o votes.parquet"
+    refuse(f"several files and engines read tables with a row per vote, so {{0}} does not apply; {way}", (read, others))
     if STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")
     request = Request(
@@ -138,23 +125,17 @@ def gathered(paths: Sequence[str], read: ReadOptions) -> Annotations:
     return votes
 
 
-def aggregate(
-    name: str,
-    options: Options,
-    read: ReadOptions,
-    method: MethodOptions,
-    scale: ScaleOptions,
-    keep: KeepOptions,
-    job: Job,
-) -> None:
+def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOptions, scale: ScaleOptions, job: Job) -> None:
     """Fit to votes in shards, by the engine of this name, and write labels and tables of annotators."""
+    from crowdwise.report.dependence_text import dependence_lines
+    from crowdwise.scale.doubts import doubts_of, found_in
     from crowdwise.scale.engine import check_method
     from crowdwise.scale.labels import check_target
 
     whole = ["save", "warm_from", "drop_spammers", "explain_choice", "kind", "page", "groups"]
     measured = ["gold_is"] if method.gold_is == "truth" else []
     words = f"{{}} needs all votes in memory, which --engine {name} avoids"
-    refuse(words, (options, whole), (method, measured), (keep, ["keep"]))
+    refuse(words, (options, whole), (method, measured))
     if options.output is None or to_stdout(options.output):
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(options.output)
@@ -164,7 +145,9 @@ def aggregate(
     with _engine(name, scale) as engine:
         earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
         store = _encode(engine, options.votes, read, method.gold)
-        doubts = _doubts(store, estimator, history, method.trusted or ())
+        found, doubts = doubts_of(*found_in(store), estimator, history, method.trusted or ())
+        for line in dependence_lines(found, store):
+            say(line)
         by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
         again = f"; encoded by an earlier run, in {one_line(scale.work_dir)}" if earlier else ""
         job.say([f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
@@ -183,24 +166,10 @@ def aggregate(
         job.say(sharded_lines(result, engine.place, scale.work_dir, first))
 
 
-def _doubts(store: Store, estimator: Any, history: Any, trusted: Sequence[str]) -> list[Doubt]:
-    """Look for annotators who share errors; where there are, say so before any number."""
-    from crowdwise.scale.doubts import doubts_of, found_in
-
-    found, doubts = doubts_of(*found_in(store), estimator, history, trusted)
-    if not found:
-        return []
-    from crowdwise.report.dependence_text import dependence_lines
-
-    for line in dependence_lines(found, store):
-        say(line)
-    return doubts
-
-
 def _fit(estimator: Any, store: Store, history: Any, engine: Engine) -> int | None:
     """Fit, and return the first iteration of this run, which may continue an earlier one."""
     seen: list[int] = []
-    with iterations(estimator) as shown:
+    with progress_of(estimator) as shown:
 
         def progress(number: int, bound: float, change: float) -> None:
             seen.append(number)

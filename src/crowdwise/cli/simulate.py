@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdwise.cli.declare import TABLE, flag, option, table
+from crowdwise.cli.declare import group, option, table
 from crowdwise.cli.fitting import parse_list
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import RAW, QuietOptions
+from crowdwise.cli.options import OutputOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -18,13 +17,10 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(QuietOptions):
+@group
+class Options(OutputOptions):
     """What is drawn and written."""
 
-    output: Path | None = option(
-        "-o --output", "FILE", "Write the votes here (.csv .tsv .parquet ...).", shown="stdout", place=TABLE
-    )
     truth: Path | None = table("--truth", "Write the true labels here.")
     items: int = option("--items", "N", "Number of items.", 1000)
     annotators: int = option("--annotators", "N", "Number of annotators.", 50)
@@ -33,7 +29,6 @@ class Options(QuietOptions):
     kind: str = option("--kind", "KIND", "A family of annotators, or a mix such as one-coin=0.8,colluder=0.2.", "dirichlet")
     activity: str = option("--activity", "NAME", "Who votes how often: uniform, power-law or regular.", "uniform")
     difficulty: float = option("--difficulty", "X", "Standard deviation of the items' difficulty.", 0.0)
-    raw: bool = flag("--raw", RAW)
     seed: int = option("--seed", "N", "The same seed gives the same votes.", 0)
 
 
@@ -46,11 +41,10 @@ def run(options: Options) -> None:
     import polars as pl
 
     job = Job(options)
-    more = {"activity": options.activity, "difficulty": options.difficulty}
-    votes_per_item, seed = _range(options.votes_per_item), options.seed
-    found = drawn(options.items, options.annotators, options.classes, options.kind, votes_per_item, seed, **more)
-    known = found.gold
-    job.table("--truth", lambda: pl.DataFrame({"item": list(known), "label": list(known.values())}), "item")
+    more: dict[str, Any] = {"activity": options.activity, "difficulty": options.difficulty, "random_state": options.seed}
+    more["votes_per_item"] = _range(options.votes_per_item)
+    found = drawn(options.classes, options.kind, n_items=options.items, n_annotators=options.annotators, **more)
+    job.table("--truth", lambda: pl.DataFrame(list(found.gold.items()), schema=["item", "label"], orient="row"), "item")
     job.main(found.votes.to_frame(), "vote")
 
 
@@ -61,21 +55,12 @@ def _range(text: str) -> int | tuple[int, int]:
     return (int(low), int(high)) if dash else int(low)
 
 
-def drawn(items: int, annotators: int, classes: str, kind: str, votes_per_item: Any, seed: int, **more: Any) -> Any:
+def drawn(classes: str, kind: str, **more: Any) -> Any:
     """A simulated campaign; `classes` are their number or their names, `kind` is a family or FAMILY=SHARE pairs."""
     from crowdwise.data.simulate import simulate
 
-    named = None if classes.strip().isdigit() else parse_list(classes, "--classes")
-    return simulate(
-        n_items=items,
-        n_annotators=annotators,
-        n_classes=int(classes) if named is None else len(named),
-        classes=named,
-        votes_per_item=votes_per_item,
-        annotators=_mix(kind),
-        random_state=seed,
-        **more,
-    )
+    names = None if classes.strip().isdigit() else parse_list(classes, "--classes")
+    return simulate(n_classes=int(classes) if names is None else len(names), classes=names, annotators=_mix(kind), **more)
 
 
 def _mix(text: str) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from crowdwise.cli.answers import ANSWERS, AnswerOptions, build_task, read_answers
-from crowdwise.cli.declare import argument, column, option, table
+from crowdwise.cli.declare import argument, column, group, option, table
 from crowdwise.cli.job import Job, among
 from crowdwise.cli.options import MORE, FileOptions, TaskOptions
 
@@ -17,10 +16,10 @@ EXAMPLES = (
 )
 _VOTES = "CoNLL with a column of tags per annotator, a long table, or the export of a tool that marks text; - reads stdin."
 _FORMAT = "Format: conll, table, label-studio, prodigy, doccano, potato, webanno, offsets."
-_NAMED = ("format", "question", "sequence", "position", "token", "annotator", "label")
+_NAMED = "format question sequence position token annotator label"
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(AnswerOptions):
     """What is read and written."""
 
@@ -54,7 +53,7 @@ def run(options: Options, method: TaskOptions, files: FileOptions) -> None:
     conll = options.tokens is not None and is_conll_name(options.tokens)
     job = Job(options, own=["--tokens"] if conll else [])
     estimator = build_task(method, "sequences", "bsc")
-    tags = read_answers(options.votes, TokenVotes, files, **{role: getattr(options, role) for role in _NAMED})
+    tags = read_answers(options.votes, TokenVotes, files, options, _NAMED)
     result = estimator.fit(tags).result_
     spans = result.spans_frame()
     if conll:

@@ -83,8 +83,10 @@ def check_answer_rows(features: Features, answers: Answers) -> str:
     return ""
 
 
-def with_rows(votes: Annotations, rows: Features) -> Annotations:
-    """The votes on items that have a row."""
+def with_rows(votes: Annotations, rows: Features) -> tuple[Annotations, str]:
+    """The votes on items that have a row, and a line on those left out, if any."""
     if rows.items is None:
         raise SettingError(f"--drop-unmatched needs the ids of the rows, and {rows.source} has none")
-    return votes[translate(votes.items, rows.items) >= 0]
+    kept = votes[translate(votes.items, rows.items) >= 0]
+    n_votes, n_items = votes.n_votes - kept.n_votes, votes.n_items - kept.n_items
+    return kept, f"left out {n_votes:,} votes on {n_items:,} items without features" if n_items else ""

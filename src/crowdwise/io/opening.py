@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from crowdwise.errors import CrowdwiseError, SettingError
+from crowdwise.errors import SettingError
 
-__all__ = ["HOW", "Opening", "from_stdin", "opening"]
-
-T = TypeVar("T")
+__all__ = ["HOW", "Opening", "opening"]
 
 
 @dataclass(frozen=True)
@@ -40,20 +36,3 @@ def opening(encoding: str | None = None, sheet: str | None = None, skip_rows: in
         yield
     finally:
         HOW.reset(token)
-
-
-def from_stdin(read: Callable[[Path], T]) -> T:
-    """What `read` makes of stdin, which goes through a file; messages call that file stdin."""
-    from crowdwise.io.leftovers import held_folder
-    from crowdwise.io.limits import copied
-
-    with held_folder() as folder:
-        # Without a suffix the content decides, so JSON lines and Parquet can be piped in as well.
-        file = folder / "stdin"
-        with file.open("wb") as copy:
-            copied(sys.stdin.buffer, copy, "stdin")
-        try:
-            return read(file)
-        except CrowdwiseError as problem:
-            words = str(problem).replace(f"crowdwise aggregate {file}", "crowdwise aggregate -").replace(str(file), "stdin")
-            raise type(problem)(words) from problem
