@@ -106,8 +106,8 @@ def flag_lines(found: Findings, dropped: bool) -> Iterator[str]:
 
 
 def reason_lines(table: pl.DataFrame, most: int = 20) -> Iterator[str]:
-    """Why the flagged are flagged, a line each."""
-    flagged = table.filter((table["flags"] != "") & (table["flags"] != "unknown"))
+    """Why the flagged are flagged, a line each, the least accurate first."""
+    flagged = table.filter((table["flags"] != "") & (table["flags"] != "unknown")).sort("accuracy", nulls_last=True)
     for row in flagged.head(most).iter_rows(named=True):
         yield one_line(f"{row['annotator']}: {row['reasons']}")
     if flagged.height > most:
