@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
 
-
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
     "Judges of a few families: crowdwise aggregate verdicts.jsonl --groups families.csv\n\n"

@@ -206,9 +206,9 @@ class Job:
 
     def csv(self, frame: pl.DataFrame) -> None:
         """Write CSV on stdout."""
-        from crowdwise.io.writer import for_spreadsheets
+        from crowdwise.io.writer import for_spreadsheets, rounded
 
-        print_csv(for_spreadsheets(frame, "stdout") if self.safe else frame)
+        print_csv(rounded(for_spreadsheets(frame, "stdout") if self.safe else frame))
 
     def say(self, lines: Iterable[str]) -> None:
         """Print lines on stderr, unless quiet; lines of a generator are not made in vain."""

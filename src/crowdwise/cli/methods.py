@@ -29,18 +29,13 @@ def run(options: Options) -> None:
     if options.as_json:
         print_json([method.describe() for method in METHODS.values() if name in (None, method.name)])
     elif name is None:
-        names = ["name", "family", "summary", "needs", "shards", "reference"]
-        rows = [[_shown(getattr(method, column)) for column in names] for method in METHODS.values()]
-        print_rows(["on shards" if column == "shards" else column for column in names], rows)
+        rows = [[m.name, m.family, m.summary, m.needs, "yes" * m.shards, m.reference] for m in METHODS.values()]
+        print_rows(["name", "family", "summary", "needs", "on shards", "reference"], rows)
     else:
         method = METHODS[name]
         print(f"{method.name}: {method.summary} ({method.family}; needs {method.needs}). {method.reference}")
         settings = [[entry["name"], _typed(entry["default"]), entry["about"]] for entry in method.describe()["settings"]]
         print_rows(["setting", "default", "about"], settings)
-
-
-def _shown(value: Any) -> str:
-    return ("yes" if value else "") if isinstance(value, bool) else str(value)
 
 
 def _typed(default: Any) -> str:

@@ -69,9 +69,6 @@ def print_answer(as_json: bool, document: Callable[[], Any], lines: Callable[[],
 
 def print_csv(frame: pl.DataFrame) -> None:
     """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
-    from crowdwise.io.writer import rounded
-
-    frame = rounded(frame)
     for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
         write_stdout(part.write_csv(include_header=index == 0).encode())
 

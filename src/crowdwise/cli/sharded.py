@@ -14,7 +14,7 @@ from crowdwise.cli.job import Job, among, count, note, one_line, progress_of, re
 from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.cli.screen import print_json
 from crowdwise.errors import SettingError
-from crowdwise.report.text import by_accuracy, facts, sharded_lines
+from crowdwise.report.text import by_accuracy, facts, sharded_lines, store_lines
 
 if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
@@ -148,11 +148,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         found, doubts = doubts_of(*found_in(store), estimator, history, method.trusted or ())
         for line in dependence_lines(found, store):
             say(line)
-        by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
-        again = f"; encoded by an earlier run, in {one_line(scale.work_dir)}" if earlier else ""
-        job.say([f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
-        if 2 * (store.n_gold or 0) > store.n_items:
-            job.say([f"gold in the files decides {store.n_gold:,} of {store.n_items:,} labels"])
+        job.say(store_lines(store, scale.work_dir if earlier else None))
         first = _fit(estimator, store, history, engine)
         result = estimator.result_
         job.table("--confusion", result.confusion_frame, "row")

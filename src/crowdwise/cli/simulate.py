@@ -9,7 +9,6 @@ from crowdwise.cli.declare import group, option, table
 from crowdwise.cli.fitting import parse_list
 from crowdwise.cli.job import Job
 from crowdwise.cli.options import OutputOptions
-from crowdwise.errors import SettingError
 
 EXAMPLES = (
     "Example: crowdwise simulate -o votes.csv --truth truth.csv --items 500 --annotators 20\n\n"
@@ -40,35 +39,20 @@ def run(options: Options) -> None:
     """
     import polars as pl
 
+    from crowdwise.data.simulate.typed import range_of
+
     job = Job(options)
     more: dict[str, Any] = {"activity": options.activity, "difficulty": options.difficulty, "random_state": options.seed}
-    more["votes_per_item"] = _range(options.votes_per_item)
+    more["votes_per_item"] = range_of(options.votes_per_item)
     found = drawn(options.classes, options.kind, n_items=options.items, n_annotators=options.annotators, **more)
     job.table("--truth", lambda: pl.DataFrame(list(found.gold.items()), schema=["item", "label"], orient="row"), "item")
     job.main(found.votes.to_frame(), "vote")
 
 
-def _range(text: str) -> int | tuple[int, int]:
-    low, dash, high = text.partition("-")
-    if not low.strip().isdigit() or (dash and not high.strip().isdigit()):
-        raise SettingError(f"--votes-per-item must be a number such as 5 or a range such as 3-7; got {text!r}")
-    return (int(low), int(high)) if dash else int(low)
-
-
 def drawn(classes: str, kind: str, **more: Any) -> Any:
     """A simulated campaign; `classes` are their number or their names, `kind` is a family or FAMILY=SHARE pairs."""
     from crowdwise.data.simulate import simulate
+    from crowdwise.data.simulate.typed import mix_of
 
     names = None if classes.strip().isdigit() else parse_list(classes, "--classes")
-    return simulate(n_classes=int(classes) if names is None else len(names), classes=names, annotators=_mix(kind), **more)
-
-
-def _mix(text: str) -> Any:
-    """A family as it is, or comma-separated FAMILY=SHARE pairs."""
-    if "=" not in text:
-        return text
-    try:
-        pairs = [part.split("=") for part in text.split(",")]
-        return {name.strip(): float(share) for name, share in pairs}
-    except ValueError:
-        raise SettingError(f"--kind must be a family or a mix such as one-coin=0.8,colluder=0.2; got {text!r}") from None
+    return simulate(n_classes=int(classes) if names is None else len(names), classes=names, annotators=mix_of(kind), **more)

@@ -89,8 +89,7 @@ def _state(options: Options, read: ReadOptions, method: MethodOptions, features:
     if options.votes is None:
         if options.pool is None or options.capacity is None or read.classes is None:
             raise SettingError(_NO_VOTES)
-        classes = parse_list(read.classes, "--classes")
-        data = Annotations.from_arrays([], [], [], items=[], annotators=[], classes=classes)
+        data = Annotations.from_arrays([], [], [], items=[], annotators=[], classes=parse_list(read.classes, "--classes"))
     else:
         data = read_votes(options.votes, read)
     items = None if options.pool is None else read_ids(options.pool, "item", read.item, data.items)

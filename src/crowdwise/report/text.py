@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import LabelOutcome, Result
     from crowdwise.scale.outcome import ShardedResult
+    from crowdwise.scale.store import Store
 
 __all__ = ["Table", "beside", "by_accuracy", "choice_lines", "count", "dropped_lines", "facts", "framed", "label_rows"]
-__all__ += ["narrow", "number", "one_line", "ordinal_frame", "pair_lines", "sharded_lines", "some", "summary_lines", "training"]
+__all__ += ["narrow", "number", "one_line", "ordinal_frame", "pair_lines", "sharded_lines", "some", "store_lines"]
+__all__ += ["summary_lines", "training"]
 
 # What a terminal shows: a title, names of columns, rows, and the columns that stand to the right.
 Table: TypeAlias = tuple[str, list[str], Sequence[Sequence[Any]], list[str]]
@@ -209,6 +211,15 @@ def dropped_lines(n_missing: int, n_gold: int, n_unvoted: int, unvoted: str = _E
         yield f"{count(n_unvoted, 'item')} without votes: {unvoted}"
     if n_gold:
         yield f"{count(n_gold, 'known label')} kept fixed"
+
+
+def store_lines(store: Store, work_dir: Any) -> Iterator[str]:
+    """What was encoded, by an earlier run where it stands in a folder, and how many labels gold decides."""
+    by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
+    again = f"; encoded by an earlier run, in {one_line(work_dir)}" if work_dir else ""
+    yield f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"
+    if 2 * (store.n_gold or 0) > store.n_items:
+        yield f"gold in the files decides {store.n_gold:,} of {store.n_items:,} labels"
 
 
 def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int | None) -> Iterator[str]:
