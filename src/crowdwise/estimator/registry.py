@@ -116,13 +116,13 @@ class Method:
 
     def describe(self) -> dict[str, Any]:
         """What it is, and its settings with their defaults under this name; None for settings where an extra is missing."""
-        from crowdwise.estimator.estimator import describe_settings
-
         facts = {column: getattr(self, column) for column in ("name", "family", "summary", "needs", "reference")}
         settings = None
         with suppress(MissingExtraError):
-            own = self.settings
-            settings = [entry | {"default": own.get(entry["name"], entry["default"])} for entry in describe_settings(self.cls)]
+            settings = [
+                {"name": f.name, "default": self.settings.get(f.name, f.default), "about": f.metadata["about"]}
+                for f in fields(self.cls)
+            ]
         return facts | {"on_shards": self.shards, "settings": settings}
 
     def suits(self, n_classes: int) -> bool:
