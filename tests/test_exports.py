@@ -228,3 +228,9 @@ def test_a_type_checker_sees_typos(tmp_path: Path) -> None:
     assert "DawidSkene" in found[8]
     assert "name: str" in found[9]
     assert "folder: str" in found[10]
+
+
+def test_a_name_that_is_not_there_points_to_the_nearest_and_to_the_release_notes() -> None:
+    with pytest.raises(AttributeError, match=r"no 'DawidSkeen'; did you mean 'DawidSkene'\? .*release notes of 0\.2\.0"):
+        _ = crowdwise.DawidSkeen  # type: ignore[attr-defined]
+    assert not hasattr(crowdwise, "Values")

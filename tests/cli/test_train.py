@@ -426,7 +426,7 @@ def test_without_torch_the_extra_is_named(files: Path) -> None:
 def test_saved_classifiers_are_saved_results(run: Run, files: Path) -> None:
     train(run, "X.npz", "--save", "model", "-q", "-o", "labels.csv")
     assert [row["annotator"] for row in json.loads(run("annotators", "model", "--json").stdout)][-1] == "z"
-    why = json.loads(run("explain", IDS[3], "--from", "model", "--json").stdout)
+    why = json.loads(run("explain", IDS[3], "model", "--json").stdout)
     assert why["label"] == CLASSES[TRUTH[3]]
     assert len(why["rows"]) == 4
     assert sum(row["contribution"] for row in why["rows"]) == pytest.approx(why["total"])

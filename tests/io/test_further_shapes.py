@@ -102,7 +102,7 @@ def test_questions_crossed_with_annotators_are_refused(head: str, tmp_path: Path
     path = write(tmp_path / "v.csv", text)
     with pytest.raises(InputError, match="several questions to each annotator") as caught:
         read(path)
-    first = str(caught.value).partition("--annotators ")[2].partition(";")[0]
+    first = str(caught.value).partition("--annotator-columns ")[2].partition(";")[0]
     assert read(path, annotators=first).n_annotators == 2
     assert read(path, annotators=head).n_annotators == 4
 

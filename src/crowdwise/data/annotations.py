@@ -332,6 +332,12 @@ class Annotations(ByItem):
         """Use these classes, in this order; every label in use must be among them."""
         return reclassed(self, classes)
 
+    def gold_labels(self) -> list[Any] | None:
+        """The known labels by name, one per item and None where it is not known; None without any."""
+        if self.gold is None or not self.n_gold:
+            return None
+        return [self.classes[code] if code >= 0 else None for code in self.gold]
+
     def with_gold(self, gold: Any) -> Annotations:
         """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""
         return replace(self, gold=encode_gold(self, gold))

@@ -40,7 +40,7 @@ def read_counts(source: Source, request: Request) -> Export:
     if not chosen:
         raise InputError(
             f"{source.name}: no columns of counts found among {listed(map(repr, source.columns))}; name them: "
-            "--annotators 'count_*' (annotators=...), and what is none with --not"
+            "--annotator-columns 'count_*' (annotators=...), and what is none with --not"
         )
     counts, shares = _counts(table, chosen)
     if item is not None:
@@ -57,7 +57,7 @@ def read_counts(source: Source, request: Request) -> Export:
     left = f"; not counted: {listed(rest, 8)}" if rest else ""
     request.notes.append(
         f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}{shares}; item = {ids_are}{left} "
-        "(--annotators, --not, --item choose otherwise)"
+        "(--annotator-columns, --not, --item choose otherwise)"
     )
     where = Places(source.name, rows=_numbers(table)[rows])
     return anonymous(ids.gather(rows), labels.gather(codes), times, where, known, ids)

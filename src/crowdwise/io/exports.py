@@ -58,7 +58,7 @@ class Request:
             f"--{name.replace('_', '-')}": getattr(self, name)
             for name in ("format", "item", "annotator", "label", "weight", "question", "workflow_version", "spelling")
         }
-        given |= {"--annotators": self.annotators, "--not": self.exclude}
+        given |= {"--annotator-columns": self.annotators, "--not": self.exclude}
         flags = {"--fold-case": self.fold_case, "--no-header": not self.header, "--transposed": self.transposed}
         words = [word for option, value in given.items() for each in _listed(value) for word in (option, each)]
         return shlex.join(["crowdwise", "aggregate", name, *words, *(flag for flag, on in flags.items() if on), *more])

@@ -29,7 +29,9 @@ _FEW_CELLS = 1_000_000
 
 def chosen_columns(names: Sequence[str], request: Request, ids: str | None, source: str) -> list[str]:
     """The columns that the user names, as names, patterns or a comma-separated list, without those that are excluded."""
-    wanted = _matching(names, request.annotators, source, "--annotators") if request.annotators is not None else list(names)
+    wanted = (
+        _matching(names, request.annotators, source, "--annotator-columns") if request.annotators is not None else list(names)
+    )
     refused = set() if request.exclude is None else set(_matching(names, request.exclude, source, "--not"))
     found = [name for name in wanted if name not in refused and name != ids]
     if request.annotators is None:

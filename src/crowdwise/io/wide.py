@@ -98,7 +98,7 @@ def read_wide(source: Source, request: Request) -> Export:
     if not chosen:
         raise InputError(
             f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
-            "item and one column per annotator: name them with --annotators (annotators=...)"
+            "item and one column per annotator: name them with --annotator-columns (annotators=...)"
         )
     if ids is not None:
         check_total(table, ids, chosen)
@@ -238,7 +238,7 @@ def _note(source: Source, request: Request, ids: str | None, chosen: list[str], 
     request.notes.append(
         f"{source.name}: a {'row' if across else 'column'} per annotator; {'annotator' if across else 'item'} = {ids_are}, "
         f"{len(chosen):,} columns of {'items' if across else 'annotators'}: {listed(map(repr, chosen), 5)}{left} "
-        "(--annotators, --not, --item choose otherwise)"
+        "(--annotator-columns, --not, --item choose otherwise)"
     )
 
 

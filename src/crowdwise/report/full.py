@@ -7,11 +7,13 @@ size makes a page of some hundred kilobytes to two megabytes. The same arguments
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from crowdwise.estimator.outcome import Result
@@ -26,7 +28,7 @@ from crowdwise.report.review import items_data, why_of
 from crowdwise.report.stylesheet import REPORT_STYLE
 from crowdwise.report.trust import trust
 
-__all__ = ["report_page", "safe_json", "table_script", "write_report"]
+__all__ = ["fingerprint", "report_page", "safe_json", "table_script", "write_report"]
 
 
 def write_report(
@@ -133,3 +135,12 @@ def safe_json(data: Any) -> str:
 def table_script() -> str:
     """Return the code that makes tables searchable."""
     return files("crowdwise.report").joinpath("tables.js").read_text(encoding="utf-8")
+
+
+def fingerprint(name: str, path: str | PathLike[str] | None) -> dict[str, str]:
+    """What says later whether a file is still the same: its name and checksum, for `made`; empty where there is no file."""
+    if path is None or not Path(path).is_file():
+        return {}
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read())
+    return {name: f"{Path(path).name} (SHA-256 {digest.hexdigest()[:16]}…)"}

@@ -80,7 +80,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
             flags[a].append(grade.name)
             reasons[a].append(_standing_reason(result, crowd, a))
     for a, state in enumerate(verdict.to_list()):
-        if state == "unknown" and not flags[a]:
+        if state == "unknown" and not flags[a] and not low[a] > crowd.chance[a]:
             flags[a].append("unknown")
             reasons[a].append("too few votes to tell from chance")
     table = own.select("annotator", "n_votes", "accuracy").with_columns(
@@ -108,7 +108,9 @@ def with_dropped(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 
 
 def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
-    """The columns that fit a screen; the reasons are for lines of their own."""
+    """The columns that fit a screen, those who deserve a look first: the flagged, then from the least accurate on."""
+    fine = table["flags"].is_in(["", "unknown"])
+    table = table.sort(fine, table["accuracy"], nulls_last=True, maintain_order=True)
     interval = pl.format("{} ({} to {})", *(pl.col(c).round(2) for c in ("accuracy", "accuracy_low", "accuracy_high")))
     return table.select("annotator", "n_votes", interval.alias("accuracy"), pl.col("bits").round(2), "worst_confusion", "flags")
 
