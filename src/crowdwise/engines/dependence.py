@@ -75,10 +75,10 @@ def group_codes(residuals: Residuals, n_annotators: int, level: float = 0.05, le
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     z = residuals.z(least)
-    bound = float(norm.isf(level / max(len(z), 1)))
+    bound = float(-ndtri(level / max(len(z), 1)))
     tied = z > bound
     graph = coo_array(
         (np.ones(int(tied.sum())), (residuals.first[tied], residuals.second[tied])), shape=(n_annotators, n_annotators)

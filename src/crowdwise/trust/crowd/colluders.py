@@ -65,7 +65,7 @@ def score(
     trusted : annotators, optional
         Known to be honest (the variant "TA"); without any, at least half must be (the variant "H").
     """
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     check_level(fdr)
     votes = votes_of(result, votes)
@@ -87,7 +87,7 @@ def score(
     inside = honest[edges.first] & honest[edges.second]
     # 0.455 is the median of chi^2(1).
     scale = max(float(np.median(residual_p[inside] ** 2)) / 0.455, 1.0) if inside.any() else 1.0
-    p_value = np.where(enough, chi2.sf(total / scale, np.maximum(partners, 1)), np.nan)
+    p_value = np.where(enough, chdtrc(np.maximum(partners, 1), total / scale), np.nan)
     q_value = benjamini_hochberg(p_value)
     flag = (np.nan_to_num(q_value, nan=1.0) <= fdr) & ~given
     mean = np.where(partners > 0, total / np.maximum(partners, 1), np.nan)

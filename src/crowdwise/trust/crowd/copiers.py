@@ -34,13 +34,13 @@ def score(result: Result, votes: Annotations | None = None, *, fdr: float = 0.05
 
     The report's `pairs` lists flagged pairs: first, second, n_items, agreement, expected, z, p_value, q_value.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     check_level(fdr)
     votes = votes_of(result, votes)
     found = residual_agreement(votes, result.model_posterior, result.confusion)
     z = found.z(least)
-    p_value = np.where(found.n_items >= _FEWEST, norm.sf(z), np.nan)
+    p_value = np.where(found.n_items >= _FEWEST, ndtr(-z), np.nan)
     q_value = benjamini_hochberg(p_value)
     hit = np.nan_to_num(q_value, nan=1.0) <= fdr
     score_a, p_a, q_a = (np.full(votes.n_annotators, start) for start in (-np.inf, np.inf, np.inf))

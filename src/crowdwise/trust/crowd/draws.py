@@ -83,7 +83,7 @@ def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:
 
 def _depends_on_class(result: Result, level: float) -> Flags:
     """Likelihood-ratio test of equal rows in the expected confusion counts, [A]."""
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     from crowdwise.parts.annotators.model import counts_of
 
@@ -96,4 +96,4 @@ def _depends_on_class(result: Result, level: float) -> Flags:
     # Rows and columns that never occur have nothing to vary.
     used = [np.maximum((part > 1e-9).sum(axis=(1, 2)) - 1, 0) for part in (row, column)]
     degrees = used[0] * used[1]
-    return np.asarray((degrees > 0) & (chi2.sf(g, np.maximum(degrees, 1)) < level))
+    return np.asarray((degrees > 0) & (chdtrc(np.maximum(degrees, 1), g) < level))

@@ -27,7 +27,7 @@ def score(result: Result, votes: Annotations | None = None, *, level: float = 0.
     `p_value` is that of the strongest tie inside the group and `q_value` its Bonferroni correction over
     all pairs, since the cut controls the chance of any false tie.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     check_level(level)
     votes = votes_of(result, votes)
@@ -42,7 +42,7 @@ def score(result: Result, votes: Annotations | None = None, *, level: float = 0.
         np.add.at(count, side[inside], 1)
         np.maximum.at(top, side, z)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    p_value = np.where(np.isfinite(top), norm.sf(top), np.nan)
+    p_value = np.where(np.isfinite(top), ndtr(-top), np.nan)
     q_value = np.minimum(p_value * max(len(z), 1), 1.0)
     size = np.bincount(code[code >= 0], minlength=1)
     others = ["1 other" if n == 2 else f"{n - 1} others" for n in size.tolist()]

@@ -132,11 +132,11 @@ def _interval(result: Result) -> tuple[Floats, Floats]:
 
 
 def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-3)
-    low, high = (beta.ppf(level, mean * size, (1 - mean) * size) for level in (0.025, 0.975))
+    low, high = (betaincinv(mean * size, (1 - mean) * size, level) for level in (0.025, 0.975))
     return low, high
 
 
