@@ -34,7 +34,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
 from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
 from crowdwise.engines.linkage import linked
-from crowdwise.engines.meetings import Answers, answers_of, sampled
+from crowdwise.engines.meetings import MOST_MEETINGS, Answers, answers_of, sampled
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
@@ -42,7 +42,7 @@ from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
 __all__ = ["Dependence", "Reading", "SharedErrors", "find"]
 
 
-MOST_MEETINGS, MOST_PAIRS = 4_000_000, 200_000
+MOST_PAIRS = 200_000
 # A test at level 0.01, an excess that matters, and what must remain of it given those outside.
 _LEVEL, _EXCESS, _CONFIRMED = 0.01, 0.2, 0.1
 _PASSES = 4
