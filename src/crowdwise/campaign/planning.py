@@ -63,9 +63,16 @@ class Plan:
     out_of_reach: float
 
 
-def plan(result: Result, target: float = 0.95, *, repeats: int = 20, random_state: int = 0) -> Plan:
+def plan(
+    result: Result,
+    target: float = 0.95,
+    *,
+    repeats: int = 20,
+    random_state: int = 0,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Plan:
     """Simulate campaigns from what is known; see the module. The interval needs 19 `repeats` to be one of 90%."""
-    return plans(result, [target], repeats=repeats, random_state=random_state)[0]
+    return plans(result, [target], repeats=repeats, random_state=random_state, progress=progress)[0]
 
 
 def plans(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fitting import check_known, read_times, result_of
-from crowdwise.cli.job import Job, one_line
+from crowdwise.cli.job import Job, one_line, steps
 from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 
 if TYPE_CHECKING:
@@ -56,11 +56,12 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     times = read_times(options.votes, read, options.time)
     result = result_of(options.votes, read, method, options.quiet)
     check_known(result.votes, {"crowdwise annotators": True})
-    found = examine(result, fdr=options.fdr, time=times)
-    table = found.table
-    if options.drop_spammers and found.spammers:
-        result = refit_without(result, found.spammers)
-        table = with_dropped(table, examine(result, fdr=options.fdr, time=times).table)
+    with steps(options.quiet) as progress:
+        found = examine(result, fdr=options.fdr, time=times, progress=progress)
+        table = found.table
+        if options.drop_spammers and found.spammers:
+            result = refit_without(result, found.spammers)
+            table = with_dropped(table, examine(result, fdr=options.fdr, time=times, progress=progress).table)
     job.file("--plot", lambda path: _plot(result, path))
     job.main(table, "annotator", screen=_for_screen, limit=_SCREEN)
     if options.output is None and not options.as_json and sys.stdout.isatty():

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.job import count, say, some
+from crowdwise.cli.job import QUIET, count, say, some, steps
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def cautious(result: Result, trusted: Collection[str] | None) -> tuple[Result, d
 
     votes = result.votes
     # Shares of errors are counted by single labels of known annotators.
-    found = Dependence() if votes.soft or votes.anonymous else find(votes)
+    with steps(QUIET.get(), "looking for annotators who share errors"):
+        found = Dependence() if votes.soft or votes.anonymous else find(votes)
     if trusted:
         from crowdwise.trust.crowd.cautious import settled_by_trust
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdwise.cli.declare import argument, option
 from crowdwise.cli.fitting import result_of
-from crowdwise.cli.job import at_least, between, number, print_json
+from crowdwise.cli.job import at_least, between, number, print_json, steps
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions, ScreenOptions
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
@@ -34,7 +34,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     at_least("--repeats", options.repeats, 1)
     between("--target", options.target)
     result = result_of(options.votes, read, method, options.quiet)
-    found = plan(result, options.target, repeats=options.repeats, random_state=method.seed or 0)
+    with steps(options.quiet) as progress:
+        found = plan(result, options.target, repeats=options.repeats, random_state=method.seed or 0, progress=progress)
     now = dict(zip(("mean", "low", "high"), expected_accuracy(result), strict=True))
     if options.as_json:
         more: dict[str, Any] = {"mean": found.votes, "low": found.low, "high": found.high}
