@@ -142,9 +142,11 @@ class _Known:
     """What all campaigns start from, computed once: a result makes some of it anew whenever it is asked."""
 
     def __init__(self, result: Result) -> None:
-        self.result, self.concentration, self.model_posterior = result, result.concentration, result.model_posterior
-        self.posterior = result.posterior
-        sure = self.posterior.max(axis=1)
+        self.result, self.concentration = result, result.concentration
+        posterior = result.posterior
+        self.by_experience = result.confidence_source == "experience"
+        self.posterior = result.model_posterior if self.by_experience else posterior
+        sure = posterior.max(axis=1)
         self.sure = float(sure.mean())
         self.by_certainty = np.argsort(sure, kind="stable") if result.votes.n_items > _SIMULATED else np.arange(len(sure))
         self.mass = vote_mass(result.votes)
@@ -212,9 +214,8 @@ class _Learner:
         # annotators is left out there, and votes count as predicted, by the mean matrices.
         self._learns = not getattr(result.annotators, "averages", False)
         self._bayesian = self._learns and result.annotators.concentration() is not None
-        by_experience = result.confidence_source == "experience"
-        self.q = (known.model_posterior if by_experience else known.posterior)[chosen].copy()
-        self._exponent = exponent_of(result.method) if by_experience else 0.0
+        self.q = known.posterior[chosen].copy()
+        self._exponent = exponent_of(result.method) if known.by_experience else 0.0
         self._mass = known.mass[chosen]
         self._first = known.concentration
         self._log_mean = _log_mean(self._first, self._bayesian)
