@@ -87,3 +87,9 @@ def test_plots_name_the_extra_they_need(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"crowdwise\[report\]"):
         plot_confusions(fit(demo().votes), tmp_path / "c.png")
+
+
+def test_every_detector_is_announced() -> None:
+    steps: list[tuple[str, int, int | None]] = []
+    examine(fit(demo().votes), progress=lambda *step: steps.append(step))
+    assert steps == [(f"looking for {name}s", n, 4) for n, name in enumerate(["spammer", "copier", "colluder", "group"])]
