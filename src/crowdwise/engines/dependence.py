@@ -71,8 +71,8 @@ def residual_agreement(votes: Annotations, posterior: Floats, confusion_akl: Flo
 
     pairs = pair_sums(answers, statistics, 3)
     agree, expected, variance = pairs.sums.T
-    share = 1.0 if answers is whole else _meetings(answers.item) / _meetings(whole.item)
-    return Residuals(pairs.first, pairs.second, pairs.n_items, agree, expected, variance, share)
+    looked_at = 1.0 if answers is whole else _meetings(answers.item) / _meetings(whole.item)
+    return Residuals(pairs.first, pairs.second, pairs.n_items, agree, expected, variance, looked_at)
 
 
 def _meetings(item: Integers) -> float:

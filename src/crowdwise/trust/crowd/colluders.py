@@ -87,7 +87,8 @@ def score(
     kept, n_searched = _affordable(found, votes, given, rank)
     # Only those who met somebody have rows.
     who, pairs = np.unique(np.concatenate([found.first[kept], found.second[kept]]), return_inverse=True)
-    edges = _Edges(*pairs.reshape(2, -1), found.n_items[kept], found.agree[kept], len(who))
+    first, second = pairs.reshape(2, -1)
+    edges = _Edges(first, second, found.n_items[kept], found.agree[kept], len(who))
     model = np.einsum("k,akl->akl", np.sqrt(result.class_prior), result.confusion[who]).reshape(len(who), rank)
     # Too few for any test: nothing to search for.
     tested = len(who) > rank
