@@ -20,8 +20,8 @@ from crowdwise.io import detect, read
 
 _OPTIONS = {
     "--item": "item", "--annotator": "annotator", "--label": "label", "--format": "format", "--question": "question",
-    "--annotator-columns": "annotators", "--not": "exclude", "--probabilities": "probabilities", "--sure": "sure", "--value": "value",
-    "--type": "type",
+    "--annotator-columns": "annotators", "--not": "exclude", "--probabilities": "probabilities", "--sure": "sure",
+    "--value": "value", "--type": "type",
 }  # fmt: skip
 _FLAGS = {"--transposed": {"transposed": True}, "--one-label": {"several": "keep"}, "--no-header": {"header": False}}
 

@@ -23,6 +23,7 @@ from crowdwise.estimator.registry import make, select
 from crowdwise.io import read
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.local import Local
+from crowdwise.scale.ray_actor import Owner
 from crowdwise.scale.ray_engine import Ray, RayShards
 from crowdwise.scale.sources import cut
 
@@ -154,6 +155,23 @@ def test_a_state_goes_through_the_shards_in_their_order(nodes: Any) -> None:
         shards.close()
 
 
+def test_threads_of_an_actor_change_no_bit() -> None:
+    votes = simulate(n_items=300, n_annotators=20, random_state=0).votes
+
+    def uneven(shard: Shard) -> Tally:
+        sums = np.bincount(shard.votes.annotator, np.sin(np.arange(shard.votes.n_votes)), minlength=20)
+        return Tally((sums,), change=float(np.cos(sums).sum()))
+
+    tallies = []
+    for threads in (1, 2, 3, 8):
+        owner = Owner(threads)
+        owner.own(0, *cut(votes, 5))
+        tallies.append(owner.run(1, 0, (uneven, ()))[1])
+    for other in tallies[1:]:
+        assert other.change == tallies[0].change
+        np.testing.assert_array_equal(other.sums[0], tallies[0].sums[0])
+
+
 # -- faults ------------------------------------------------------------------------------------
 
 
@@ -173,7 +191,7 @@ def test_actors_that_die_leave_no_trace_in_the_answers(method: str, votes: Annot
         calm = fitted(method, votes, engine)
         struck = fitted(method, votes, engine, progress=kill)
         assert shards_of(engine).n_lost == len(killed) > 0
-        assert f"4 Ray actors on 2 nodes ({ray.util.get_node_ip_address()}), {len(killed)} lost" in engine.place
+        assert f"2 Ray actors of 2 threads on 2 nodes ({ray.util.get_node_ip_address()}), {len(killed)} lost" in engine.place
     np.testing.assert_array_equal(struck.result_.posterior, calm.result_.posterior)
     assert struck.n_iter_ == calm.n_iter_
 

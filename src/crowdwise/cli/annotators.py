@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crowdwise.cli.declare import argument, flag, group, option, plot, share
 from crowdwise.cli.fitting import ANONYMOUS, read_times, result_of
-from crowdwise.cli.job import Job
+from crowdwise.cli.job import Job, steps
 from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
@@ -50,11 +50,12 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     result = result_of(options.votes, read, method)
     if result.votes.anonymous:
         raise SettingError(ANONYMOUS.format("crowdwise annotators"))
-    found = examine(result, fdr=options.fdr, time=times)
-    table = found.table
-    if options.drop_spammers and found.spammers:
-        result = refit_without(result, found.spammers)
-        table = with_dropped(table, examine(result, fdr=options.fdr, time=times).table)
+    with steps() as progress:
+        found = examine(result, fdr=options.fdr, time=times, progress=progress)
+        table = found.table
+        if options.drop_spammers and found.spammers:
+            result = refit_without(result, found.spammers)
+            table = with_dropped(table, examine(result, fdr=options.fdr, time=times, progress=progress).table)
     job.file("--plot", lambda path: f"{plot_confusions(result, path)} confusion matrices")
     job.main(table, "annotator", screen=for_terminal, limit=_SCREEN)
     if options.output is None and not options.as_json and sys.stdout.isatty():

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, say
+from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, say, steps
 from crowdwise.cli.options import FileOptions, KeepOptions, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
 
@@ -291,7 +291,8 @@ def cautious(result: Result, trusted: Collection[str] | None) -> tuple[Result, d
 
     votes = result.votes
     # Shares of errors are counted by single labels of known annotators.
-    found = Dependence() if votes.soft or votes.anonymous else find(votes)
+    with steps("looking for annotators who share errors"):
+        found = Dependence() if votes.soft or votes.anonymous else find(votes)
     if not (found or trusted):
         return result, {}
     from crowdwise.report.dependence_text import dependence_facts, dependence_lines

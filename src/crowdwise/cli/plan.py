@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crowdwise.cli.declare import argument, group, option, share
 from crowdwise.cli.fitting import result_of
+from crowdwise.cli.job import steps
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions, ScreenOptions
 from crowdwise.cli.screen import print_answer
 
@@ -29,7 +30,8 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     from crowdwise.report.trust_text import plan_facts, plan_lines
 
     result = result_of(options.votes, read, method)
-    found = plan(result, options.target, repeats=options.campaigns, random_state=method.seed or 0)
+    with steps() as progress:
+        found = plan(result, options.target, repeats=options.campaigns, random_state=method.seed or 0, progress=progress)
     now = expected_accuracy(result)
     facts = {"method": result.method, "target": options.target} | plan_facts(found, now)
     print_answer(options.as_json, lambda: facts, lambda: plan_lines(found, options.target, result.votes.n_items, now))

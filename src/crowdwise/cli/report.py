@@ -9,7 +9,7 @@ from crowdwise.cli.annotators import TIME
 from crowdwise.cli.declare import PAGE, argument, file, flag, group, option, share, table
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
 from crowdwise.cli.fitting import fitted, is_saved, read_gold, read_kept, read_times, result_of
-from crowdwise.cli.job import Job, command_line
+from crowdwise.cli.job import Job, command_line, steps
 from crowdwise.cli.options import FDR, RAW, TRUTH, VOTES_OR_SAVED, KeepOptions, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.report.text import beside, summary_lines
 
@@ -63,7 +63,8 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     more |= {"truth": read_gold(options.truth, result.votes), "made": made | {"Date": date.today().isoformat()}}
     more["groups"] = item_groups(options.votes, read, groups, result.votes) if grouped else None
     about = read_kept(options.votes, keep, read, result.votes)
-    job.file("-o", lambda path: write_report(fit, path, about=about, **more))
+    with steps() as progress:
+        job.file("-o", lambda path: write_report(fit, path, about=about, progress=progress, **more))
     job.table("--labels", lambda: result.items_frame() if about is None else beside(result.items_frame(), about), "item")
     job.say(summary_lines(result))
 

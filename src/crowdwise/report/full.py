@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -43,6 +43,7 @@ def write_report(
     groups: Any = None,
     made: Mapping[str, str] | None = None,
     about: Any = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
 ) -> None:
     """Write the report of a fit as one HTML file, whole or not at all.
 
@@ -68,9 +69,11 @@ def write_report(
         Lines for "How it was computed", such as the command and the date.
     about : polars.DataFrame, optional
         What is known of the items, a row each in the order of the votes, as `crowdwise.io.read_kept` makes it.
+    progress : function, optional
+        Called with what is computed, the steps done, and their number.
     """
     more = {"truth": truth, "title": title, "time": time, "price": price, "fdr": fdr, "groups": groups, "made": made}
-    markup = report_page(fitted, **more, about=about)
+    markup = report_page(fitted, **more, about=about, progress=progress)
     with open_replacing(path) as file:
         file.write(markup.encode())
 
@@ -86,10 +89,11 @@ def report_page(
     groups: Any = None,
     made: Mapping[str, str] | None = None,
     about: Any = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
 ) -> str:
     """Return the report as text; see `write_report`."""
     result: Result = getattr(fitted, "result_", fitted)
-    facts = parts.facts_of(result, truth, time, fdr)
+    facts = parts.facts_of(result, truth, time, fdr, progress)
     why = why_of(result, facts.uncertainty.least_certain)
     heading = plain(title or "Labels from votes: what to trust", 200)
     # Order of the page: what it is, what to do, whom to trust, what it rests on.
@@ -102,7 +106,7 @@ def report_page(
         ("annotators", "Annotators", parts.annotators_section(facts)),
         ("alike", "Annotators who answer alike", network(result, facts.crowd, facts.detections)),
         ("trust", "Can the confidences be trusted?", trust(result, facts.truth, facts.detections)),
-        ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts))),
+        ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts), progress)),
         ("computed", "How it was computed", parts.computed_section(result, made or {})),
     ]
     if groups is not None:

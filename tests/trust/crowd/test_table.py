@@ -99,3 +99,9 @@ def test_nobody_is_unknown_whose_accuracy_is_above_chance() -> None:
     unknown = table.filter(table["flags"] == "unknown")
     assert unknown.height
     assert all(row["accuracy_low"] <= chance[row["annotator"]] for row in unknown.iter_rows(named=True))
+
+
+def test_every_detector_is_announced() -> None:
+    steps: list[tuple[str, int, int | None]] = []
+    examine(fit(demo().votes), progress=lambda *step: steps.append(step))
+    assert steps == [(f"looking for {name}s", n, 4) for n, name in enumerate(["spammer", "copier", "colluder", "group"])]
