@@ -30,7 +30,7 @@ from crowdwise.data.storable import storable
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
-from crowdwise.parts.annotators.model import FittedToCounts, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, infer_by_table, table_log_lik
 
 __all__ = ["Tiers"]
 
@@ -41,7 +41,7 @@ _LOWEST, _HIGHEST = 0.2, 0.95
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Tiers(FittedToCounts):
+class Tiers(FittedToConfusion):
     """Communities of annotators that start as quantiles of agreement."""
 
     earlier_alk: Floats
