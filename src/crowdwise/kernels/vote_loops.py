@@ -210,7 +210,7 @@ def add_counts(
                 counts[r, k + 1] += b
                 counts[r, k + 2] += c
                 counts[r, k + 3] += d
-        if by_four == n_classes - 1:
+        if by_four == n_classes - 1 and len(weight) == 0:
             a = posterior[n, by_four]
             for e in range(first, last):
                 counts[row[e], by_four] += a
