@@ -63,8 +63,8 @@ class LogisticVotes:
             return np.column_stack([segment_sum(self.annotator, term, len(ability)) for term in terms])
         from crowdwise.kernels import logistic_loops
 
-        given = (of_type(np.float64, array) for array in (posterior, ability, easiness))
-        arrays = (*self.arrays, *given)
+        last = of_type(np.float64, posterior), of_type(np.float64, ability), of_type(np.float64, easiness)
+        arrays = (*self.arrays, *last)
 
         def add(start: int, stop: int) -> Floats:
             sums, product = np.zeros((len(ability), 3)), np.ones(len(ability))

@@ -61,11 +61,14 @@ def infer_tilted(
         evidence, top = np.empty((n_items, len(share_f))), np.empty(n_items)
         from crowdwise.kernels.tilt_loops import infer_items
 
-        tables = (weight, log_table, log_norm, DISCRIMINATIONS, log_prior)
         arrays = (
             of_type(np.int64, item_ptr),
             of_type(np.int32, row),
-            *(of_type(np.float64, table) for table in tables),
+            of_type(np.float64, weight),
+            of_type(np.float64, log_table),
+            of_type(np.float64, log_norm),
+            of_type(np.float64, DISCRIMINATIONS),
+            of_type(np.float64, log_prior),
             of_type(np.int16, known),
             of_type(np.float64, share_f),
         )
