@@ -293,3 +293,17 @@ def test_loops_see_one_type_whatever_they_are_given() -> None:
         assert (type(seen), seen.dtype, seen.flags.c_contiguous, seen.flags.writeable) == (np.ndarray, float, True, False)
     given[0, 0] = 5.0  # the caller's array is as it was
     assert kernels.of_type(np.float64, given)[0, 0] == 5.0
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_vote_shares_equal_a_count_by_hand(path: str, weights: bool) -> None:
+    case = Case(4, seed=6, weights=weights)
+    shares = kernels.vote_shares(case.item_ptr, case.label, case.weight, 4)
+    counts = [[0.0] * 4 for _ in range(23)]
+    for n in range(23):
+        for e in range(case.item_ptr[n], case.item_ptr[n + 1]):
+            counts[n][case.label[e]] += float(case.weight[e]) if weights else 1.0
+    overall = [math.fsum(row[k] for row in counts) for k in range(4)]
+    for n, row in enumerate(counts):
+        own = row if sum(row) else overall
+        np.testing.assert_allclose(shares[n], [value / math.fsum(own) for value in own], rtol=1e-13)

@@ -333,15 +333,27 @@ def class_mass(item_ptr: Integers, posterior: Floats) -> Floats:
 
 def vote_shares(item_ptr: Integers, label: Integers, weight: Floats, n_classes: int, overall: Floats | None = None) -> Floats:
     """Share of each class among an item's votes, [N, K]; without votes the `overall` ones (default: of these votes)."""
-    n_items = len(item_ptr) - 1
-    cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
-    counts = segment_sum(cell, weight if len(weight) else None, n_items * n_classes).reshape(n_items, n_classes)
+    counts = _label_counts(item_ptr, label, weight, n_classes)
     total = counts.sum(axis=1)
     if overall is None:
         overall = overall_shares(counts.sum(axis=0))
     counts[total == 0] = overall
     total[total == 0] = 1
     counts /= total[:, None]
+    return counts
+
+
+def _label_counts(item_ptr: Integers, label: Integers, weight: Floats, n_classes: int) -> Floats:
+    """Weight of the votes of each item for each class, [N, K]."""
+    n_items = len(item_ptr) - 1
+    if len(label) < COMPILED_FROM:
+        cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
+        return segment_sum(cell, weight if len(weight) else None, n_items * n_classes).reshape(n_items, n_classes)
+    from crowdwise.kernels import vote_loops
+
+    counts = np.zeros((n_items, n_classes))
+    arrays = of_type(np.int64, item_ptr), of_type(np.int16, label), of_type(np.float64, weight)
+    in_ranges(item_ptr, lambda start, stop: vote_loops.add_labels(start, stop, *arrays, counts))
     return counts
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["add_counts", "add_rows", "add_voted", "infer_logs", "infer_products", "infer_voted"]
+__all__ = ["add_counts", "add_labels", "add_rows", "add_voted", "infer_logs", "infer_products", "infer_voted"]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
@@ -220,6 +220,14 @@ def add_counts(
                 w = weight[e] if len(weight) else 1.0
                 for k in range(by_four, n_classes):
                     counts[r, k] += w * posterior[n, k]
+
+
+@compiled
+def add_labels(start: int, stop: int, item_ptr: Integers, label: Integers, weight: Floats, counts: Floats) -> None:
+    """Add each vote to the count of its item and label."""
+    for n in range(start, stop):
+        for e in range(item_ptr[n], item_ptr[n + 1]):
+            counts[n, label[e]] += weight[e] if len(weight) else 1.0
 
 
 @compiled
