@@ -17,6 +17,7 @@ import pytest
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.engines.focus import Focus
 from crowdwise.engines.shards import Shard, ShardLost, Tally
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
 from crowdwise.estimator.registry import make, select
@@ -194,6 +195,40 @@ def test_actors_that_die_leave_no_trace_in_the_answers(method: str, votes: Annot
         assert f"2 Ray actors of 2 threads on 2 nodes ({ray.util.get_node_ip_address()}), {len(killed)} lost" in engine.place
     np.testing.assert_array_equal(struck.result_.posterior, calm.result_.posterior)
     assert struck.n_iter_ == calm.n_iter_
+
+
+@pytest.mark.slow
+def test_actors_that_die_while_items_stand_aside_leave_no_trace_either(
+    votes: Annotations, nodes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crowdwise.engines.loop.FOCUS_FROM", 0)
+    scopes: list[list[str]] = []
+
+    def remember(self: Focus, *given: Any, **options: Any) -> None:
+        begin(self, *given, **options)
+        scopes.append([])
+        step = self._look_again
+        self._look_again = lambda *parts: (scopes[-1].append("some"), step(*parts))[1]  # type: ignore[method-assign]
+
+    begin = Focus.__init__
+    monkeypatch.setattr(Focus, "__init__", remember)
+    killed: list[int] = []
+
+    def kill(iteration: int, bound: float, change: float) -> None:
+        # As soon as items stand aside, once more while they do, and when they have caught up.
+        if len(killed) < 3 and len(scopes[-1]) > 2 * len(killed):
+            ray.kill(shards_of(engine)._hosts[len(killed)].actor)
+            killed.append(iteration)
+
+    with Ray(nodes.address, shards=8) as engine:
+        calm = fitted("dawid-skene", votes, engine)
+        struck = fitted("dawid-skene", votes, engine, progress=kill)
+        assert shards_of(engine).n_lost == len(killed) == 3
+    np.testing.assert_array_equal(struck.result_.posterior, calm.result_.posterior)
+    assert struck.n_iter_ == calm.n_iter_
+    whole = fitted("dawid-skene", votes)
+    assert whole.n_iter_ == calm.n_iter_
+    np.testing.assert_allclose(calm.result_.posterior, whole.result_.posterior, rtol=0, atol=1e-8)
 
 
 @pytest.mark.slow

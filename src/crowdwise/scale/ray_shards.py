@@ -69,7 +69,7 @@ class RayShards(Resumable):
         self._hosts: list[_Host] = []
         self._wanted, self._missing, self._doubtful, self._closed = n_actors, set(range(n_actors)), False, False
         self._calls = 0
-        self._renewed: tuple[int, Any] = (0, None)
+        self._renewed: list[tuple[int, Callable[..., Tally], Any]] = []
         self._gathered: tuple[int, Floats] | None = None
         self.n_lost = 0
         self._attempt(lambda: None)
@@ -101,7 +101,16 @@ class RayShards(Resumable):
         """The same; the step is remembered, to bring back the posteriors of shards that are lost later."""
         message = self._put((step, arguments))
         tally = self._sum(message)
-        self._renewed = self._calls, message
+        self._renewed = [(self._calls, step, message)]
+        return tally
+
+    def refine(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        """The same; remembered beside those before it, of which it replaces an equal one: it leaves nothing of that."""
+        message = self._put((step, arguments))
+        tally = self._sum(message)
+        if self._renewed and self._renewed[-1][1] is step:
+            self._renewed.pop()
+        self._renewed.append((self._calls, step, message))
         return tally
 
     def fold(self, step: Callable[..., T], state: T, *arguments: Any) -> T:
@@ -126,7 +135,7 @@ class RayShards(Resumable):
         if self._ray.is_initialized():
             for host in self._hosts:
                 self._ray.kill(host.actor)
-        self._closed, self._hosts, self._groups, self._renewed = True, [], [], (0, None)
+        self._closed, self._hosts, self._groups, self._renewed = True, [], [], []
 
     # -- calls ---------------------------------------------------------------------------------
 
@@ -194,15 +203,16 @@ class RayShards(Resumable):
         if not self._missing:
             return
         self._start(self._wanted - len(self._hosts))
-        calls, refs = self._renewed, []
+        refs = []
         for group in sorted(self._missing):
             for host in self._hosts:
                 host.groups.discard(group)
             host = min(self._hosts, key=lambda host: len(host.groups))
             host.groups.add(group)
             refs.append(host.actor.own.remote(group, *self._groups[group]))
-            if calls[1] is not None:
-                refs += host.actor.run.options(num_returns=2).remote(calls[0], group, calls[1])[:1]
+            # An actor does one call after the other, in this order.
+            for call, _, message in self._renewed:
+                refs += host.actor.run.options(num_returns=2).remote(call, group, message)[:1]
         self._get(refs)
         self._missing = set()
 
