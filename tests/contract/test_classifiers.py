@@ -105,7 +105,7 @@ def test_rows_and_votes_are_matched_by_id(name: str) -> None:
     named = Annotations.from_arrays(
         ids[some.item], np.array(["Ä", "Ω", "ж", "🙂"], dtype=object)[some.annotator], np.array(["丙", "甲", "乙"])[some.label]
     )
-    model = fit(name, FEATURES[order], named, {"items": ids[order]}, epochs=15)
+    model = fit(name, FEATURES[order], named, {"items": ids[order]}, epochs=10)
     is_sound(model, FEATURES)
     assert model.items_.tolist() == ids[order].tolist()
     words = np.array(["丙", "甲", "乙"])
@@ -207,7 +207,7 @@ def test_the_start_of_the_papers_runs(name: str) -> None:
     choices = next(f.metadata["choices"] for f in fields(CLASSIFIERS[name].cls) if f.name == "init")
     if choices is not None and "identity" not in choices:
         pytest.skip(f"{name} starts from labels, not from matrices")
-    model = fit(name, FEATURES, VOTES, init="identity", epochs=15)
+    model = fit(name, FEATURES, VOTES, init="identity", epochs=10)
     is_sound(model, FEATURES)
     assert (model.labels_ == TRUTH).mean() > 0.85
 
