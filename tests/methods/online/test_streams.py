@@ -67,9 +67,7 @@ def test_a_settled_stream_stands_at_a_fixed_point_of_the_batch_fit(default: bool
     assert sum(model.result_.bound.values()) == pytest.approx(sum(batch.result_.bound.values()), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("chunk", "seed"), [pytest.param(1, 0, marks=pytest.mark.slow), (7, 1), (10**6, 3)]
-)
+@pytest.mark.parametrize(("chunk", "seed"), [pytest.param(1, 0, marks=pytest.mark.slow), (7, 1), (10**6, 3)])
 def test_any_order_ends_near_the_batch_fit(seed: int, chunk: int) -> None:
     votes, truth = mixed_crowd(2, 200)
     order = np.random.default_rng(seed).permutation(votes.n_votes)
