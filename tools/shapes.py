@@ -67,6 +67,12 @@ def _zip(**members: str) -> bytes:
 
 
 LONG = "item,annotator,label\na,x,cat\na,y,dog\nb,x,cat\nb,y,cat\n"
+NAMED = "id,ann,bob,cem,eve\n1,yes,no,no,yes\n2,yes,yes,no,yes\n3,no,no,yes,no\n"
+FORM = "Timestamp,Email,Is image 1 a cat?,Is image 2 a cat?,Is image 3 a cat?\n" + "".join(
+    f"2024/01/0{n},{n}@example.org,{'Yes' if n % 2 else 'No'},Yes,No\n" for n in (1, 2, 3)
+)
+BY_COLUMN = {"item": {"0": "a"}, "annotator": {"0": "x"}, "label": {"0": "cat"}}
+ANSWERS = [{"user": "x", "label": "cat"}, {"user": "y", "label": "dog"}]
 CHOICE = _result("mood", "choices", choices=["glad"])
 BOX = _result("car", "rectanglelabels", x=1, y=2, width=3, height=4, rectanglelabels=["Car"])
 SPAN = _result("ner", "labels", start=0, end=3, text="Ada", labels=["PER"])
@@ -99,6 +105,21 @@ SHAPES = (
         options={"skip_rows": 1, "item": "picture", "annotator": "who", "label": "said"},
     ),
     Shape("Text that is not UTF-8", {"v.csv": LONG.replace("dog", "größer").encode("cp1252")}, options={"encoding": "cp1252"}),
+    Shape("UTF-16 with a byte-order mark", {"v.csv": LONG.encode("utf-16")}),
+    Shape("JSON by column, as pandas writes it", {"v.json": json.dumps(BY_COLUMN)}),
+    Shape("Records with answers that name their annotators", {"v.jsonl": _lines({"id": 1, "labels": ANSWERS})}),
+    Shape("A column per annotator, by names of people", {"v.csv": NAMED}),
+    Shape("Answers to a form, a row per person", {"v.csv": FORM}),
+    Shape(
+        "A column per question and annotator",
+        {"v.csv": NAMED.replace("ann,bob,cem,eve", "hate_1,hate_2,rude_1,rude_2")},
+        options={"annotators": "hate_*"},
+    ),
+    Shape(
+        "A column per annotator, with -1, 0 and 1", {"v.csv": "id,ann,bob,cem\n1,-1,0,0\n2,1,1,-1\n"}, options={"missing": "-1"}
+    ),
+    Shape("Counts per class", {"v.csv": "id,cat,dog\n1,3,2\n2,5,0\n3,1,4\n"}),
+    Shape("Percents per class, without the number of votes", {"v.csv": "id,pct_cat,pct_dog\n1,60,40\n2,100,0\n3,20,80\n"}),
     Shape("A zip with one table", {"v.zip": _zip(**{"v.csv": LONG, "README": "x"})}),
     Shape("A zip with several tables", {"v.zip": _zip(**{"v.csv": LONG, "w.csv": LONG})}),
     Shape(

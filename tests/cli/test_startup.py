@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from tests.cli.conftest import Run
 
 from crowdwise import __version__
-from crowdwise.cli import app
+from crowdwise.cli.app import PANEL_OF, build
 from crowdwise.cli.job import bar, count, number, one_line
 
-COMMANDS = sorted(str(command.name) for command in app.registered_commands)
+COMMANDS = sorted(PANEL_OF)
 
 
 @pytest.mark.slow
@@ -44,7 +43,7 @@ def test_every_command_has_help_with_an_example(run: Run, command: str) -> None:
 def test_help_is_made_of_sentences_without_types(run: Run, command: str) -> None:
     shown = run(command, "--help", env={"COLUMNS": "300"}).stdout
     assert not re.search(r"<\w+(\[.*\])?>", shown)
-    for made in typer.main.get_command(app).commands[command].params:  # type: ignore[attr-defined]
+    for made in build(command).params:
         text = made.help or ""
         assert text[:1].isupper() or text.startswith(("experience or", "classes;", "memory;")), (made.name, text)
         assert text.endswith((".", "arrow", "...")), (made.name, text)

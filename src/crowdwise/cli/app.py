@@ -6,6 +6,7 @@ function gets the groups filled in.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import io
 import os
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import MISSING, fields
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -27,9 +29,10 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from crowdwise import __version__
 from crowdwise.cli.declare import OPTION
 from crowdwise.cli.job import QUIET, TYPED, one_line, say
+from crowdwise.cli.values import convert_plainly
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
-__all__ = ["Group", "app", "main", "paragraphs", "register"]
+__all__ = ["PANEL_OF", "Group", "app", "build", "main", "paragraphs", "register"]
 
 
 MaxBytes = Annotated[
@@ -50,6 +53,7 @@ class _PlainHelp:
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)  # type: ignore[misc]
         option.metavar = ""
+        convert_plainly(option)
         return option
 
 
@@ -57,13 +61,34 @@ class _Command(_PlainHelp, TyperCommand):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         for parameter in self.params:
+            convert_plainly(parameter)
             if isinstance(parameter, TyperArgument):
                 # Its name says what it is; typer would add the type <str>.
                 vars(parameter)["display_type_rich"] = lambda ctx: None
 
 
 class Group(_PlainHelp, TyperGroup):
-    """All commands; remembers what was typed, for the pages that say how they were made."""
+    """All commands, each built when it is called; remembers what was typed, for the pages that say how they were made."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # typer looks for names like a mistyped one here.
+        self.commands = dict.fromkeys(PANEL_OF)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command as the list of all shows it: its options would take a tenth of a second for all of them."""
+        if cmd_name not in PANEL_OF:
+            return None
+        return _Command(name=cmd_name, help=paragraphs(_module(cmd_name).run), rich_help_panel=PANEL_OF[cmd_name])
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of the panels."""
+        return list(PANEL_OF)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called, with its options."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and build(str(name)), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take note of the arguments before they are taken apart."""
@@ -239,10 +264,20 @@ _PANELS = {
     "Campaigns": "suggest plan simulate-campaign",
     "Files, methods, examples": "convert simulate methods demo",
 }
-for _panel, _names in _PANELS.items():
-    for _name in _names.split():
-        _module = import_module(f"crowdwise.cli.{_name.replace('-', '_')}")
-        register(app, _module.run, name=_name, examples=_module.EXAMPLES, panel=_panel)
+PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
+
+
+def _module(name: str) -> Any:
+    return import_module(f"crowdwise.cli.{name.replace('-', '_')}")
+
+
+@cache
+def build(name: str) -> Any:
+    """Build one command with its options."""
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    module = _module(name)
+    register(alone, module.run, name=name, examples=module.EXAMPLES, panel=PANEL_OF[name])
+    return typer.main.get_command(alone)
 
 
 class _Closed(io.RawIOBase):
@@ -277,9 +312,14 @@ def _open_streams() -> None:
 def main() -> None:
     """Run the command line; the console script and ``python -m crowdwise`` both start here."""
     _open_streams()
+    # What is imported lives to the end: looking through it for garbage, again and again, takes a tenth of a short run ...
+    gc.set_threshold(50_000, 10, 10)
     try:
         app(prog_name="crowdwise")
     except OSError as problem:
         # Help and version are printed before a command, and its guard, begins.
         say(f"error: {one_line(problem)}")
         sys.exit(1)
+    finally:
+        # ... and at exit another: the system takes the memory back at once.
+        gc.freeze()

@@ -110,7 +110,8 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
     refused |= {"--workflow-version": read.workflow_version, "--time-column": read.time_column}
     refused |= {"--sure": read.sure, "--probabilities": read.probabilities}
     refused |= {"--encoding": read.encoding, "--sheet": read.sheet, "--skip-rows": read.skip_rows}
-    _refuse(refused, "several files and engines read tables with a row per vote, so {} does not apply")
+    way = "read one file in memory (--engine memory), or convert it first: crowdwise convert FILE {0} ... -o votes.parquet"
+    _refuse(refused, "several files and engines read tables with a row per vote, so {0} does not apply; " + way)
     if STDIN in paths:
         raise SettingError("stdin cannot be read out of core; name files")
     request = Request(
@@ -144,13 +145,13 @@ def _say_columns(paths: Sequence[str], request: Request) -> None:
 
 def gathered(paths: Sequence[str], read: ReadOptions, quiet: bool) -> Annotations:
     """Votes of several files in memory."""
-    from crowdwise.io.votes import Request, note_repeats
     from crowdwise.scale.collecting import collected
 
     with _engine("local", ScaleOptions()) as engine:
-        votes = collected(_encode(engine, paths, read, None, quiet))
+        store = _encode(engine, paths, read, None, quiet)
+        votes = collected(store)
     with noted() as notes:
-        note_repeats(votes, f"{len(paths)} files or folders", Request(notes=notes))
+        notes.extend(store.notes)
     return votes
 
 
@@ -188,7 +189,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         doubts = _doubts(store, estimator, history, method.trusted or ())
         by = f"{count(store.n_annotators, 'annotator')}, {count(store.n_classes, 'class')}"
         again = f"; encoded by an earlier run, in {one_line(scale.work_dir)}" if earlier else ""
-        job.say([f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
+        job.say([*store.notes, f"{count(store.n_votes, 'vote')} on {count(store.n_items, 'item')} by {by}{again}"])
         if 2 * (store.n_gold or 0) > store.n_items:
             job.say([f"gold in the files decides {store.n_gold:,} of {store.n_items:,} labels"])
         first = _fit(estimator, store, history, engine, options.quiet)

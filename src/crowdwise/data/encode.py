@@ -15,54 +15,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from crowdwise.data.aliases import ALIASES
+from crowdwise.data.text_form import EDGES
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 __all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
-__all__ += ["label_codes", "missing_mask", "one_form", "recoded_classes", "series_of", "sorted_votes", "tidy", "to_polars"]
+__all__ += ["label_codes", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
 __all__ += ["translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
-
-
-# Spellings seen in crowd-kit, spark-crowd, peerannot, ActiveCrowd and platform exports. The
-# comparison ignores case, spaces, dashes and underscores.
-ALIASES: dict[str, tuple[str, ...]] = {
-    "item": (
-        "item", "task", "example", "subject", "unit", "hitid", "itemid", "taskid", "exampleid",
-        "subjectid", "subjectids", "unitid", "question", "questionid", "document", "docid", "object",
-    ),
-    "annotator": (
-        "annotator", "worker", "rater", "user", "coder", "performer", "judge", "annotatorid",
-        "workerid", "raterid", "userid", "username", "coderid", "judgeid", "model", "labeler", "labeller",
-    ),
-    "label": (
-        "label", "value", "answer", "response", "vote", "annotation", "rating", "workerlabel",
-        "verdict", "choice",
-    ),
-    "weight": ("weight", "weights"),
-    # The known class in a table of gold labels, which often calls it what votes call a label.
-    "truth": (
-        "truth", "gold", "goldlabel", "goldstandard", "groundtruth", "truelabel", "trueclass", "target",
-        "class", "label", "value", "answer",
-    ),
-    # Two things side by side, and which was preferred or whether they are the same.
-    "first": ("first", "itema", "left", "a", "item1", "option1", "optiona", "responsea", "modela", "object1", "id1"),
-    "second": ("second", "itemb", "right", "b", "item2", "option2", "optionb", "responseb", "modelb", "object2", "id2"),
-    "winner": ("winner", "preferred", "preference", "chosen", "better", "outcome", "label", "answer", "choice", "vote"),
-    "same": ("same", "similar", "link", "match", "equal", "duplicate", "label", "answer", "response", "vote"),
-    # A number instead of a class.
-    "value": ("value", "score", "rating", "number", "label", "answer", "response", "vote"),
-    # Whom an item is about, and where a token stands.
-    "group": ("group", "attribute", "protected", "sensitive"),
-    "sequence": ("sequence", "sentence", "sentenceid", "document", "docid", "line"),
-    "position": ("position", "index", "tokenid", "offset"),
-    "token": ("token", "word", "text"),
-}  # fmt: skip
 
 
 # No leading zeros, so that "007" stays text; at most 18 digits, so that it fits 64 bits.
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 # A weight says how many votes a vote counts as; sums and products of larger ones leave the numbers that computers have.
 HEAVIEST = 1e9
-_MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "<na>", "nil"}
+_MISSING_WORDS = {"nan", "na", "n/a", "#n/a", "null", "none", "<na>", "nil", "-", "--", ".", "?"}
 
 
 @dataclass(frozen=True)
@@ -157,23 +123,6 @@ def integers(series: pl.Series) -> pl.Series:
     if len(present) == 0 or not present.head(100).str.contains(INTEGER).all() or not present.str.contains(INTEGER).all():
         return series
     return series.cast(pl.Int64, strict=False)
-
-
-# White space of Unicode, and marks of no width that copying leaves behind.
-EDGES = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000\u200b\ufeff" + "".join(
-    map(chr, range(0x2000, 0x200B))
-)
-
-
-def one_form(series: pl.Series) -> pl.Series:
-    """Text in composed Unicode form and without white space around it; other types as they are."""
-    if series.dtype != pl.String:
-        return series
-    name = pl.col("name")
-    odd = (name.str.len_bytes() != name.str.len_chars()) | name.str.contains(r"^[\s\x1c-\x1f]|[\s\x1c-\x1f]$")
-    if not series.to_frame("name").select(odd.any()).item():
-        return series
-    return series.str.normalize("NFC").str.strip_chars(EDGES)
 
 
 def as_text(series: pl.Series) -> pl.Series:
@@ -331,18 +280,6 @@ def label_codes(
             + did_you_mean(str(labels[index]), known)
         )
     return codes, vocabulary_array(vocabulary)
-
-
-def recoded_classes(
-    classes: NDArray[Any], given: Sequence[Any], used: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """The new code of every class, and the given classes; one that is in use and not given is an error."""
-    wanted = vocabulary_series(given, "classes")
-    new = codes_of(tidy(series_of(classes)), wanted)
-    lost = [str(c) for c in classes[(new < 0) & used]]
-    if lost:
-        raise InputError(f"labels {lost} occur in the votes or in gold but are not among the classes {wanted.to_list()}")
-    return new, vocabulary_array(wanted)
 
 
 def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:

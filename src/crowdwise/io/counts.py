@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import polars as pl
 from crowdwise.data.encode import integers
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request, column
-from crowdwise.io.roles import find_gold, find_item, never_votes, words_of
+from crowdwise.io.roles import by_words, find_gold, find_item, never_votes, words_of
 from crowdwise.io.source import Places, Source, Table
 
 __all__ = ["anonymous", "count_columns", "counts_mapping", "read_counts"]
 
+_ANNOTATORS = {"annotator", "annotators", "worker", "workers", "rater", "raters", "coder", "coders"}
 # So many votes on one item are no count of people.
 _MOST = 1_000_000
 # Sums of neighbours are tried for so many columns.
@@ -65,10 +67,10 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told:
     totals: dict[str, Any] = {}
     parts: dict[str, Any] = {}
     for name in frame.columns:
-        if name == item:
+        if name == item or frame[name].dtype.is_nested():
             continue
         values = frame[name].cast(pl.Float64, strict=False)
-        if values.null_count() or not (values >= 0).all() or not (values == values.floor()).all():
+        if values.null_count() or not values.is_between(0, _MOST).all() or not (values == values.floor()).all():
             continue
         (totals if _TOTAL.issuperset(words_of(name)) else parts)[name] = values.to_numpy()
     named = {name: values for name, values in parts.items() if not never_votes(name) or "count" in words_of(name)}
@@ -104,12 +106,22 @@ def _whole(values: pl.Series, name: str, where: Places) -> Any:
 
 
 def counts_mapping(record: dict[str, Any]) -> list[str]:
-    """Keys of a record whose values map classes to counts."""
+    """Keys of a record whose values map classes to counts, or list what annotators said who are not named."""
     return [
         key
         for key, value in record.items()
-        if isinstance(value, dict) and value and all(type(n) is int and 0 <= n <= _MOST for n in value.values())
+        if (isinstance(value, dict) and value and all(type(n) is int and 0 <= n <= _MOST for n in value.values()))
+        or (
+            isinstance(value, list)
+            and _ANNOTATORS.intersection(words_of(key))
+            and by_words([key], "label")
+            and _are_labels(value)
+        )
     ]
+
+
+def _are_labels(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(part, str | int) for part in value)
 
 
 def _read_mappings(source: Source, request: Request) -> Export:
@@ -132,6 +144,8 @@ def _read_mappings(source: Source, request: Request) -> Export:
     times: list[int] = []
     for index, (row, record) in enumerate(source.records):
         mapping = record.get(found[0])
+        if isinstance(mapping, list) and (not mapping or _are_labels(mapping)):
+            mapping = Counter(str(part) for part in mapping if part != "")
         if not isinstance(mapping, dict) or any(type(n) is not int or not 0 <= n <= _MOST for n in mapping.values()):
             raise InputError(
                 f"{source.name} {source.unit} {row}: {found[0]!r} is no mapping of classes to counts: {mapping!r:.60}"

@@ -26,7 +26,8 @@ class Request:
     """What the caller asked of a reader: the options of `crowdwise.read`, but classes and markers of missing answers.
 
     `several` says what a cell with several answers is: refused ("distinct": where each label stands once, however many votes it
-    has), one class ("keep"), or several labels ("split"). Readers append to `notes` what they took for what.
+    has), one class ("keep"), or several labels ("split"). `minus_one` says whether -1 is a missing answer, where the user says
+    so by what is missing or by the classes. Readers append to `notes` what they took for what.
     """
 
     item: str | None = None
@@ -46,6 +47,7 @@ class Request:
     fold_case: bool = False
     spelling: Any = None
     several: str = "refuse"
+    minus_one: bool | None = None
     notes: list[str] = field(default_factory=list, compare=False)
 
     def command(self, name: str, *more: str) -> str:
@@ -79,7 +81,8 @@ class Export:
     """Votes as found: columns item, annotator, label and perhaps weight; gold as item and label.
 
     `n_left_out` rows lost their label for a reason that was said; they are not missing labels. `empty` says which rows were
-    answered with an empty list. Votes may have a column of times. Anonymous votes have an annotator each.
+    answered with an empty list. Votes may have a column of times. Anonymous votes have an annotator each. `standing_for` says
+    how many votes a row is, where rows are the distinct labels of many.
     """
 
     votes: pl.DataFrame
@@ -90,6 +93,7 @@ class Export:
     n_left_out: int = 0
     empty: pl.Series | None = None
     anonymous: bool = False
+    standing_for: pl.Series | None = None
 
 
 class Exports(NamedTuple):

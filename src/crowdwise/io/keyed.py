@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.cells import as_list
-from crowdwise.io.exports import Ballot, Export, Request
+from crowdwise.io.exports import Ballot, Export, Request, column
 from crowdwise.io.lists import paired
-from crowdwise.io.roles import by_words
-from crowdwise.io.source import Record, Source
+from crowdwise.io.roles import by_words, find_item
+from crowdwise.io.source import Places, Record, Source
 
 __all__ = ["is_keyed", "read_keyed", "vote_fields"]
 
@@ -29,6 +31,17 @@ def is_keyed(source: Source) -> bool:
     if not isinstance(document, dict) or not document or not all(isinstance(entry, dict) for entry in document.values()):
         return False
     return vote_fields(next(iter(document.values()))) is not None
+
+
+def has_answers(source: Source) -> bool:
+    """Whether records hold lists of answers that say who gave which: ``{"id": 7, "labels": [{"user": "ann", "label": 1}]}``."""
+    if source.kind == "json" and not isinstance(source.document, list):
+        return False
+    found = next((vote_fields(record) for _, record in source.records[:50] if vote_fields(record)), None)
+    if found is None or found[0] is not None:
+        return False
+    answers = [answer for _, record in source.records[:50] if _is_answers(record.get(found[1])) for answer in record[found[1]]]
+    return bool(answers) and all(len(_fields(answer, role)) == 1 for answer in answers for role in ("annotator", "label"))
 
 
 def vote_fields(record: Record) -> tuple[str | None, str] | None:
@@ -62,11 +75,9 @@ def _is_mapping(value: Any) -> bool:
 
 def read_keyed(source: Source, request: Request) -> Export:
     """Read the votes of every entry; keys are text, so plain integers are restored."""
-    if not isinstance(source.document, dict):
-        raise InputError(f"{source.name}: expected an object with an entry per item, got {type(source.document).__name__}")
-    entries = source.document
-    first = next((entry for entry in entries.values() if isinstance(entry, dict)), {})
-    found = vote_fields(first)
+    entries, key = _entries(source, request)
+    first = next((entry for _, entry in entries if isinstance(entry, dict)), {})
+    found = next((vote_fields(entry) for _, entry in entries if isinstance(entry, dict) and vote_fields(entry)), None)
     people = request.annotator or (found[0] if found else None)
     label = request.label or request.question or (found[1] if found else None)
     if label is None:
@@ -75,7 +86,7 @@ def read_keyed(source: Source, request: Request) -> Export:
             "--annotator and --label"
         )
     ballot = Ballot(source, untyped=True)
-    for row, (item, entry) in enumerate(entries.items(), start=1):
+    for row, (item, entry) in enumerate(entries, start=1):
         place = f"{source.name} record {row} (key {item!r})"
         if not isinstance(entry, dict):
             raise InputError(f"{place}: expected an object {{...}}, got {type(entry).__name__}")
@@ -83,10 +94,27 @@ def read_keyed(source: Source, request: Request) -> Export:
         for who, said in _votes(entry, people, label, place):
             ballot.vote(row, item, who, {"label": said})
     request.notes.append(
-        f"{source.name}: an entry per item, whose key is the item; annotators in {people or label!r}, labels in {label!r} "
+        f"{source.name}: an entry per item, {key} is the item; annotators in {people or label!r}, labels in {label!r} "
         "(--annotator, --label choose otherwise)"
     )
     return ballot.export(None)
+
+
+def _entries(source: Source, request: Request) -> tuple[list[tuple[Any, Any]], str]:
+    """Items with what is said of them, and what names the item: the key of an object, or a field of records."""
+    if source.kind == "json" and isinstance(source.document, dict):
+        return list(source.document.items()), "whose key"
+    if source.kind not in ("json", "jsonl", "parquet", "arrow"):
+        raise InputError(f"{source.name}: expected JSON with an entry per item, got {source.kind}")
+    records = [record for _, record in source.records]
+    if not records:
+        raise InputError(f"{source.name}: no records; expected one object per item")
+    names = [name for name, value in records[0].items() if not isinstance(value, dict | list)]
+    ids = pl.DataFrame({name: column([record.get(name) for record in records], Places(source.name)) for name in names})
+    item = find_item(ids, request, source.name)
+    if item is None:
+        raise InputError(f"{source.name}: no field names the item, once in every record; name it with --item")
+    return [(record.get(item), record) for record in records], f"whose {item!r}"
 
 
 def _votes(entry: Record, people: str | None, label: str, place: str) -> list[tuple[Any, Any]]:
@@ -109,11 +137,16 @@ def _several(value: Any) -> Any:
 
 
 def _inner(answer: Record, role: str, place: str) -> Any:
-    found = [key for key in answer if "".join(c for c in key.lower() if c.isalnum()) in ALIASES[role]]
-    found = found or by_words(list(answer), role)
+    found = _fields(answer, role)
     if len(found) != 1:
         raise InputError(f"{place}: an answer has no field that is clearly the {role}: {listed(map(repr, answer), 12)}")
     return answer[found[0]]
+
+
+def _fields(answer: Record, role: str) -> list[str]:
+    """Fields of an answer that may play the role."""
+    found = [key for key in answer if "".join(c for c in key.lower() if c.isalnum()) in ALIASES[role]]
+    return found or by_words(list(answer), role)
 
 
 def _reached(entry: Record, path: str) -> Any:

@@ -15,7 +15,7 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
 
-__all__ = ["battle_shape", "by_words", "doubt_item", "find_gold", "find_item", "never_votes", "words_of"]
+__all__ = ["battle_shape", "by_alias", "by_id", "by_words", "doubt_item", "find_gold", "find_item", "never_votes", "words_of"]
 
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
@@ -33,8 +33,13 @@ _NO_VOTE = _GOLD | {
     "url", "link", "image", "file", "filename", "path", "split", "fold", "source", "lang", "language", "date", "time",
     "timestamp",
     "duration", "start", "end", "email", "name", "age", "gender", "country", "unnamed", "weight", "score",
+    "prediction", "predictions", "predicted", "pred", "suggestion", "baseline", "resolved", "agreed",
+    "conf", "certainty", "sure", "difficulty", "length", "len", "words", "tokens", "seconds", "ip",
+    "pct", "percent", "percentage", "share", "shares", "fraction", "prob", "proba", "probability", "probabilities",
 }  # fmt: skip
-_ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number"}
+# More words than these are a question that was asked, whatever it is about.
+_MOST_WORDS = 4
+_ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number", "idx", "index"}
 
 
 def words_of(name: str) -> list[str]:
@@ -75,8 +80,19 @@ def suggested(names: Sequence[str], role: str, given: str | None, source: str, r
     likely = likely if role == "item" else by_words(names, role)
     if given is not None or not likely:
         return ""
+    if len(likely) > 1:
+        joined = "; where it takes several to name an item, join them in one column first" if role == "item" else ""
+        return f"; it may be {listed(map(repr, likely), 6)}{joined}"
     named: dict[str, Any] = {role: likely[0]}
     return f", for example {replace(request, **named).command(source)}"
+
+
+def transposed(names: Sequence[str], source: str, request: Request) -> str:
+    """The command for a table with a row per person, where neither items nor labels are found; else nothing."""
+    people = by_alias(names, "annotator") or by_words(names, "annotator") or by_id(names)
+    if not people or len(names) < 4 or by_alias(names, "label"):
+        return ""
+    return f"; if there is a row per person, and a column per item: {replace(request, transposed=True).command(source)}"
 
 
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
@@ -93,7 +109,8 @@ def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
 
 def never_votes(name: str) -> bool:
     """Whether a column's name says that it is gold, a majority, a count, an index or a text."""
-    return not name.strip() or bool(_NO_VOTE & set(words_of(name)))
+    words = words_of(name)
+    return not name.strip() or (len(words) <= _MOST_WORDS and bool(_NO_VOTE & set(words))) or "%" in name
 
 
 def find_gold(names: Sequence[str]) -> str | None:
@@ -110,9 +127,11 @@ def find_item(frame: pl.DataFrame, request: Request, source: str) -> str | None:
             raise InputError(f"{source}: no column {request.item!r}; found {', '.join(map(repr, names[:20]))}")
         return request.item
     usual = [name for name in names if "".join(c for c in name.lower() if c.isalnum()) in (*ALIASES["item"], "id")]
-    ids = [name for name in names if words_of(name) and words_of(name)[-1] in _ID - {"no", "number"}]
+    ids = by_id(names)
     nameless = [name for name in names[:1] if not name.strip() or name.lower() in ("index", "column 1")]
     for name in (*usual, *ids, *nameless):
+        if frame[name].dtype.is_nested():
+            continue
         cells = frame[name].drop_nulls()
         if len(cells) == frame.height and cells.n_unique() == frame.height:
             return name
@@ -140,6 +159,11 @@ def doubt_item(frame: pl.DataFrame, source: str, request: Request, taken: str) -
             f"annotator's second on one item. {name!r} has {n:,}: {right.command(source)} (item=...); if "
             f"{taken!r} is meant: --item {taken}"
         )
+
+
+def by_id(names: Sequence[str]) -> list[str]:
+    """Columns whose names end in a word for an id."""
+    return [name for name in names if words_of(name) and words_of(name)[-1] in _ID - {"no", "number"}]
 
 
 def by_alias(names: Sequence[str], role: str) -> list[str]:

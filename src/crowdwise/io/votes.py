@@ -21,7 +21,7 @@ from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_questi
 from crowdwise.io.source import Places, Source, Table
 
 __all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "read_columns"]
-__all__ += ["item_column", "note_repeats", "read_tidy", "single", "tabular"]
+__all__ += ["is_odd", "item_column", "note_repeats", "read_tidy", "repeats_line", "single", "tabular"]
 
 
 def tabular(
@@ -60,9 +60,16 @@ def _known(item: pl.Series, gold: pl.Series) -> pl.DataFrame:
 
 
 # What in a name asks for a closer look: separators and lists in labels, numbers like 1.0, ids that a spreadsheet shortened.
-_MARKS = {"label": r"[\n;|,\[({]|\s\s|^[+-]?\d+[.,]0*$", "annotator": r"^-?\d\S*[eE]\+?\d+$|^-?\d{16}|^[+-]?\d+[.,]0*$"}
-_MARKS["item"] = _MARKS["annotator"]
+_MARKS = {
+    "label": r"[\n;|,\[({]|\s\s|[^\S \n]|^[+-]?\d+[.,]0*$|^[+-]?0\d",
+    "item": r"^-?\d\S*[eE]\+?\d+$|^-?\d{16}|^[+-]?\d+[.,]0*$",
+}
+_MARKS["annotator"] = (
+    _MARKS["item"] + r"|(?i)^(gold|golden|truth|ground.?truth|gold.?standard|majority|consensus|adjudicat\w*)$"
+)
 _LONG = 10**15
+# Columns that say how much a vote counts, or whether it does.
+_QUALIFY = {"probability", "prob", "confidence", "certainty", "sure", "trust", "status", "rejected", "valid", "skipped"}
 
 
 def assemble(
@@ -73,7 +80,7 @@ def assemble(
     # One text is one marker, not a list of letters.
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
     distinct = {role: tidy(export.votes[role]).unique() for role in _MARKS}
-    if request.fold_case or request.spelling is not None or any(_is_odd(names, role) for role, names in distinct.items()):
+    if request.fold_case or request.spelling is not None or any(is_odd(names, role) for role, names in distinct.items()):
         from crowdwise.io.names import settled
 
         export = settled(export, request, missing)
@@ -108,7 +115,7 @@ def assemble(
         raise type(error)(f"{export.where.source}: {error}") from None
 
 
-def _is_odd(distinct: pl.Series, role: str) -> bool:
+def is_odd(distinct: pl.Series, role: str) -> bool:
     """Whether names of this role may be spelt in several ways, hold several answers or be damaged."""
     if distinct.dtype != pl.String:
         return role != "label" and distinct.dtype == pl.Int64 and bool((distinct.abs() >= _LONG).any())
@@ -137,12 +144,17 @@ def note_repeats(votes: Annotations, source: str, request: Request) -> int:
     n = int(again.sum())
     if n:
         other = int((again & (votes.label[1:] != votes.label[:-1])).sum())
-        changed = f", {other:,} of them with another label" if other else ", with the same label"
-        request.notes.append(
-            f"{source}: {n:,} of {votes.n_votes:,} votes repeat an annotator's vote on the same item{changed}; all count "
-            "(--repeats last, first or weight does otherwise)"
-        )
+        request.notes.append(repeats_line(source, n, other, votes.n_votes))
     return n
+
+
+def repeats_line(source: str, n: int, other: int, n_votes: int) -> str:
+    """What to say of `n` votes that are second or later ones, `other` of them with another label than the one before."""
+    changed = f", {other:,} of them with another label" if other else ", with the same label"
+    return (
+        f"{source}: {n:,} of {n_votes:,} votes repeat an annotator's vote on the same item{changed}; all count "
+        "(--repeats last, first or weight does otherwise)"
+    )
 
 
 def _union(parts: list[pl.Series], missing: Sequence[Any]) -> pl.Series:
@@ -222,7 +234,7 @@ def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, re
     try:
         return find_column(known, role, given, where)
     except InputError as problem:
-        from crowdwise.io.roles import battle_shape, by_words, suggested
+        from crowdwise.io.roles import battle_shape, by_words, suggested, transposed
 
         found = [] if given is not None or role == "item" else by_words(known.columns, role)
         if len(found) == 1:
@@ -231,7 +243,9 @@ def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, re
         # A command that fails on the next column is no help.
         lost = any(_is_lost(known, other, name) for other, name in others.items() if other != role)
         lost = lost and battle_shape(known.columns) is None
-        raise InputError(f"{problem}{'' if lost else suggested(known.columns, role, given, where.source, request)}") from None
+        advice = "" if lost else suggested(known.columns, role, given, where.source, request)
+        across = transposed(known.columns, where.source, request) if lost and role == "item" and given is None else ""
+        raise InputError(f"{problem}{advice}{across}") from None
 
 
 def _holds_lists(column: pl.Series) -> bool:
@@ -245,9 +259,12 @@ def _roles_note(source: Source, taken: dict[str, str], request: Request) -> list
     """Which columns were taken as what, unless the user or the very names say so."""
     given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
     guessed = [role for role, name in given.items() if name is None and taken[role] != role]
+    unused = [name for name in column_names(source) if name not in taken.values()]
     if not guessed:
-        return []
-    rest = [repr(name) for name in column_names(source) if name not in taken.values()]
+        qualify = [repr(name) for name in unused if name.lower() in _QUALIFY]
+        ways = "--sure, --probabilities or --weight uses one; filter the rows where some do not count"
+        return [f"{source.name}: not used: {listed(qualify, 8)} ({ways})"] if qualify else []
+    rest = list(map(repr, unused))
     others = f"; other columns: {listed(rest, 8)}" if rest else ""
     roles = ", ".join(f"{role} = {taken[role]!r}" for role in taken)
     return [f"{source.name}: {roles}{others} (--{', --'.join(guessed)} choose otherwise)"]

@@ -24,6 +24,7 @@ _MOST_LABELS = 50
 _FEW = 4
 # Beyond so many columns, each is compared with the labels of all instead of with every other.
 _MANY = 200
+_FEW_CELLS = 1_000_000
 
 
 def chosen_columns(names: Sequence[str], request: Request, ids: str | None, source: str) -> list[str]:
@@ -94,8 +95,14 @@ def check_one_set(frame: pl.DataFrame, names: Sequence[str], source: str, reques
 
 def _labels(frame: pl.DataFrame, names: list[str]) -> dict[str, frozenset[str]]:
     """The distinct values of every column, up to one more than labels can be; in one query, for there may be many columns."""
+    types = frame.schema
+    names = [name for name in names if not types[name].is_nested()]
     if not names:
         return {}
+    if frame.height * len(names) < _FEW_CELLS and all(types[name] == pl.String for name in names):
+        # A query costs more than the work on so few cells, the more so the more columns it has.
+        cells = frame.select(names).to_dict(as_series=False)
+        return {name: frozenset(list(dict.fromkeys(cells[name]))) - {None, "", "-1"} for name in names}
     distinct = pl.col(names).cast(pl.String).drop_nulls().unique().head(_MOST_LABELS + 1).implode()
     return {name: frozenset(seen) - {"", "-1"} for name, seen in zip(names, frame.select(distinct).row(0), strict=True)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +13,14 @@ import polars as pl
 from crowdwise.data.encode import INTEGER, integers, missing_mask
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
-from crowdwise.io.roles import by_alias, by_words, find_gold, find_item, words_of
+from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, words_of
 from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_separator
 from crowdwise.io.voting_columns import check_one_set, chosen_columns, voting_columns
 
 __all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide"]
+
+
+_TOTALS = {"total", "totals", "sum", "mean", "average", "avg", "count", "counts", "grand total", "%"}
 
 
 class Headless(Source):
@@ -74,18 +78,25 @@ def read_wide(source: Source, request: Request) -> Export:
         raise InputError(f"{source.name}: a wide table is CSV, TSV, Parquet or Arrow, not {source.kind}")
     table = source.table(source.columns)
     across = request.transposed or (is_form(source.columns) and request.annotators is None)
+    if across:
+        _refuse_second_header(table)
     ids = _ids(table, source, request, across)
     chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
     if not chosen:
         check_one_set(table.frame, [name for name in source.columns if name != ids], source.name, request)
         chosen = voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False)
+        if not across:
+            _refuse_grid(chosen, source.name, request)
     if not chosen:
         raise InputError(
             f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
             "item and one column per annotator: name them with --annotators (annotators=...)"
         )
+    if ids is not None:
+        _refuse_totals(table, ids, chosen)
     rows = pl.Series(np.arange(1, table.frame.height + 1)) if ids is None else integers(table.frame[ids])
-    label = _absent_removed(pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None))
+    label = pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None)
+    label = _absent_removed(label, source.name, request)
     present = np.flatnonzero(label.is_not_null().to_numpy())
     # Column after column: vote e stands in row e mod N of column e div N.
     c, n = np.divmod(present, table.frame.height)
@@ -104,6 +115,41 @@ def read_wide(source: Source, request: Request) -> Export:
     return Export(votes, where, gold, items=names if across else rows, annotators=everyone)
 
 
+def _refuse_second_header(table: Table) -> None:
+    """Refuse rows below the header that describe the columns, as Qualtrics writes them: they would vote."""
+    for row, cells in enumerate(table.frame.head(2).rows()):
+        if any(isinstance(cell, str) and cell.startswith('{"ImportId"') for cell in cells):
+            raise InputError(
+                f"{table.where.row(row)}: describes the columns, as Qualtrics writes below the header; remove the rows between "
+                "the header and the first answer"
+            )
+
+
+def _refuse_totals(table: Table, ids: str, chosen: list[str]) -> None:
+    """Refuse a last row that sums up the others: its name says so, and none of its labels occurs above."""
+    last = table.frame.height - 1
+    name = str(table.frame[ids][last]).strip().strip(":").lower()
+    if name in _TOTALS and last > 0:
+        cells = table.frame.select(pl.col(chosen).cast(pl.String))
+        above = set(cells[:last].unpivot()["value"].drop_nulls().to_list())
+        if above.isdisjoint(cell for cell in cells.row(last) if cell is not None):
+            raise InputError(f"{table.where.row(last)}: {name!r} sums up the rows above, and is no item; remove the row")
+
+
+def _refuse_grid(chosen: list[str], source: str, request: Request) -> None:
+    """Refuse columns that cross questions with annotators: all of them together would be votes on one question."""
+    from crowdwise.io.question_grid import questions_of
+
+    questions = questions_of(chosen)
+    if questions:
+        shown = "; ".join(listed(map(repr, names), 4) for names in questions[:3])
+        ways = [replace(request, annotators=",".join(names)).command(source) for names in (questions[0], chosen)]
+        raise InputError(
+            f"{source}: columns look like several questions to each annotator: {shown}. Read one: {ways[0]}; if all of them "
+            f"are annotators: {ways[1]}"
+        )
+
+
 def _is_told(request: Request) -> bool:
     return request.annotators is not None or request.exclude is not None
 
@@ -119,6 +165,7 @@ def _ids(table: Table, source: Source, request: Request, across: bool) -> str | 
             return named
         found = by_alias(frame.columns, "annotator") or by_words(frame.columns, "annotator")
         found = found or [name for name in frame.columns if {"email", "name"} & set(words_of(name))]
+        found = found or [name for name in by_id(frame.columns) if frame[name].n_unique() == frame.height]
         first = [name for name in frame.columns[:1] if frame[name].n_unique() == frame.height and not is_form([name])]
         return next(iter([*found, *(first if request.header and not found else [])]), None)
     item = find_item(frame, request, source.name)
@@ -141,12 +188,24 @@ def _first_is_id(frame: pl.DataFrame, request: Request) -> bool:
     return first not in chosen_columns(frame.columns, request, None, "") and frame[first].n_unique() == frame.height
 
 
-def _absent_removed(label: pl.Series) -> pl.Series:
-    if label.null_count() == 0:
-        others = label.filter(label != "-1").unique()
-        if len(others) > 1 and others.str.contains(INTEGER).all() and not others.str.starts_with("-").any():
-            return label.replace("-1", None)
-    return label
+def _absent_removed(label: pl.Series, source: str, request: Request) -> pl.Series:
+    """Labels without -1 where it means no vote; refuse -1, 0 and 1, which may be three classes, unless the user says which."""
+    n_minus = int((label == "-1").sum())
+    if request.minus_one is False or label.null_count() or not n_minus:
+        return label
+    others = label.filter(label != "-1").unique()
+    if len(others) < 2 or not others.str.contains(INTEGER).all() or others.str.starts_with("-").any():
+        return label
+    if request.minus_one is None and set(others) == {"0", "1"} and 2 * n_minus < len(label):
+        ways = [request.command(source, option) for option in ("--missing=-1", "--classes=-1,0,1")]
+        raise InputError(
+            f"{source}: cells hold -1, 0 and 1, and -1 may be a class or no vote. If it is no vote: {ways[0]}; if it is a "
+            f"class: {ways[1]}"
+        )
+    request.notes.append(
+        f"{source}: -1 is taken for no vote, in {n_minus:,} of {len(label):,} cells (--classes names it as a class)"
+    )
+    return label.replace("-1", None)
 
 
 def _gold(frame: pl.DataFrame, names: list[str], chosen: list[str], ids: str | None, rows: pl.Series) -> pl.DataFrame | None:

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "clamp", "confusion_counts", "dirichlet_kl", "expected_log"]
@@ -83,18 +84,14 @@ def moved(after: Floats, before: Floats) -> float:
 
 def expected_log(parameters: Floats, axis: int) -> Floats:
     """E[log p] under Dirichlets whose parameters lie along `axis`."""
-    from scipy.special import digamma
-
     return np.asarray(digamma(parameters) - digamma(parameters.sum(axis=axis, keepdims=True)))
 
 
 def dirichlet_kl(parameters: Floats, prior: Floats, axis: int) -> float:
     """Sum of KL(Dir(parameters) || Dir(prior)) over all Dirichlets whose parameters lie along `axis`."""
-    from scipy.special import gammaln
-
     prior = np.broadcast_to(prior, parameters.shape)
-    kl = (gammaln(parameters.sum(axis=axis)) - gammaln(prior.sum(axis=axis))).sum()
-    kl -= (gammaln(parameters) - gammaln(prior)).sum()
+    kl = (log_gamma(parameters.sum(axis=axis)) - log_gamma(prior.sum(axis=axis))).sum()
+    kl -= (log_gamma(parameters) - log_gamma(prior)).sum()
     kl += ((parameters - prior) * expected_log(parameters, axis)).sum()
     return float(kl)
 

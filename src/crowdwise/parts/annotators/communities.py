@@ -22,6 +22,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
+from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.numerics import expected_log, log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
@@ -124,8 +125,6 @@ class CommunityConfusion:
 
     def _fit_community(self, counts: Floats, rho_a: Floats, eta: Floats, steps: int) -> Floats:
         """Minka's fixed point for one community, [L, K]; every step climbs."""
-        from scipy.special import digamma
-
         total = counts.sum(axis=1)
         for _ in range(steps):
             size = eta.sum(axis=0)
@@ -137,12 +136,10 @@ class CommunityConfusion:
 
 def log_evidence(counts_alk: Floats, eta_mlk: Floats) -> Floats:
     """log DM(C_a | eta_m), summed over true classes, [A, M]."""
-    from scipy.special import gammaln
-
     total = counts_alk.sum(axis=1)
     columns = []
     for eta in eta_mlk:
         size = eta.sum(axis=0)
-        rows = (gammaln(counts_alk + eta) - gammaln(eta)).sum(axis=(1, 2))
-        columns.append(rows - (gammaln(total + size) - gammaln(size)).sum(axis=1))
+        rows = (log_gamma(counts_alk + eta) - log_gamma(eta)).sum(axis=(1, 2))
+        columns.append(rows - (log_gamma(total + size) - log_gamma(size)).sum(axis=1))
     return np.stack(columns, axis=1)

@@ -27,6 +27,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
+from crowdwise.kernels.gamma import digamma
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
@@ -139,8 +140,6 @@ def _first_centres(counts_alk: Floats, n_tiers: int) -> Floats:
 
 def _step(counts: Floats, member_a: Floats, centre: Floats) -> Floats:
     """One of Minka's steps for one community, [L, K]."""
-    from scipy.special import digamma
-
     size = centre.sum(axis=0)
     gain = np.einsum("a,alk->lk", member_a, digamma(counts + centre) - digamma(centre))
     cost = member_a @ (digamma(counts.sum(axis=1) + size) - digamma(size))

@@ -1,0 +1,56 @@
+"""Columns of a wide table that cross questions with annotators: toxic_1, toxic_2, hate_1, hate_2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from crowdwise.io.roles import words_of
+
+__all__ = ["questions_of"]
+
+_PARTS = re.compile(r"(.+?)[ _.:-]*(\d+)|(.+)[ _.:-]([^ _.:-]+)")
+_PEOPLE = {"annotator", "ann", "anno", "worker", "rater", "coder", "judge", "user", "labeler", "labeller", "expert", "experts"}
+_PEOPLE |= {
+    "person",
+    "crowd",
+    "novice",
+    "novices",
+    "student",
+    "students",
+    "model",
+    "llm",
+    "human",
+    "author",
+    "turker",
+    "reviewer",
+}
+_SAID = {"label", "labels", "vote", "votes", "answer", "response", "rating", "annotation"}
+
+
+def questions_of(names: Sequence[str]) -> list[list[str]]:
+    """The columns of each question, where names are two parts that cross each other in full; else nothing.
+
+    Which part names the annotator is seen by a number, or by a word for annotators; where the first parts are such words, all
+    are annotators of several groups (expert_1, expert_2, crowd_1, crowd_2).
+    """
+    parts = [_cut(name) for name in names]
+    if len(names) < 4 or any(part is None for part in parts):
+        return []
+    cut = [part for part in parts if part is not None]
+    firsts, seconds = (list(dict.fromkeys(part[k] for part in cut)) for k in (0, 1))
+    if len(firsts) < 2 or len(seconds) < 2 or len(firsts) * len(seconds) != len(set(cut)) or len(cut) != len(set(cut)):
+        return []
+    numbered = all(second.isdigit() for second in seconds)
+    if numbered and all((_PEOPLE | _SAID) & set(words_of(first)) for first in firsts):
+        return []
+    axis = 0 if numbered else 1 if any(_PEOPLE & set(words_of(first)) for first in firsts) else 0
+    return [
+        [name for name, part in zip(names, cut, strict=True) if part[axis] == each]
+        for each in (firsts if axis == 0 else seconds)
+    ]
+
+
+def _cut(name: str) -> tuple[str, str] | None:
+    found = _PARTS.fullmatch(name.strip())
+    return None if found is None else (found[1], found[2]) if found[2] else (found[3], found[4])
