@@ -64,7 +64,7 @@ def check_same(together: Any, alone: Any) -> None:
 
 @pytest.mark.slow
 def test_two_processes_of_torchrun_train_what_one_trains(tmp_path: Path) -> None:
-    """With held-out votes and inducing points to share. The command below trains ccem; test_parallel.py has the heads of all."""
+    """With held-out votes and inducing points to share. The command below trains ccem, test_parallel.py all heads."""
     name = "svgpcr"
     heard: list[int] = []
     with quiet():
