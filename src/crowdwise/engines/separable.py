@@ -58,7 +58,9 @@ def pooled_columns(moments: Cooccurrence, min_count: float) -> tuple[Floats, Flo
     rank = np.empty_like(by_label)
     np.put_along_axis(rank, by_label, np.arange(n_annotators)[None], axis=1)
     order = np.empty(len(code), np.int64)
-    order[distinct(slot * n_annotators + rank[label, partner], n_annotators * n_classes * n_annotators)[1]] = np.arange(len(code))
+    order[distinct(slot * n_annotators + rank[label, partner], n_annotators * n_classes * n_annotators)[1]] = np.arange(
+        len(code)
+    )
     total = segment_sum(slot, size, n_annotators * n_classes)
     before = np.cumsum(size[order]) - size[order] - (np.cumsum(total) - total)[slot[order]]
     enough = np.maximum(min_count, total / _COLUMNS)[slot[order]]

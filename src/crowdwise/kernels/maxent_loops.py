@@ -129,9 +129,7 @@ def climb_items(
 
 
 @compiled
-def _climb(
-    tau_lk: Floats, voted: Floats, expected: Floats, k: int, penalty: float, step: Floats, climbed_lk: Floats
-) -> None:
+def _climb(tau_lk: Floats, voted: Floats, expected: Floats, k: int, penalty: float, step: Floats, climbed_lk: Floats) -> None:
     """One class of one item."""
     n_classes = len(step)
     along, room = 0.0, 0.0

@@ -48,9 +48,7 @@ def composite_pass(
 
 
 @compiled
-def add_products(
-    start: int, stop: int, row_ptr: Integers, right: Integers, value: Floats, table: Floats, sums: Floats
-) -> None:
+def add_products(start: int, stop: int, row_ptr: Integers, right: Integers, value: Floats, table: Floats, sums: Floats) -> None:
     """Add value times the other end's row of the table to both ends of every cell: a symmetric matrix times the table."""
     width = table.shape[1]
     mine = np.empty(width)

@@ -58,7 +58,14 @@ def without(log_post_us: Floats, length: Integers, factor_ps: Floats) -> Floats:
 
 
 def send_in_ranges(
-    bounds: Integers, pattern: Integers, incoming: Floats, likelihood: Floats, in_logs: Flags, weight: Floats, total: Floats, sent: Floats
+    bounds: Integers,
+    pattern: Integers,
+    incoming: Floats,
+    likelihood: Floats,
+    in_logs: Flags,
+    weight: Floats,
+    total: Floats,
+    sent: Floats,
 ) -> bool:
     """`loops.send_messages` for ranges of annotators, in threads if it pays."""
     from crowdwise.kernels.loops import send_messages

@@ -25,7 +25,18 @@ import numpy as np
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["Pairs", "find_pairs", "log_dot", "pairs_of", "row_max", "row_softmax", "row_sum", "scores_of", "state_mass", "state_rows"]
+__all__ = [
+    "Pairs",
+    "find_pairs",
+    "log_dot",
+    "pairs_of",
+    "row_max",
+    "row_softmax",
+    "row_sum",
+    "scores_of",
+    "state_mass",
+    "state_rows",
+]
 
 
 # Patterns beyond the plain ones (one vote) that get a matrix product of their own.

@@ -1,7 +1,7 @@
 """Compiled loops of models with more latent states than classes (`ebcc`). Imported only where there are enough votes for it.
 
-A state stands for `times` equal subtypes of its class. Where an item surely is not in a state, the state gets no count of its votes,
-so most counts are exactly zero or tiny. Digammas are taken of the others only; for tiny ones, Taylor's first terms are exact.
+A state stands for `times` equal subtypes of its class. Where an item surely is not in a state, the state gets no count of its
+votes, so most counts are exactly zero or tiny. Digammas are taken of the others only; for tiny ones, Taylor's first terms are exact.
 
 Symbols
 -------
@@ -127,9 +127,7 @@ def tables_of_counts(counts_als: Floats, prior_alk: Floats, class_s: Integers, t
 
 
 @compiled
-def _scores_in_logs(
-    first: int, last: int, row: Integers, weight: Floats, table: Floats, prior: Floats, score: Floats
-) -> float:
+def _scores_in_logs(first: int, last: int, row: Integers, weight: Floats, table: Floats, prior: Floats, score: Floats) -> float:
     """Products of an item's votes by sums of (weighted) logs, divided by the largest; return the log of that."""
     top = -np.inf
     for s in range(len(score)):
@@ -163,7 +161,7 @@ def infer_and_count(
     counts: Floats,
     mass: Floats,
 ) -> tuple[float, float]:
-    """Posterior of the states of each item, and its counts: `counts` [A L, S] by vote, `mass` [2, S] of items with votes and without.
+    """Posterior of the states of each item, and its counts: [A L, S] by vote, and `mass` [2, S] of items with votes and without.
 
     `prior_s` holds for items with votes, `even_s` for `silent` ones. Returns log-evidence and change, as in `loops`.
     """

@@ -86,7 +86,13 @@ def test_products_that_underflow_are_redone_in_logs() -> None:
     n_votes = 900
     votes = Annotations.from_arrays(np.zeros(n_votes, int), np.arange(n_votes), np.arange(n_votes) % 2)
     prior = Subtypes(
-        Marginals(np.array([0.5, 0.5])), 0.1, np.array([0, 1]), np.ones(2), np.zeros(2), np.zeros(1, bool), np.empty(0, np.int16)
+        Marginals(np.array([0.5, 0.5])),
+        0.1,
+        np.array([0, 1]),
+        np.ones(2),
+        np.zeros(2),
+        np.zeros(1, bool),
+        np.empty(0, np.int16),
     )
     part = SubtypeStates.start(np.where(np.eye(2, dtype=bool), 2.0, 1.0)[None])
     found = [rounds_of_one(votes, prior, part, compiled) for compiled in (False, True)]

@@ -143,9 +143,7 @@ def _evidence(counts_alk: Floats, eta_mlk: Floats) -> Floats:
     from crowdwise.kernels.community_loops import evidence_of_communities
 
     found = np.empty((len(counts_alk), len(eta_mlk)))
-    in_ranges(
-        _work(counts_alk, eta_mlk), lambda start, stop: evidence_of_communities(start, stop, counts_alk, eta_mlk, found)
-    )
+    in_ranges(_work(counts_alk, eta_mlk), lambda start, stop: evidence_of_communities(start, stop, counts_alk, eta_mlk, found))
     return found
 
 

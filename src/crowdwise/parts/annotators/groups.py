@@ -24,7 +24,15 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable, within
-from crowdwise.kernels.numerics import COMPILED_FROM, NO_WEIGHT, confusion_counts, in_ranges, log_floored, segment_sum, softmax_into
+from crowdwise.kernels.numerics import (
+    COMPILED_FROM,
+    NO_WEIGHT,
+    confusion_counts,
+    in_ranges,
+    log_floored,
+    segment_sum,
+    softmax_into,
+)
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import WithoutPosterior, _normalised, counts_of, table_log_lik
 

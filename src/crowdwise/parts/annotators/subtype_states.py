@@ -1,7 +1,7 @@
 """Annotators who answer by the state of an item, while `ebcc` is fitted: Dirichlet rows per annotator and state.
 
-A state is a subtype of a class, or several equal ones (`crowdwise.parts.priors.subtypes`). Subtypes that have lost their mass are
-equal, so they become one state: that changes nothing but the number of columns. Many votes run in compiled loops
+A state is a subtype of a class, or several equal ones (`crowdwise.parts.priors.subtypes`). Subtypes that have lost their mass
+are equal, so they become one state: that changes nothing but the number of columns. Many votes run in compiled loops
 (`crowdwise.kernels.state_loops`), few in numpy.
 
 Symbols
