@@ -24,6 +24,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.meetings import answers_of, pair_sums, sampled
+from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Residuals", "group_codes", "residual_agreement"]
@@ -60,12 +61,19 @@ def residual_agreement(votes: Annotations, posterior: Floats, confusion_akl: Flo
     whole = answers_of(votes)
     answers = whole if most is None else sampled(whole, most)
     who, item, share = answers.annotator, answers.item, answers.share_cl
+    confusion = np.ascontiguousarray(confusion_akl)
 
     def statistics(first: Integers, second: Integers) -> Floats:
+        if len(first) >= COMPILED_FROM:
+            from crowdwise.kernels.group_loops import add_agreements
+
+            found = np.empty((len(first), 3))
+            add_agreements(first, second, who, item, share, confusion, posterior, found)
+            return found
         agree = np.einsum("pl,pl->p", share[first], share[second])
         expected = np.zeros(len(first))
         for k in range(posterior.shape[1]):
-            both = np.einsum("pl,pl->p", confusion_akl[who[first], k], confusion_akl[who[second], k])
+            both = np.einsum("pl,pl->p", confusion[who[first], k], confusion[who[second], k])
             expected += posterior[item[first], k] * both
         return np.column_stack([agree, expected, expected * (1 - expected)])
 
