@@ -178,7 +178,7 @@ class _Learner:
         self._bayesian = self._learns and result.annotators.concentration() is not None
         by_experience = result.confidence_source == "experience"
         self.q = (result.model_posterior if by_experience else result.posterior)[chosen].copy()
-        self._exponent = exponent_of(result.method) if by_experience else 0.0
+        self._exponent = exponent_of(result.method, votes.anonymous) if by_experience else 0.0
         self._mass = vote_mass(votes)[chosen]
         self._first = result.concentration
         self._log_mean = _log_mean(self._first, self._bayesian)
