@@ -215,7 +215,7 @@ class _Learner:
         self._learns = not getattr(result.annotators, "averages", False)
         self._bayesian = self._learns and result.annotators.concentration() is not None
         self.q = known.posterior[chosen].copy()
-        self._exponent = exponent_of(result.method) if known.by_experience else 0.0
+        self._exponent = exponent_of(result.method, votes.anonymous) if known.by_experience else 0.0
         self._mass = known.mass[chosen]
         self._first = known.concentration
         self._log_mean = _log_mean(self._first, self._bayesian)
