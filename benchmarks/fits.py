@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import warnings
@@ -112,8 +113,10 @@ def _memory(field: str) -> int:
 def in_a_process(method: str, n_votes: int, n_classes: int) -> dict[str, float] | None:
     """`fit` in a process of its own; None where it fails or takes too long."""
     words = [sys.executable, __file__, "fit", method, "--votes", str(n_votes), "--classes", str(n_classes)]
+    # Arrays go back to the system when they are freed; else what is free but kept would hide what a fit needs.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=LIMIT)
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=LIMIT, env=environment)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         return None
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
