@@ -103,7 +103,8 @@ class SubtypeStates:
 
         def infer(start: int, stop: int) -> tuple[Floats, Floats, float, float]:
             counts, mass = np.zeros(table.shape), np.zeros((2, table.shape[1]))
-            evidence, change = infer_and_count(start, stop, *fixed, counts, mass)
+            arguments: tuple[Any, ...] = (*fixed, counts, mass)
+            evidence, change = infer_and_count(start, stop, *arguments)
             return counts, mass, evidence, change
 
         (counts, mass, evidence, change), *others = in_ranges(votes.item_ptr, infer)
