@@ -3,9 +3,9 @@
     python benchmarks/slow_methods.py [--votes 1000000] [--annotators 1000] [--classes 5] [--real ner_mturk] [METHOD ...]
 
 Rows: every method on simulated votes of the given size (10 votes per item); ebcc on 2,514 items of 15 classes, with 300 and
-900 annotators of very different activity, on items of different difficulty; minimax-entropy on a real set and on 60,000 votes of
-3,108 annotators, 5 classes. One process per row, after a small fit that loads what is compiled. Memory is the peak of the process
-less what it held before the fit, per vote. `--src OTHER/src` runs another checkout in turns with this one, for ratios.
+900 annotators of very different activity, on items of different difficulty; minimax-entropy on a real set and on 60,000 votes
+of 3,108 annotators, 5 classes. One process per row, after a small fit that loads what is compiled. Memory is the peak of the
+process less what it held before the fit, per vote. `--src OTHER/src` runs another checkout in turns with this one, for ratios.
 """
 
 from __future__ import annotations

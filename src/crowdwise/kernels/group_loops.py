@@ -37,7 +37,7 @@ def _log_lambda(first: int, last: int, row: Integers, weight: Floats, log_pi: Fl
     top = sums[0]
     for c in range(1, len(sums)):
         top = max(top, sums[c])
-    return top
+    return float(top)
 
 
 @compiled

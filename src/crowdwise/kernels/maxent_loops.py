@@ -107,6 +107,7 @@ def climb_items(
     tau_nlk: Floats,
     posterior: Floats,
     penalty: float,
+    gentle: bool,
     climbed_nlk: Floats,
 ) -> None:
     """The step of `crowdwise.parts.annotators.maxent` on every item's confusion; `climbed_nlk` is zero before."""
@@ -125,26 +126,30 @@ def climb_items(
             _add_expected(factor_alk[annotator[e]], factor_lk, mass, total, expected)
         for k in range(n_classes):
             if posterior[n, k] > _NOTHING and item_ptr[n] < item_ptr[n + 1]:
-                _climb(tau_nlk[n], voted, expected, k, penalty, column, climbed_nlk[n])
+                _climb(tau_nlk[n], voted, expected, k, penalty, gentle, column, climbed_nlk[n])
 
 
 @compiled
-def _climb(tau_lk: Floats, voted: Floats, expected: Floats, k: int, penalty: float, step: Floats, climbed_lk: Floats) -> None:
+def _climb(
+    tau_lk: Floats, voted: Floats, expected: Floats, k: int, penalty: float, gentle: bool, step: Floats, climbed_lk: Floats
+) -> None:
     """One class of one item."""
     n_classes = len(step)
-    along, room = 0.0, 0.0
+    along, room, total = 0.0, 0.0, 0.0
     for j in range(n_classes):
-        curve = expected[j, k] + penalty
+        total += expected[j, k]
+    for j in range(n_classes):
+        curve = (0.5 * total if gentle else expected[j, k]) + penalty
         step[j] = (voted[j, k] - expected[j, k] - penalty * tau_lk[j, k]) / curve
         along += expected[j, k] * step[j]
         room += penalty * expected[j, k] / curve
     low, high, mean = np.inf, -np.inf, 0.0
     for j in range(n_classes):
-        if room > 0:
+        if room > 0 and not gentle:
             step[j] += expected[j, k] / (expected[j, k] + penalty) * along / room
         low, high = min(low, step[j]), max(high, step[j])
     width = high - low
-    length = math.log1p(width) / width if width > 0 else 1.0
+    length = math.log1p(width) / width if width > 0 and not gentle else 1.0
     for j in range(n_classes):
         step[j] = tau_lk[j, k] + length * step[j]
         mean += step[j] / n_classes

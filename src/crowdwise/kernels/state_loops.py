@@ -1,7 +1,8 @@
 """Compiled loops of models with more latent states than classes (`ebcc`). Imported only where there are enough votes for it.
 
 A state stands for `times` equal subtypes of its class. Where an item surely is not in a state, the state gets no count of its
-votes, so most counts are exactly zero or tiny. Digammas are taken of the others only; for tiny ones, Taylor's first terms are exact.
+votes, so most counts are exactly zero or tiny. Digammas are taken of the others only; for tiny ones, Taylor's first terms are
+exact.
 
 Symbols
 -------
@@ -161,7 +162,7 @@ def infer_and_count(
     counts: Floats,
     mass: Floats,
 ) -> tuple[float, float]:
-    """Posterior of the states of each item, and its counts: [A L, S] by vote, and `mass` [2, S] of items with votes and without.
+    """Posterior of the states of each item, and its counts: [A L, S] by vote, `mass` [2, S] of items with votes and without.
 
     `prior_s` holds for items with votes, `even_s` for `silent` ones. Returns log-evidence and change, as in `loops`.
     """

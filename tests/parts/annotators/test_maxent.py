@@ -14,7 +14,9 @@ from crowdwise.parts.annotators.maxent import MaxEntConfusion
 NONE_KNOWN = np.empty(0, np.int16)
 
 
-def problem(seed: int, weighted: bool, spread: float = 1.0) -> tuple[Annotations, MaxEntConfusion, np.ndarray]:
+def problem(
+    seed: int, weighted: bool, spread: float = 1.0, rounds: int = 50
+) -> tuple[Annotations, MaxEntConfusion, np.ndarray]:
     """Votes with an item nobody labelled, a model somewhere, and a posterior with certain items."""
     rng = np.random.default_rng(seed)
     n_items, n_annotators, n_classes, n_votes = 12, 6, 4, 60
@@ -29,6 +31,7 @@ def problem(seed: int, weighted: bool, spread: float = 1.0) -> tuple[Annotations
     )
     earlier = rng.uniform(0, 2, (n_annotators, n_classes, n_classes))
     model = MaxEntConfusion.start(earlier, n_items, 1.0, 0.7, 0.3, 1)
+    model = replace(model, rounds=rounds)
     sigma, tau = spread * rng.normal(size=earlier.shape), spread * rng.normal(size=model.tau_nlk.shape)
     model = replace(model, sigma_alk=sigma - sigma.mean(axis=1, keepdims=True), tau_nlk=tau - tau.mean(axis=1, keepdims=True))
     posterior = rng.dirichlet(np.full(n_classes, 0.3), n_items)
@@ -47,10 +50,11 @@ def climbed(model: MaxEntConfusion, votes: Annotations, posterior: np.ndarray) -
     return total
 
 
+@pytest.mark.parametrize("rounds", [0, 50])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_compiled_loops_equal_numpy(seed: int, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    votes, model, posterior = problem(seed, weighted)
+def test_compiled_loops_equal_numpy(seed: int, weighted: bool, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    votes, model, posterior = problem(seed, weighted, rounds=rounds)
     found = []
     for compiled_from in (0, 10**9):
         monkeypatch.setattr(maxent, "COMPILED_FROM", compiled_from)
@@ -62,10 +66,11 @@ def test_compiled_loops_equal_numpy(seed: int, weighted: bool, monkeypatch: pyte
         np.testing.assert_allclose(compiled, plain, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("rounds", [0, 50])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 8.0])
 @pytest.mark.parametrize("seed", range(8))
-def test_no_step_lowers_what_it_climbs(seed: int, spread: float) -> None:
-    votes, model, posterior = problem(seed, weighted=True, spread=spread)
+def test_no_step_lowers_what_it_climbs(seed: int, spread: float, rounds: int) -> None:
+    votes, model, posterior = problem(seed, weighted=True, spread=spread, rounds=rounds)
     for _ in range(6):
         after = model.update(votes, posterior)
         assert climbed(after, votes, posterior) >= climbed(model, votes, posterior) - 1e-9

@@ -19,7 +19,8 @@ already do) the only optimum is then the uniform labelling, whatever the votes s
 by exp(`honesty`) to one, so the limit of a strong penalty is the majority vote; honesty=0 is the published model.
 
 The authors solve the M-step by L-BFGS, annotator by annotator; here damped Newton
-steps in closed form move all at once, `steps` per round. Memory O(N K^2); cost per round: O(E K^2).
+steps in closed form move all at once, `steps` per round, after twenty rounds of shorter ones.
+Memory O(N K^2); cost per round: O(E K^2).
 
 References
 ----------

@@ -14,6 +14,7 @@ table_als : [A, L, S]    exp E log v of one subtype
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -88,11 +89,23 @@ class SubtypeStates:
 
         table = self.table_als.reshape(-1, len(self.class_s))
         rows = (np.exp(row) for row in prior.log_rows())
-        fixed = (votes.item_ptr, votes.row, weight_of(votes), table, *rows, self.class_s, prior.silent, prior.known, xi_ns)
+        fixed: tuple[Any, ...] = (
+            votes.item_ptr,
+            votes.row,
+            weight_of(votes),
+            table,
+            *rows,
+            self.class_s,
+            prior.silent,
+            prior.known,
+            xi_ns,
+        )
 
         def infer(start: int, stop: int) -> tuple[Floats, Floats, float, float]:
             counts, mass = np.zeros(table.shape), np.zeros((2, table.shape[1]))
-            return counts, mass, *infer_and_count(start, stop, *fixed, counts, mass)
+            arguments: tuple[Any, ...] = (*fixed, counts, mass)
+            evidence, change = infer_and_count(start, stop, *arguments)
+            return counts, mass, evidence, change
 
         (counts, mass, evidence, change), *others = in_ranges(votes.item_ptr, infer)
         for more_counts, more_mass, more_evidence, more_change in others:

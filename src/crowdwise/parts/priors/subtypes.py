@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.marginals import Marginals
@@ -97,4 +98,4 @@ class Subtypes:
         return self.marginals.penalty() + float(kl)
 
     def _by_class(self, values_s: Floats) -> Floats:
-        return np.bincount(self.class_s, weights=values_s)
+        return segment_sum(self.class_s, values_s, int(self.class_s.max(initial=-1)) + 1)
