@@ -71,7 +71,7 @@ KINDS = ("classes", ORDINAL, MULTILABEL, PARTIAL)
 ORDINAL_METHOD = "cumulative-link"
 # Kind -> family of its methods, default method, title of the page.
 TASKS = {
-    MULTILABEL: ("several labels", "label-wise", "Sets of labels"),
+    MULTILABEL: ("several labels", "consensus-sets", "Sets of labels"),
     PARTIAL: ("partial votes", "partial-dawid-skene", "Classes from votes for and against them"),
 }
 _TYPE = "classes; ordinal: classes in order; multilabel: several labels per item; partial: votes against classes too."
@@ -291,6 +291,7 @@ def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None
 def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool) -> None:
     """Infer sets of labels, or classes from partial votes, and write tables of items and annotators."""
     from crowdwise.report.answer_pages import set_page
+    from crowdwise.report.answer_text import set_lines
 
     kind = str(options.kind)
     if not together:
@@ -310,6 +311,8 @@ def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, 
             "--one-label": read.one_label,
             "--gold-is": method.gold_is,
         }
+        if method.gold is not None:
+            raise SettingError("--gold does not go with --type multilabel; gold in the file itself is used")
     for name, value in refused.items():
         if value not in (None, False):
             raise SettingError(f"{name} does not go with --type {kind}")
@@ -325,6 +328,8 @@ def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, 
     facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}
     job.main(items, "item", document=lambda: facts | {"annotators": people.to_dicts()}, screen=narrow, limit=10)
     job.say(_summary_lines(estimator, items.height, people.height))
+    if kind == MULTILABEL:
+        job.say(set_lines(result))
 
 
 def _summary_lines(estimator: Any, n_items: int, n_annotators: int) -> Iterator[str]:
