@@ -27,7 +27,7 @@ MIXED = LabelSets.from_arrays(
 
 @pytest.mark.parametrize("dependence", [False, True])
 def test_probabilities_are_sums_over_all_sets_of_labels(dependence: bool) -> None:
-    model = LabelWise(dependence=dependence, patterns=3, max_iter=4, tol=1e-15)
+    model = LabelWise(dependence=dependence, patterns=3, max_iter=4, tol=1e-15, confidence="model")
     with pytest.warns(ConvergenceWarning):
         model.fit(MIXED)
     result, prior = model.result_, model.patterns_
