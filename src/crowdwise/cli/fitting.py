@@ -374,12 +374,19 @@ def learns(method: MethodOptions, features: str | None) -> bool:
 
 def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions, quiet: bool = False) -> Aggregator:
     """Fit with whatever is known beside the votes, and show how far it is."""
+    return fit_and_measure(votes, estimator, options, quiet)[0]
+
+
+def fit_and_measure(
+    votes: Annotations, estimator: Aggregator, options: MethodOptions, quiet: bool = False
+) -> tuple[Aggregator, Any]:
+    """The same, and the class codes that the fit did not see (--gold-is truth), or None."""
     gold, history = read_gold(options.gold, votes), read_history(options.history)
     votes, gold, truth = gold_by_use(votes, gold, options.gold_is, quiet)
     with iterations(estimator, quiet) as progress:
         estimator.fit(votes, gold=gold, history=history, progress=progress)
     say_matches(estimator.result_, truth)
-    return estimator
+    return estimator, truth
 
 
 def gold_by_use(votes: Annotations, gold: Any, use: str | None, quiet: bool) -> tuple[Annotations, Any, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.annotators import TIME
 from crowdwise.cli.declare import argument, file, flag, option
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
-from crowdwise.cli.fitting import fit, is_saved, read_gold, read_kept, read_times, result_of
+from crowdwise.cli.fitting import build, fit_and_measure, is_saved, read_gold, read_kept, read_times, read_votes, result_of
 from crowdwise.cli.job import PAGES, Job, at_least, command_line
 from crowdwise.cli.options import FDR, RAW, TRUTH, VOTES_OR_SAVED, KeepOptions, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.errors import SettingError
@@ -62,13 +62,15 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     reads = (options.votes, method.gold, method.history, options.truth, groups.groups)
     job = Job(options, reads, tables={"--labels": options.labels}, files={"-o": options.output})
     times = read_times(options.votes, read, options.time)
-    fitted = _fitted(options.votes, read, method, options.quiet)
+    fitted, unseen = _fitted(options.votes, read, method, options.quiet)
     result: Result = getattr(fitted, "result_", fitted)
     made = {"Command": command_line()}
     for name, path in (("Votes", options.votes), ("Truth", options.truth), ("Gold", method.gold), ("Groups", groups.groups)):
         made |= _fingerprint(name, path)
     more: dict[str, Any] = {"title": options.title, "time": times, "price": options.price, "fdr": options.fdr}
-    more |= {"truth": read_gold(options.truth, result.votes), "made": made | {"Date": date.today().isoformat()}}
+    # Gold that the fit did not see measures labels as well as a file of true labels does.
+    truth = unseen if options.truth is None else read_gold(options.truth, result.votes)
+    more |= {"truth": truth, "made": made | {"Date": date.today().isoformat()}}
     more["groups"] = item_groups(options.votes, read, groups, result.votes) if grouped else None
     about = read_kept(options.votes, keep, read, result.votes)
     job.file("-o", lambda path: write_report(fitted, path, about=about, **more))
@@ -76,15 +78,20 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     job.say(summary_lines(result))
 
 
-def _fitted(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> Any:
-    """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method."""
+def _fitted(votes: str, read: ReadOptions, method: MethodOptions, quiet: bool) -> tuple[Any, Any]:
+    """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method; and unseen gold."""
     if not is_saved(votes):
-        return fit(votes, read, method, quiet)
+        from crowdwise.cli.dependent import careful
+
+        estimator, truth = fit_and_measure(read_votes(votes, read), build(method), method, quiet)
+        names = estimator.result_.votes
+        known = None if truth is None else {names.items[n]: names.classes[truth[n]] for n in (truth >= 0).nonzero()[0]}
+        return careful(estimator, method.trusted), known
     from crowdwise.estimator.loading import load
 
     result = result_of(votes, read, method, quiet)
     # Of a choice, the estimator holds the reasons; of others the result holds all there is.
-    return load(votes) if result.method.startswith("auto: ") else result
+    return (load(votes) if result.method.startswith("auto: ") else result), None
 
 
 def _fingerprint(name: str, path: str | Path | None) -> dict[str, str]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.kernels.types import Floats
+from crowdwise.report.blocks import NOBODY
 from crowdwise.report.markup import caption, counted, fill, percent, plain, stroke, svg, table, text, whole
 from crowdwise.report.picture import marker
 from crowdwise.report.plot.annotators import annotator_positions
@@ -26,6 +27,8 @@ _MOST_NAMES, _MOST_POINTS, _MOST_LINES, _MOST_ROWS = 24, 400, 300, 15
 
 def network(result: Result, crowd: Crowd, detections: Detections) -> str:
     """Return the map with its lines, and tables of the groups and of the closest pairs."""
+    if result.votes.anonymous:
+        return NOBODY
     pairs = detections.reports["copier"].pairs if "copier" in detections.reports else None
     parts = [f'<figure class="card broad">{_picture(result, crowd, detections, pairs)}</figure>']
     frame = detections.reports["group"].frame if "group" in detections.reports else None

@@ -62,9 +62,9 @@ def test_known_sets_stay_join_items_and_labels_and_teach_annotators() -> None:
     # What annotators are like is learned from the known items too.
     assert not np.allclose(result.sensitivity[:, :-1], ConsensusSets().fit(answers).result_.sensitivity)
     kept = joined.take_items(np.arange(10))
-    np.testing.assert_array_equal(kept.gold, joined.gold[:10])
+    np.testing.assert_array_equal(kept.known_sets, joined.known_sets[:10])
     again = joined.take_items(np.arange(25)).concat(joined.take_items(np.arange(25, 51)))
-    np.testing.assert_array_equal(again.gold, joined.gold)
+    np.testing.assert_array_equal(again.known_sets, joined.known_sets)
 
 
 def test_errors_name_the_fix() -> None:

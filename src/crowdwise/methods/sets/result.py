@@ -70,8 +70,8 @@ class InferredSets(Outcome):
         `set_probability` makes that of whole sets from those chosen; without it labels are independent.
         """
         known = answers.is_known
-        if answers.gold is not None:
-            probability = np.where(known[:, None], answers.gold, probability)
+        if answers.known_sets is not None:
+            probability = np.where(known[:, None], answers.known_sets, probability)
         # A tie goes to the label: equal answers summed in another order must not decide.
         chosen = probability >= threshold - 1e-9
         whole = np.where(chosen, probability, 1 - probability).prod(axis=1)

@@ -16,7 +16,7 @@ from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 
-__all__ = ["score_of_draws"]
+__all__ = ["depends_on_class", "score_of_draws"]
 
 
 # Numbers of the matrices that are measured together: calls on small arrays would take most of the time.
@@ -55,7 +55,7 @@ def score_of_draws(
     flag = np.nan_to_num(q_value, nan=1.0) <= fdr
     if votes.n_classes < 2:
         flag[:] = False
-    clear = _depends_on_class(result, fdr)
+    clear = depends_on_class(result, fdr)
     verdict = np.where(flag, "spammer", np.where(clear & (n_votes > 0), "informative", "unknown"))
     low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
     reason = [
@@ -81,7 +81,7 @@ def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:
     return np.asarray(gamma / gamma.sum(axis=2, keepdims=True))
 
 
-def _depends_on_class(result: Result, level: float) -> Flags:
+def depends_on_class(result: Result, level: float) -> Flags:
     """Likelihood-ratio test of equal rows in the expected confusion counts, [A]."""
     from scipy.stats import chi2
 
