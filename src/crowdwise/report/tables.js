@@ -198,7 +198,7 @@
     const bar = make("span", { class: "span " + paint + "-bar", "aria-hidden": "true" }, left(make("b"), low, high), mark);
     return [`${percent(estimate)} (${(100 * low).toFixed(0)} to ${(100 * high).toFixed(0)})`, bar];
   };
-  table(document.getElementById("annotators-table"), annotators.rows, {
+  if (annotators.rows.length) table(document.getElementById("annotators-table"), annotators.rows, {
     caption: annotators.rows.length < annotators.total
       ? `The ${whole(annotators.rows.length)} annotators to look at first, of ${whole(annotators.total)}` : "Annotators, worst first",
     search: "Search annotators and flags",
