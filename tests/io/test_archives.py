@@ -178,7 +178,7 @@ def test_a_line_that_names_the_separator(tmp_path: Path, first: str, separator: 
 def test_rows_above_the_header(tmp_path: Path, title: str) -> None:
     path = write(tmp_path / "v.csv", title + CSV)
     rows = title.count("\n")
-    with pytest.warns(DataWarning, match=f"{rows} rows above the header are left out"):
+    with pytest.warns(DataWarning, match=f"{rows} rows? above the header (is|are) left out"):
         assert triples(read(path)) == VOTES
     with pytest.warns(DataWarning), pytest.raises(InputError, match=rf"v\.csv row {rows + 3}: label 'dog'"):
         read(path, classes=["cat"])

@@ -94,7 +94,7 @@ class LabelSets(Answers):
     @property
     def is_known(self) -> NDArray[np.bool_]:
         """Items whose set is known, [N]."""
-        return np.zeros(self.n_items, bool) if self.known_sets is None else (self.known_sets >= 0).any(axis=1)
+        return np.zeros(self.n_items, bool) if self.known_sets is None else np.asarray((self.known_sets >= 0).any(axis=1))
 
     def _described(self) -> str:
         return f"{super()._described()}, {self.n_labels} labels"

@@ -141,7 +141,8 @@ def below_titles(data: bytes, separator: str, name: str) -> tuple[bytes, str, in
     if not rest.strip():
         raise InputError(f"{name}: no row is left below the {skip} that are skipped")
     if HOW.get().skip_rows is None:
-        what = f"{skip} row{'s' * (skip != 1)} above the header {'are' if skip != 1 else 'is'} left out (the header is row {first + skip})"
+        rows = "1 row above the header is" if skip == 1 else f"{skip} rows above the header are"
+        what = f"{rows} left out (the header is row {first + skip})"
         warnings.warn(f"{name}: {what}", DataWarning, stacklevel=2)
     elif first == 1:
         separator = _titles(rest, None)[1] or separator
