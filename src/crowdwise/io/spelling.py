@@ -239,7 +239,8 @@ def warn_of_damage(column: pl.Series, what: str, source: str) -> None:
         rows = int(as_text(column).is_in(damaged).sum())
         warnings.warn(
             f"{source}: {len(damaged):,} {what} ids such as {damaged[0]!r} ({rows:,} row{'s' * (rows != 1)}) "
-            "have lost digits in a spreadsheet or as floats; ids that were different may be one now; export the file again and keep it out of spreadsheets",
+            "have lost digits in a spreadsheet or as floats; ids that were different may be one now; export the file again "
+            "and keep it out of spreadsheets",
             DataWarning,
             stacklevel=5,
         )

@@ -303,4 +303,4 @@ def test_one_answer_per_item_is_returned_as_it_is_with_a_wide_interval(name: str
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         taught = make(name).fit(alone, gold={"a": [5, 3]}).result_
-    assert np.isfinite(taught.reliability).all(), "known values tell how far answers are off"
+    assert (taught.reliability > 0).all(), "known values tell how far answers are off"

@@ -124,5 +124,6 @@ def answers_alone(problem: Problem) -> Found | None:
         "bias": np.zeros(people),
         "noise": np.ones(people) * problem.spread,
         "weight": problem.count / problem.count.sum(),
-        "reliability": np.full(problem.n_annotators, np.nan),
+        # Nothing shows that answers follow the true values.
+        "reliability": np.zeros(problem.n_annotators),
     }
