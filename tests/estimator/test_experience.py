@@ -13,8 +13,9 @@ from tests.methods.labels.helpers import crowd, diagonal_crowd, quiet
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.errors import SettingError
-from crowdwise.estimator.experience import CONFIDENCES, EXPONENTS, OTHER_EXPONENT, calibrated, exponent_of, vote_mass
+from crowdwise.estimator.experience import ANONYMOUS, CONFIDENCES, EXPONENTS, OTHER_EXPONENT, calibrated, exponent_of, vote_mass
 from crowdwise.estimator.registry import label_methods, make
 
 METHODS = label_methods()
@@ -60,6 +61,21 @@ def test_exponents_lie_between_counting_every_vote_in_full_and_not_at_all() -> N
         assert 0 <= exponent <= 1, name
     models = sorted(exponent for name, exponent in EXPONENTS.items() if name not in COUNTED)
     assert pytest.approx(models[len(models) // 2], abs=0.011) == OTHER_EXPONENT
+
+
+def test_anonymous_votes_have_an_exponent_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    item, label = np.repeat(np.arange(40), 12), rng.choice(3, 480, p=[0.6, 0.3, 0.1])
+    label = (label + np.repeat(rng.integers(0, 3, 40), 12)) % 3
+    votes = AnonymousVotes.from_arrays(item, np.arange(480), label)
+    assert exponent_of("consensus", anonymous=True) == ANONYMOUS["consensus"] > exponent_of("consensus")
+    assert exponent_of("majority", anonymous=True) == exponent_of("majority")
+    model = crowdwise.make("consensus").fit(votes)
+    power = model.result_.model_posterior ** (1 / 12 ** ANONYMOUS["consensus"])
+    expected = power / power.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.posterior_, expected, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(votes), expected, atol=1e-9)
+    np.testing.assert_allclose(model.result_.confidence_in(0.5), expected.max(axis=1), atol=1e-12)
 
 
 def test_a_choice_has_the_exponent_of_what_it_chose() -> None:

@@ -80,6 +80,19 @@ def _by_hand(rows: list[tuple[str, str, str]]) -> dict[str, bytes]:
         + "".join(f'{n},"a ""text"", of words",{i},"{a}",{b},\n' for n, (i, a, b) in enumerate(rows)),
         "numbers.csv": "item,annotator,label\n" + "".join(f"{n % 9},{n % 4},{n % 3}\n" for n in range(30)),
         "tidy-keys.json": json.dumps({"votes": objects}),
+        "tidy-columns.json": json.dumps({name: [each[name] for each in objects] for name in objects[0]}),
+        "tidy-frame.json": json.dumps({name: {str(n): each[name] for n, each in enumerate(objects)} for name in objects[0]}),
+        "tidy-split.json": json.dumps({"columns": list(objects[0]), "data": [list(each.values()) for each in objects]}),
+        "answers.jsonl": "\n".join(
+            json.dumps({"id": i, "annotations": [{"user": a, "label": b} for j, a, b in rows if j == i]})
+            for i in sorted({row[0] for row in rows})
+        ),
+        "unnamed.jsonl": "\n".join(json.dumps({"id": n, "annotator_labels": ["cat", "dog"]}) for n in range(5)),
+        "form.csv": "Timestamp,Email,Is image 1 a cat?,Is image 2 a cat?,Is image 3 a cat?\n"
+        + "".join(f"2024/01/0{n},p{n}@x.org,{'Yes' if n % 2 else 'No'},Yes,No\n" for n in range(1, 7)),
+        "grid.csv": "id,q_1,q_2,r_1,r_2\n" + "".join(f"{n},{n % 2},{n % 2},{n % 3 % 2},0\n" for n in range(9)),
+        "signs.csv": "id,r1,r2,r3\n" + "".join(f"{n},{n % 3 - 1},{n % 3 - 1},0\n" for n in range(9)),
+        "counted.csv": "id,cat,dog,total\n" + "".join(f"{n},{n % 4},{5 - n % 4},5\n" for n in range(9)),
         "mturk-api.json": json.dumps(assignments),
         "mturk-api-below.json": json.dumps({"Assignments": assignments}),
         "judges.jsonl": "\n".join(map(json.dumps, judged)),
@@ -88,7 +101,8 @@ def _by_hand(rows: list[tuple[str, str, str]]) -> dict[str, bytes]:
         ),
         "doccano.jsonl": "\n".join(json.dumps({"id": n, "text": i, "label": [b]}) for n, (i, _, b) in enumerate(rows)),
     }
-    return {name: text.encode() for name, text in texts.items()}
+    marked = {"utf16.txt": texts["semicolon.csv"].encode("utf-16")}
+    return {name: text.encode() for name, text in texts.items()} | marked
 
 
 def _binary(votes: Annotations) -> dict[str, bytes]:
@@ -96,8 +110,10 @@ def _binary(votes: Annotations) -> dict[str, bytes]:
     frame = votes.to_frame()
     odd = frame.with_columns(pl.col("label").cast(pl.Categorical), pl.int_range(pl.len()).alias("weight"))
     lists = frame.group_by("item", maintain_order=True).agg("annotator", "label")
+    answers = frame.select("item", answer=pl.struct("annotator", "label")).group_by("item", maintain_order=True)
+    nested = answers.agg(pl.col("answer").alias("annotations"))
     seeds = {}
-    for name, table in {"odd": odd, "lists": lists}.items():
+    for name, table in {"odd": odd, "lists": lists, "nested": nested}.items():
         for kind, compression in (("parquet", "zstd"), ("parquet", "snappy"), ("arrow", "lz4"), ("arrow", "uncompressed")):
             buffer = io.BytesIO()
             write = table.write_parquet if kind == "parquet" else table.write_ipc

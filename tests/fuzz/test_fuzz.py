@@ -69,8 +69,13 @@ def test_hangs_and_deaths_are_noted_and_the_rest_is_tried(tmp_path: Path, monkey
     (package / "worker.py").write_text(WORKER)
     monkeypatch.setattr(runner, "_ROOT", tmp_path)
     monkeypatch.setattr(runner, "LONGEST", 1.0)
+    monkeypatch.setattr(runner, "_PATIENCE", 2)
     started = time.monotonic()
     found = run_cases(seed=0, start=0, stop=6, jobs=1, folder=tmp_path / "out")
     assert [(each["case"], each["what"][:5]) for each in found] == [(2, "hung "), (4, "ended")]
     assert (tmp_path / "out" / "at-0").read_text() == "6"
+    # A run that is stopped while a process starts continues there, and one that is done has nothing to do.
+    (tmp_path / "out" / "at-0").unlink()
+    assert (tmp_path / "out" / "from-0").read_text() == "5"
+    assert len(run_cases(seed=0, start=0, stop=6, jobs=1, folder=tmp_path / "out")) == 2
     assert time.monotonic() - started < 30

@@ -57,12 +57,20 @@ def run(seed: int, start: int, stop: int, step: int, folder: Path) -> None:
         # Making folders takes longer than reading small files.
         for left in path.parent.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()
+        if sum(counts.values()) >= 1000:
+            # So that what was tried is counted even if this process ends early.
+            _add_up(folder, counts)
+            counts.clear()
         if _peak() > max(MOST_MEMORY, before):
             note(folder, seed, index, called, content, f"{_peak() / 2**20:,.0f} MB", "memory")
             counts["findings"] += 1
             before = _peak()
     shutil.rmtree(work, ignore_errors=True)
     os.pwrite(progress, b"%20d" % stop, 0)
+    _add_up(folder, counts)
+
+
+def _add_up(folder: Path, counts: Counter[str]) -> None:
     with (folder / "counts.jsonl").open("a") as file:
         file.write(json.dumps(counts) + "\n")
 

@@ -131,6 +131,37 @@ def test_binary_tables_are_refused_by_what_they_declare(kind: str, tmp_path: Pat
     assert read(path).n_votes >= 3
 
 
+def varint(number: int, length: int = 0) -> bytes:
+    """A signed number as Thrift writes it, perhaps with more bytes than it needs."""
+    value, parts = number << 1, []
+    while value or not parts or len(parts) < length:
+        parts.append((value & 127) | 128)
+        value >>= 7
+    return bytes([*parts[:-1], parts[-1] & 127])
+
+
+@pytest.mark.parametrize("page_size", [1_000, None])
+def test_a_footer_that_says_less_than_its_pages_does_not_count(page_size: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "v.parquet"
+    table = pl.DataFrame({"item": ["x" * 2_000_000 + str(n) for n in range(3)], "annotator": "a", "label": "b"})
+    table.write_parquet(path, compression="zstd", data_page_size=page_size)
+    with path.open("rb") as file:
+        honest = declared_size(file, "parquet")
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    body, footer = data[: -8 - size], data[-8 - size :]
+    # Every number of millions in the footer becomes 1, in as many bytes.
+    said = [number for number in range(6_000_000, 6_001_000) if varint(number) in footer]
+    assert said
+    for number in said:
+        footer = footer.replace(varint(number), varint(1, len(varint(number))))
+    path.write_bytes(body + footer)
+    with path.open("rb") as file:
+        assert 6_000_000 < declared_size(file, "parquet") <= honest
+    with pytest.raises(InputError, match="unfold to more than 1,000,000 bytes"):
+        read(path, max_bytes=1_000_000)
+
+
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "uncompressed", "gzip", "lz4"])
 def test_the_declared_size_is_that_of_another_library(compression: str, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")

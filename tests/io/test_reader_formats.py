@@ -13,7 +13,8 @@ from tests.io.helpers import write, write_json
 import crowdwise.io.platforms
 from crowdwise.errors import InputError
 from crowdwise.io import FORMATS, detect
-from crowdwise.io.reader import TABLES, find_platform
+from crowdwise.io.formats import TABLES
+from crowdwise.io.reader import find_platform
 
 PLATFORMS = [name for name in FORMATS if name not in TABLES]
 

@@ -36,7 +36,7 @@ def test_the_usual_dialects_of_text_are_accepted(tmp_path: Path, data: bytes) ->
         ("v.csv", b"", "is empty; expected a header"),
         ("v.csv", b"\n \n", "is empty"),
         ("v.csv", b"item,annotator,label\n", "a header and no rows"),
-        ("v.csv", CSV.encode("utf-16"), "UTF-16.*re-save it as UTF-8"),
+        ("v.csv", CSV.encode("utf-16") + b"\x00\xd8", "not utf-16"),
         ("v.csv", CSV.encode("utf-16-le"), "UTF-16.*re-save it as UTF-8"),
         ("v.csv", b"item,annotator,label\na,x,caf\xe9\n", r"row 2: byte 0xe9 is not UTF-8; re-save it as UTF-8"),
         ("v.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9], "gzip data are damaged"),

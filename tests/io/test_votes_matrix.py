@@ -29,9 +29,11 @@ def test_feature_tables_and_tidy_ones_are_not_wide(tmp_path: Path) -> None:
 
 
 def test_minus_one_is_absent_only_where_it_must_be(tmp_path: Path) -> None:
-    absent = read(write(tmp_path / "a.csv", "item,w1,w2\n1,0,-1\n2,1,1\n"))
-    assert absent.classes.tolist() == [0, 1]
+    absent = read(write(tmp_path / "a.csv", "item,w1,w2\n1,0,-1\n2,1,2\n"))
+    assert absent.classes.tolist() == [0, 1, 2]
     assert absent.n_votes == 3
+    with pytest.raises(InputError, match="may be a class or no vote"):
+        read(write(tmp_path / "d.csv", "item,w1,w2\n1,0,-1\n2,1,1\n"))
     signs = read(write(tmp_path / "b.csv", "item,w1,w2\n1,1,-1\n2,1,1\n"))
     assert signs.classes.tolist() == [-1, 1]
     beside_empty = read(write(tmp_path / "c.csv", "item,w1,w2\n1,0,-1\n2,1,\n"))

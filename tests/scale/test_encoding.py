@@ -114,7 +114,7 @@ def in_memory(path: Path, frame: pl.DataFrame, **options: Any) -> Annotations:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdwise.errors.DataWarning")
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_shards_hold_what_one_concatenated_file_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, seed: int
 ) -> None:
@@ -163,10 +163,10 @@ def test_integers_in_text_are_integers_only_if_they_are_in_every_file(tmp_path: 
     first = write(tmp_path / "1.csv", "item,annotator,label\n1,7,0\n2,7,1\n")
     store = encode(first, tmp_path / "one", n_shards=2)
     assert (store.item_type, store.annotators.tolist(), store.classes.tolist()) == ("Int64", [7], [0, 1])
-    second = write(tmp_path / "2.csv", "item,annotator,label\n007,x,?\n")
+    second = write(tmp_path / "2.csv", "item,annotator,label\n007,x,unsure\n")
     store = encode([first, second], tmp_path / "two", n_shards=2)
-    assert (store.item_type, store.annotators.tolist(), store.classes.tolist()) == ("String", ["7", "x"], ["0", "1", "?"])
-    store = encode([first, second], tmp_path / "three", n_shards=2, missing="?")
+    assert (store.item_type, store.annotators.tolist(), store.classes.tolist()) == ("String", ["7", "x"], ["0", "1", "unsure"])
+    store = encode([first, second], tmp_path / "three", n_shards=2, missing="unsure")
     assert (store.classes.tolist(), store.n_missing, store.n_items) == ([0, 1], 1, 3)
 
 

@@ -24,17 +24,15 @@ from crowdwise.data.encode import (
     integers,
     label_codes,
     missing_mask,
-    recoded_classes,
     series_of,
     sorted_votes,
     tidy,
     to_polars,
-    translate,
-    union,
     warn_of_missing_words,
 )
-from crowdwise.data.gold import encode_gold, joined_gold
-from crowdwise.data.groups import Groups, groups_of, joined_groups
+from crowdwise.data.gold import encode_gold
+from crowdwise.data.groups import Groups, groups_of
+from crowdwise.data.joining import joined, reclassed
 from crowdwise.data.matrices import dense_matrix, matrix_votes
 from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
@@ -297,7 +295,7 @@ class Annotations(ByItem):
         given = integers(given) if int(absent.sum()) > label.null_count() else given
         codes, class_ids = label_codes(given, classes, where, np.flatnonzero(present))
         if classes is None:
-            warn_of_missing_words(class_ids, where)
+            warn_of_missing_words(class_ids, codes, where)
         weight = checked_weights(table["weight"], where)[present] if "weight" in table.columns else None
         votes = (item[present], annotator[present], codes, item_ids, annotator_ids, class_ids, weight)
         return cls.from_codes(*votes, n_missing=int(absent.sum()))
@@ -328,28 +326,17 @@ class Annotations(ByItem):
 
     def concat(self, *others: Annotations) -> Annotations:
         """Append the votes of others; vocabularies become unions, keeping this one's classes first."""
-        parts = (self, *others)
-        items, item_codes = self._union(parts, "items")
-        annotators, annotator_codes = self._union(parts, "annotators")
-        classes = union([part.classes for part in parts], sort=False)
-        item = np.concatenate([codes[part.item] for codes, part in zip(item_codes, parts, strict=True)])
-        annotator = np.concatenate([codes[part.annotator] for codes, part in zip(annotator_codes, parts, strict=True)])
-        label = np.concatenate([translate(part.classes, classes)[part.label] for part in parts])
-        weight, gold = self._joined_weights(parts), joined_gold(parts, items, classes)
-        n_missing, groups = sum(part.n_missing for part in parts), joined_groups(parts, items)
-        codes, soft = (item, annotator, label), any(part.soft for part in parts)
-        return self.from_codes(*codes, items, annotators, classes, weight, gold, n_missing=n_missing, groups=groups, soft=soft)
+        return joined(self, *others)
 
     def with_classes(self, classes: Sequence[Any]) -> Annotations:
         """Use these classes, in this order; every label in use must be among them."""
-        gold = self.gold
-        known = self.label[:0] if gold is None else gold[gold >= 0]
-        used = np.bincount(np.concatenate([self.label, known]), minlength=self.n_classes) > 0
-        new, wanted = recoded_classes(self.classes, classes, used)
-        if gold is not None:
-            gold = np.where(gold >= 0, new[gold], -1).astype(np.int16)
-        codes = (self.item, self.annotator, new[self.label], self.items, self.annotators, wanted)
-        return self.from_codes(*codes, self.weight, gold, n_missing=self.n_missing, groups=self.groups, soft=self.soft)
+        return reclassed(self, classes)
+
+    def gold_labels(self) -> list[Any] | None:
+        """The known labels by name, one per item and None where it is not known; None without any."""
+        if self.gold is None or not self.n_gold:
+            return None
+        return [self.classes[code] if code >= 0 else None for code in self.gold]
 
     def with_gold(self, gold: Any) -> Annotations:
         """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""

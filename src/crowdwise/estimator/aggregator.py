@@ -310,7 +310,8 @@ class Aggregator(ResultViews):
         asked = replace(as_annotations(votes), gold=None)
         known = reliability_of(in_company(result.votes, result.model_posterior))
         who = known[positions(asked.annotators, result.votes.annotators)]
-        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent_of(result.method), who)
+        exponent = exponent_of(result.method, result.votes.anonymous)
+        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent, who)
 
     def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""

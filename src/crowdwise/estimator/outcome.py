@@ -294,7 +294,7 @@ class Result(LabelOutcome):
         """From a fitted posterior, which is calibrated by experience where the settings ask for it; see `calibrated`."""
         if fields["settings"].get("confidence") != "experience":
             return cls(votes=votes, posterior=posterior, **fields)
-        exponent = exponent_of(fields["method"])
+        exponent = exponent_of(fields["method"], votes.anonymous)
         believed = calibrated(posterior, votes, fields["annotators"], fields["prior"].probability, exponent, reliability)
         return cls(votes=votes, posterior=believed, inferred=posterior, confidence_source="experience", **fields)
 
@@ -352,7 +352,7 @@ class Result(LabelOutcome):
         if self.confidence_source != "experience":
             return self.confidence
         spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
-        exponent = max(exponent_of(self.method) + NormalDist(0, spread).inv_cdf(share), 0.0)
+        exponent = max(exponent_of(self.method, self.votes.anonymous) + NormalDist(0, spread).inv_cdf(share), 0.0)
         posterior = calibrated(self.model_posterior, self.votes, self.annotators, self.class_prior, exponent)
         confidence = posterior[np.arange(len(self.codes)), self.codes]
         # Confidence may have been lowered for other reasons too.

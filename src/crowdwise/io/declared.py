@@ -1,7 +1,8 @@
 """How many bytes Parquet and Arrow files say that they unfold to, read from their own tables of contents.
 
 A page of zeros takes next to nothing in Zstandard, so the size of a file says little. Both formats declare sizes: Parquet in
-its footer (Thrift's compact protocol: the row groups, field 4, each with its `total_byte_size`, field 2), Arrow before every
+its footer (Thrift's compact protocol: the row groups, field 4, each with its `total_byte_size`, field 2) and again in the
+header of every page (`uncompressed_page_size`, field 2), of which the larger counts; Arrow before every
 compressed buffer, found through the footer (flatbuffers) and the record batches that it lists. What cannot be followed is
 damaged, which polars says better.
 """
@@ -16,13 +17,17 @@ __all__ = ["declared_size"]
 # Enough for thousands of row groups or batches.
 _MOST_PARTS = 200_000
 _LARGEST_FOOTER = 2**26
+# Pages of a megabyte each, as is usual, make files of a hundred gigabytes; the header of one is a few hundred bytes.
+_MOST_PAGES, _HEADER = 100_000, 2**14
+# Bytes that a value takes in memory, however often it is repeated in the file.
+_CELL = 16
 
 
 def declared_size(file: IO[bytes], kind: str) -> int:
     """Bytes that a file, "parquet" or "arrow", says it unfolds to; 0 where it does not say, or cannot be followed."""
     try:
         return _parquet(file) if kind == "parquet" else _arrow(file)
-    except (OSError, ValueError, IndexError, struct.error, RecursionError, OverflowError):
+    except (OSError, ValueError, IndexError, struct.error, RecursionError, OverflowError, AttributeError, TypeError):
         return 0
 
 
@@ -38,7 +43,37 @@ def _footer(file: IO[bytes], tail: int) -> bytes:
 
 def _parquet(file: IO[bytes]) -> int:
     groups = _Thrift(_footer(file, 8)).struct().get(4, [])
-    return sum(max(int(group.get(2, 0)), 0) for group in groups)
+    said = sum(max(int(group.get(2, 0)), 0) for group in groups)
+    # A footer may say less than its pages hold, and it is the pages that are unfolded.
+    left = _MOST_PAGES
+    held = 0
+    for group in groups:
+        n_rows = max(int(group.get(3, 0)), 0)
+        for chunk in group.get(1, []):
+            n_bytes, n_values, n_pages = _pages(file, chunk.get(3) or {}, left)
+            # Up to as many again stand in a dictionary; more than that is not counted with the rows.
+            held += max(n_bytes, n_values * _CELL if n_values > 2 * n_rows else 0)
+            left -= n_pages
+    return max(said, held)
+
+
+def _pages(file: IO[bytes], column: dict[int, Any], most: int) -> tuple[int, int, int]:
+    """Bytes and values that the pages of a column say they hold, and how many pages were looked at."""
+    starts = [int(start) for start in (column.get(9), column.get(11)) if start]
+    if not starts:
+        return 0, 0, 0
+    at, end = min(starts), min(starts) + int(column.get(7, 0))
+    n_bytes = n_values = n_pages = 0
+    while at < end and n_pages < most:
+        file.seek(at)
+        reader = _Thrift(file.read(_HEADER))
+        page = reader.struct()
+        n_bytes += max(int(page.get(2, 0)), 0)
+        # Data pages of both versions, and dictionaries, say first how many values they hold.
+        n_values += max(int((page.get(5) or page.get(7) or page.get(8) or {}).get(1, 0)), 0)
+        at += reader.at + max(int(page.get(3, 0)), 0)
+        n_pages += 1
+    return n_bytes, n_values, n_pages
 
 
 class _Thrift:

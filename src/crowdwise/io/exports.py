@@ -26,7 +26,8 @@ class Request:
     """What the caller asked of a reader: the options of `crowdwise.read`, but classes and markers of missing answers.
 
     `several` says what a cell with several answers is: refused ("distinct": where each label stands once, however many votes it
-    has), one class ("keep"), or several labels ("split"). Readers append to `notes` what they took for what.
+    has), one class ("keep"), or several labels ("split"). `minus_one` says whether -1 is a missing answer, where the user says
+    so by what is missing or by the classes. Readers append to `notes` what they took for what.
     """
 
     item: str | None = None
@@ -46,6 +47,7 @@ class Request:
     fold_case: bool = False
     spelling: Any = None
     several: str = "refuse"
+    minus_one: bool | None = None
     notes: list[str] = field(default_factory=list, compare=False)
 
     def command(self, name: str, *more: str) -> str:
@@ -56,7 +58,7 @@ class Request:
             f"--{name.replace('_', '-')}": getattr(self, name)
             for name in ("format", "item", "annotator", "label", "weight", "question", "workflow_version", "spelling")
         }
-        given |= {"--annotators": self.annotators, "--not": self.exclude}
+        given |= {"--annotator-columns": self.annotators, "--not": self.exclude}
         flags = {"--fold-case": self.fold_case, "--no-header": not self.header, "--transposed": self.transposed}
         words = [word for option, value in given.items() for each in _listed(value) for word in (option, each)]
         return shlex.join(["crowdwise", "aggregate", name, *words, *(flag for flag, on in flags.items() if on), *more])
@@ -79,7 +81,8 @@ class Export:
     """Votes as found: columns item, annotator, label and perhaps weight; gold as item and label.
 
     `n_left_out` rows lost their label for a reason that was said; they are not missing labels. `empty` says which rows were
-    answered with an empty list. Votes may have a column of times. Anonymous votes have an annotator each.
+    answered with an empty list. Votes may have a column of times. Anonymous votes have an annotator each. `standing_for` says
+    how many votes a row is, where rows are the distinct labels of many.
     """
 
     votes: pl.DataFrame
@@ -90,6 +93,7 @@ class Export:
     n_left_out: int = 0
     empty: pl.Series | None = None
     anonymous: bool = False
+    standing_for: pl.Series | None = None
 
 
 class Exports(NamedTuple):
@@ -160,7 +164,8 @@ def choose_question(found: Sequence[str], wanted: str | None, name: str) -> str:
     if not found:
         raise InputError(f"{name}: no answers found; name the column with label=... or --label")
     raise InputError(
-        f"{name}: several questions: {listed}. Pick one: question=... in Python, --question NAME on the command line"
+        f"{name}: several questions: {listed}. Pick one, for example: {Request(question=found[0]).command(name)} "
+        "(question=... in Python)"
     )
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, one_form, series_of, tidy
+from crowdwise.data.encode import ALIASES, codes_of, integers, missing_mask, series_of, tidy
+from crowdwise.data.text_form import one_form
 from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.io.formats import TABLES
 from crowdwise.io.limits import limited
-from crowdwise.io.reader import TABLES, find_format, read_export
+from crowdwise.io.reader import find_format, read_export
 from crowdwise.io.source import AnyPath, Places, Source, open_source
 from crowdwise.io.votes import Request, read_columns
 

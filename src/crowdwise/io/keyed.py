@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.cells import as_list
-from crowdwise.io.exports import Ballot, Export, Request
+from crowdwise.io.exports import Ballot, Export, Request, column
+from crowdwise.io.json_text import record_lists
 from crowdwise.io.lists import paired
-from crowdwise.io.roles import by_words
-from crowdwise.io.source import Record, Source
+from crowdwise.io.roles import by_words, find_item, naming_column
+from crowdwise.io.source import Places, Record, Source
+from crowdwise.io.tallies import repeats_itself
 
-__all__ = ["is_keyed", "read_keyed", "vote_fields"]
+__all__ = ["has_answers", "is_keyed", "read_keyed", "refuse_wrapped", "vote_fields"]
 
 
 def is_keyed(source: Source) -> bool:
@@ -29,6 +33,43 @@ def is_keyed(source: Source) -> bool:
     if not isinstance(document, dict) or not document or not all(isinstance(entry, dict) for entry in document.values()):
         return False
     return vote_fields(next(iter(document.values()))) is not None
+
+
+def has_answers(source: Source) -> bool:
+    """Whether records hold lists of answers that say who gave which: ``{"id": 7, "labels": [{"user": "ann", "label": 1}]}``."""
+    if source.kind == "json" and not isinstance(source.document, list):
+        return False
+    found = next((vote_fields(record) for _, record in source.records[:50] if vote_fields(record)), None)
+    if found is None or found[0] is not None:
+        return False
+    if any(_is_mapping(record.get(found[1])) for _, record in source.records[:50]):
+        # {"id": 7, "votes": {"ann": "cat"}}; whole numbers may be counts, see `crowdwise.io.counts`.
+        said = [label for _, record in source.records[:50] for label in (record.get(found[1]) or {}).values()]
+        return any(type(label) is not int for label in said)
+    answers = [answer for _, record in source.records[:50] if _is_answers(record.get(found[1])) for answer in record[found[1]]]
+    return bool(answers) and all(len(_fields(answer, role)) == 1 for answer in answers for role in ("annotator", "label"))
+
+
+def refuse_wrapped(source: Source) -> str | None:
+    """Refuse one object that holds no votes by itself, by the names of its keys; lists of labels by id are counted."""
+    document = source.document
+    if not isinstance(document, dict):
+        return None
+    lists = record_lists(document)
+    if lists:
+        raise InputError(
+            f"{source.name}: one object with several lists of records: {listed(map(repr, lists), 8)}; keep the list of votes "
+            "alone in a file of its own"
+        )
+    if document and all(isinstance(value, list) for value in document.values()):
+        if any(map(repeats_itself, document.values())):
+            return "counts"
+        way = Request(format="counts").command(source.name)
+        raise InputError(
+            f"{source.name}: an object with a list for every key, such as {next(iter(document))!r}; if the keys are items and "
+            f"the lists are the votes on them, of unknown people: {way}"
+        )
+    return None
 
 
 def vote_fields(record: Record) -> tuple[str | None, str] | None:
@@ -62,11 +103,9 @@ def _is_mapping(value: Any) -> bool:
 
 def read_keyed(source: Source, request: Request) -> Export:
     """Read the votes of every entry; keys are text, so plain integers are restored."""
-    if not isinstance(source.document, dict):
-        raise InputError(f"{source.name}: expected an object with an entry per item, got {type(source.document).__name__}")
-    entries = source.document
-    first = next((entry for entry in entries.values() if isinstance(entry, dict)), {})
-    found = vote_fields(first)
+    entries, key = _entries(source, request)
+    first = next((entry for _, entry in entries if isinstance(entry, dict)), {})
+    found = next((vote_fields(entry) for _, entry in entries if isinstance(entry, dict) and vote_fields(entry)), None)
     people = request.annotator or (found[0] if found else None)
     label = request.label or request.question or (found[1] if found else None)
     if label is None:
@@ -75,7 +114,7 @@ def read_keyed(source: Source, request: Request) -> Export:
             "--annotator and --label"
         )
     ballot = Ballot(source, untyped=True)
-    for row, (item, entry) in enumerate(entries.items(), start=1):
+    for row, (item, entry) in enumerate(entries, start=1):
         place = f"{source.name} record {row} (key {item!r})"
         if not isinstance(entry, dict):
             raise InputError(f"{place}: expected an object {{...}}, got {type(entry).__name__}")
@@ -83,10 +122,27 @@ def read_keyed(source: Source, request: Request) -> Export:
         for who, said in _votes(entry, people, label, place):
             ballot.vote(row, item, who, {"label": said})
     request.notes.append(
-        f"{source.name}: an entry per item, whose key is the item; annotators in {people or label!r}, labels in {label!r} "
+        f"{source.name}: an entry per item, {key} is the item; annotators in {people or label!r}, labels in {label!r} "
         "(--annotator, --label choose otherwise)"
     )
     return ballot.export(None)
+
+
+def _entries(source: Source, request: Request) -> tuple[list[tuple[Any, Any]], str]:
+    """Items with what is said of them, and what names the item: the key of an object, or a field of records."""
+    if source.kind == "json" and isinstance(source.document, dict):
+        return list(source.document.items()), "whose key"
+    if source.kind not in ("json", "jsonl", "parquet", "arrow"):
+        raise InputError(f"{source.name}: expected JSON with an entry per item, got {source.kind}")
+    records = [record for _, record in source.records]
+    if not records:
+        raise InputError(f"{source.name}: no records; expected one object per item")
+    names = [name for name, value in records[0].items() if not isinstance(value, dict | list)]
+    ids = pl.DataFrame({name: column([record.get(name) for record in records], Places(source.name)) for name in names})
+    item = find_item(ids, request, source.name) or naming_column(ids, ids.columns)
+    if item is None:
+        raise InputError(f"{source.name}: no field names the item, once in every record; name it with --item")
+    return [(record.get(item), record) for record in records], f"whose {item!r}"
 
 
 def _votes(entry: Record, people: str | None, label: str, place: str) -> list[tuple[Any, Any]]:
@@ -109,11 +165,16 @@ def _several(value: Any) -> Any:
 
 
 def _inner(answer: Record, role: str, place: str) -> Any:
-    found = [key for key in answer if "".join(c for c in key.lower() if c.isalnum()) in ALIASES[role]]
-    found = found or by_words(list(answer), role)
+    found = _fields(answer, role)
     if len(found) != 1:
         raise InputError(f"{place}: an answer has no field that is clearly the {role}: {listed(map(repr, answer), 12)}")
     return answer[found[0]]
+
+
+def _fields(answer: Record, role: str) -> list[str]:
+    """Fields of an answer that may play the role."""
+    found = [key for key in answer if "".join(c for c in key.lower() if c.isalnum()) in ALIASES[role]]
+    return found or by_words(list(answer), role)
 
 
 def _reached(entry: Record, path: str) -> Any:

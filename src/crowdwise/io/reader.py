@@ -1,24 +1,21 @@
 """Read votes, and answers of other kinds, from any file that is recognised.
 
-Every format stands in one table: its name, what it is, and by which marks a file of it is recognised. A platform is a line here
-and a module of `crowdwise.io.platforms` with `read(source, request)`. Marks are data, so that a file is recognised without
-loading the readers of other platforms. Where names alone do not decide, the module also has `matches(source)`, which looks at
-the first record.
+A file is of the platform whose marks it has (`crowdwise.io.formats`), else of a layout (`crowdwise.io.layouts`),
+else a long table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from importlib import import_module
-from typing import Any, Protocol, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.data.encode import ALIASES
 from crowdwise.data.gold import GoldConflict
 from crowdwise.errors import InputError, did_you_mean
+from crowdwise.io.formats import FORMATS, LAYOUTS, PLATFORMS, TABLES, Platform
 from crowdwise.io.source import AnyPath, Source, open_source
 from crowdwise.io.votes import (
     Export,
@@ -26,167 +23,11 @@ from crowdwise.io.votes import (
     Request,
     assemble,
     column_names,
-    item_column,
     note_repeats,
     read_columns,
-    read_tidy,
 )
 
-__all__ = ["FORMATS", "TABLES", "Platform", "detect", "find_format", "find_platform", "read"]
-__all__ += ["read_export", "recognised"]
-
-
-TABLES: dict[str, str] = {
-    "tidy": "one row per vote with item, annotator and label, in any of the next five",
-    "csv": "comma-separated text, also .csv.gz; the separators ; tab and | are found",
-    "tsv": "tab-separated text, also .tsv.gz",
-    "jsonl": "one JSON object per line (.jsonl, .ndjson), also .gz; or a JSON list of objects (.json)",
-    "parquet": "Parquet; only the needed columns are read",
-    "arrow": "Arrow IPC or Feather (.arrow, .ipc, .feather)",
-    "wide": "a row per item, a column per annotator, empty cells (or -1) for absent votes",
-    "lists": "a row per item, with lists of annotators and of labels in its cells",
-    "counts": "votes counted per class, in a column each or in a mapping per record; nobody knows who voted",
-    "keyed": "JSON with an entry per item, and lists, comma-separated text or answers in its fields",
-    "answers": "LabelMe / CrowdLayer answers.txt: numbers between spaces, items x annotators, -1 for absent votes",
-}
-LAYOUTS = ("wide", "lists", "counts", "keyed")
-_TEXT, _JSON, _BINARY = ("delimited",), ("json", "jsonl"), ("parquet", "arrow")
-
-
-class Reader(Protocol):
-    """A module that reads the exports of one platform."""
-
-    def read(self, source: Source, request: Request) -> Export:
-        """Return the votes of the export."""
-        ...
-
-
-@dataclass(frozen=True)
-class Platform:
-    """A platform whose exports are read.
-
-    Attributes
-    ----------
-    module
-        Its module in `crowdwise.io.platforms`.
-    kinds
-        Kinds of files (`Source.kind`).
-    marks
-        Columns of a table, or keys of the first JSON record, also ``outer.inner``: of each group one must be there. ``*``
-        stands for any text.
-    inspects
-        Whether the module's `matches` has the last word.
-    folders
-        Whether an export may be a folder, or several files; the first of them is looked at.
-    weights
-        Whether a column of weights may be named.
-    """
-
-    name: str
-    module: str
-    description: str
-    kinds: tuple[str, ...]
-    marks: tuple[tuple[str, ...], ...] = ()
-    inspects: bool = False
-    folders: bool = False
-    weights: bool = False
-
-    def load(self) -> Reader:
-        """The platform's module."""
-        return cast("Reader", import_module(f"crowdwise.io.platforms.{self.module}"))
-
-    def matches(self, source: Source) -> bool:
-        """Say whether the fields are this platform's."""
-        first = source.parts[0] if self.folders and source.parts else source
-        if first.kind not in self.kinds:
-            return False
-        if not all(any(_has(first.field_names, mark) for mark in group) for group in self.marks):
-            return False
-        return not self.inspects or bool(import_module(f"crowdwise.io.platforms.{self.module}").matches(source))
-
-
-def _has(names: list[str], mark: str) -> bool:
-    """Whether a name fits the mark; plain marks are not tried as patterns, for a table may have 100,000 columns."""
-    return any(fnmatchcase(name, mark) for name in names) if "*" in mark else mark in names
-
-
-# From the most to the least telling fields: the last three would also fit files of others.
-_PLATFORMS = (
-    Platform(
-        "mturk", "mturk", "Mechanical Turk batch CSV: HITId, WorkerId, Answer.*; rejected assignments are left out",
-        _TEXT, (("HITId",), ("WorkerId",), ("Answer.*",)), weights=True,
-    ),
-    Platform(
-        "mturk-api", "mturk_api",
-        "Mechanical Turk API assignments as JSON: HITId, WorkerId, Answer as QuestionFormAnswers XML",
-        _JSON, (("Assignments", "HITId"),), inspects=True,
-    ),
-    Platform(
-        "toloka", "toloka", "Toloka TSV: INPUT:*, OUTPUT:*, ASSIGNMENT:worker_id; GOLDEN:* becomes gold",
-        _TEXT, (("ASSIGNMENT:worker_id",), ("OUTPUT:*",)), weights=True,
-    ),
-    Platform(
-        "zooniverse", "zooniverse",
-        "Zooniverse classification CSV: subject_ids, user_name, annotations as JSON by task; gold_standard becomes gold",
-        _TEXT, (("subject_ids",), ("user_name",), ("annotations",)),
-    ),
-    Platform(
-        "appen", "appen",
-        "Appen full CSV: _unit_id, _worker_id, <question>, <question>_gold; weight='_trust' weighs by trust",
-        _TEXT, (("_unit_id",), ("_worker_id",)), weights=True,
-    ),
-    Platform(
-        "labelbox", "labelbox", "Labelbox export v2 NDJSON: data_row.id, projects.*.labels with classifications by name",
-        _JSON, (("data_row",), ("projects",)), inspects=True,
-    ),
-    Platform(
-        "label-studio", "label_studio",
-        "Label Studio JSON: tasks with annotations; ground_truth becomes gold, predictions vote as model:<version> if asked",
-        _JSON, (("annotations", "completions"),), inspects=True,
-    ),
-    Platform(
-        "label-studio-min", "label_studio_table",
-        "Label Studio CSV or JSON_MIN: id, annotator, annotation_id and a column per question",
-        _TEXT + _JSON, (("id",), ("annotator",), ("annotation_id",)),
-    ),
-    Platform(
-        "argilla", "argilla",
-        "Argilla 2.x records: responses by question and user; drafts and discarded ones are missing, suggestions vote if asked",
-        _JSON + _BINARY, (("responses", "*.responses"),), inspects=True,
-    ),
-    Platform(
-        "sagemaker", "sagemaker",
-        "SageMaker Ground Truth: annotationsFromAllWorkers manifest, consolidation request, or worker-response folder",
-        _JSON, (("*.annotationsFromAllWorkers", "datasetObjectId", "answers"),), inspects=True, folders=True,
-    ),
-    Platform(
-        "prodigy", "prodigy",
-        "Prodigy JSONL: _input_hash, _annotator_id or _session_id, answer, accept; ignored answers are missing",
-        _JSON, (("answer",), ("_input_hash", "_task_hash")),
-    ),
-    Platform(
-        "doccano", "doccano", "doccano: a folder with <user>.jsonl files, or several files; the annotator is the file name",
-        _JSON, (("id",), ("text",), ("label", "labels", "entities")), inspects=True, folders=True,
-    ),
-    Platform(
-        "potato", "potato",
-        "Potato annotated_instances.jsonl: label_annotations by schema; the annotator is user_id or the folder of the file",
-        _JSON, (("id", "instance_id"), ("label_annotations", "span_annotations")), folders=True,
-    ),
-    Platform(
-        "cvat", "cvat", 'CVAT XML "for images": tags of images are votes, the annotator is the file name or the assignee',
-        ("xml",), inspects=True, folders=True,
-    ),
-    Platform(
-        "judges", "judges",
-        'LLM-judge votes as JSONL: id, judge or model, verdict or score; or "judgments": [{judge, label}] below an item',
-        _JSON, (("item*", "*id", "key"), ("judg*", "model*", "verdicts", "votes", "ratings")), inspects=True,
-    ),
-    Platform("peerannot", "peerannot", "peerannot answers.json: {item: {annotator: label}}", ("json",), inspects=True),
-)  # fmt: skip
-
-FORMATS: dict[str, str] = TABLES | {platform.name: platform.description for platform in _PLATFORMS}
-"""Name and one-line description of every format that `read` knows."""
+__all__ = ["FORMATS", "detect", "find_format", "find_platform", "read", "read_export", "recognised"]
 
 
 def find_format(source: Source, given: str | None, request: Request | None = None) -> str:
@@ -198,6 +39,8 @@ def find_format(source: Source, given: str | None, request: Request | None = Non
         return given
     if source.parts == ():
         raise InputError(f"{source.name}: a folder without .json, .jsonl or .xml files; name a file")
+    if source.kind == "delimited" and source.data.startswith(b"#FORMAT=WebAnno"):
+        raise InputError(f"{source.name}: WebAnno TSV holds spans of text; read it with crowdwise spans {source.name}")
     platform = recognised(source)
     if platform is not None:
         return platform.name
@@ -220,7 +63,22 @@ def find_format(source: Source, given: str | None, request: Request | None = Non
 
 def recognised(source: Source) -> Platform | None:
     """The platform whose export this is, if any."""
-    return next((platform for platform in _PLATFORMS if platform.matches(source)), None)
+    return next((platform for platform in PLATFORMS if _is_of(platform, source)), None)
+
+
+def _is_of(platform: Platform, source: Source) -> bool:
+    """Whether the fields are this platform's."""
+    first = source.parts[0] if platform.folders and source.parts else source
+    if first.kind not in platform.kinds:
+        return False
+    if not all(any(_has(first.field_names, mark) for mark in group) for group in platform.marks):
+        return False
+    return not platform.inspects or platform.inspect(source)
+
+
+def _has(names: list[str], mark: str) -> bool:
+    """Whether a name fits the mark; plain marks are not tried as patterns, for a table may have 100,000 columns."""
+    return any(fnmatchcase(name, mark) for name in names) if "*" in mark else mark in names
 
 
 def _is_long(source: Source, request: Request) -> bool:
@@ -232,7 +90,7 @@ def _is_long(source: Source, request: Request) -> bool:
 
 def find_platform(name: str) -> Platform:
     """The platform of this name."""
-    return next(platform for platform in _PLATFORMS if platform.name == name)
+    return next(platform for platform in PLATFORMS if platform.name == name)
 
 
 Kind = TypeVar("Kind", bound=Answers)
@@ -382,6 +240,9 @@ def _read_votes(
     notes = wanted.pop("notes", None)
     # Given classes are taken at their word: a label that is several is not among them, or is meant.
     wanted |= {"several": "keep"} if classes is not None else {}
+    markers = [missing] if isinstance(missing, str) else list(missing)
+    if classes is not None or markers:
+        wanted["minus_one"] = "-1" in map(str, markers) or (None if classes is None else "-1" not in map(str, classes))
     request = Request(format=format, **wanted, notes=[] if notes is None else notes)
     if probabilities is not None or sure is not None:
         from crowdwise.io.soft import read_soft
@@ -394,7 +255,7 @@ def _read_votes(
         export = prepared(export, source, request)
     guessed = request.item is None and name in TABLES and name not in LAYOUTS
     try:
-        votes = assemble(export, request, classes=classes, missing=missing)
+        votes = assemble(export, request, classes=classes, missing=markers)
     except GoldConflict:
         if guessed:
             _doubt_item(source, request)
@@ -441,6 +302,7 @@ def _may_be_distributions(source: Source) -> bool:
 
 def _doubt_item(source: Source, request: Request) -> None:
     """Refuse the column that was taken as the item, where another is clearly meant."""
+    from crowdwise.io.long_tables import item_column
     from crowdwise.io.roles import doubt_item
 
     records = source.records if source.kind in ("json", "jsonl") else []
@@ -459,34 +321,7 @@ def read_export(source: Source, name: str, request: Request) -> Export:
 
         return read_layout(source, name, request)
     if name in TABLES:
+        from crowdwise.io.long_tables import read_tidy
+
         return read_tidy(source, request)
-    platform = find_platform(name)
-    kinds = {part.kind for part in source.parts or () if platform.folders} or {source.kind}
-    if not kinds <= set(platform.kinds):
-        raise InputError(
-            f"{source.name}: {', '.join(sorted(kinds - set(platform.kinds)))} content, and {name} exports are "
-            f"{' or '.join(platform.kinds)}; leave format= or --format out, and it is recognised"
-        )
-    given = {"item": request.item, "annotator": request.annotator, "weight": request.weight}
-    for role, column in given.items():
-        if column is None:
-            continue
-        if source.kind != "delimited" or (role == "weight" and not platform.weights):
-            raise InputError(
-                f"{source.name}: a {name} export has no column for the {role}; leave {role}= out, or read it with format='tidy'"
-            )
-        if column not in source.columns:
-            raise InputError(
-                f"{source.name}: no column {column!r}; found {', '.join(map(repr, source.columns))}"
-                + did_you_mean(column, source.columns)
-            )
-    try:
-        return platform.load().read(source, request)
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
-        # The first record was recognised; readers trust the shape from there instead of checking every level.
-        raise InputError(
-            f"{source.last_place}: recognised as {name}, but this record is not shaped like it; "
-            "export it again, or name another format with format=... or --format"
-        ) from error
+    return find_platform(name).read(source, request)

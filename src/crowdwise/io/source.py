@@ -9,28 +9,26 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crowdwise.data.encode import Where
 from crowdwise.errors import InputError, did_you_mean, listed
+from crowdwise.io.json_text import Record, as_records, is_lines, line_records, list_records, parse_json
+from crowdwise.io.not_text import UTF16_MARKS, check_utf8, refuse_other_text
 from crowdwise.io.opening import HOW
-
-if TYPE_CHECKING:
-    from crowdwise.kernels.types import Integers
+from crowdwise.io.places import Places, Table
+from crowdwise.io.strict_csv import parse_slowly, refuse_repeated, repeated_header, strict_rows
 
 __all__ = ["KINDS", "Places", "Record", "Source", "Table", "checked_text", "open_source", "parse_delimited", "parse_json"]
-__all__ += ["read_header", "read_text_bytes", "refuse_known_binary", "refuse_other_text", "sniff_kind", "sniff_separator"]
+__all__ += ["read_header", "read_text_bytes", "refuse_known_binary", "sniff_kind", "sniff_separator"]
 
 
 KINDS: dict[str, str] = {
@@ -39,8 +37,6 @@ KINDS: dict[str, str] = {
     ".xml": "xml", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
 _MATRIX = re.compile(rb"\A[ \t]*-?\d+([ \t]+-?\d+)+[ \t]*\r?(\n|\Z)")
-_SURROGATE, _SURROGATE_BYTES = re.compile(r"\\u[dD][89a-fA-F]"), re.compile(rb"\\u[dD][89a-fA-F]")
-UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8), or name its encoding: --encoding cp1252, utf-16, ..."
 
 
 # -- bytes -------------------------------------------------------------------------------------
@@ -71,11 +67,13 @@ def read_text_bytes(path: Path, name: str) -> bytes:
 
 def checked_text(data: bytes, name: str) -> bytes:
     """Return text as UTF-8 without byte-order mark and with line feeds; what is no text is refused."""
-    if HOW.get().encoding is not None:
+    encoding = HOW.get().encoding or ("utf-16" if data.startswith(UTF16_MARKS) else None)
+    if encoding is not None:
         from crowdwise.io.archives import decoded
 
-        data = decoded(data, str(HOW.get().encoding), name)
-    refuse_other_text(data, name)
+        data = decoded(data, encoding, name)
+    if b"\x00" in data:
+        refuse_other_text(data, name)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
         raise InputError(f"{name}: the file is empty; expected a header and rows below it")
@@ -102,7 +100,7 @@ def sniff_kind(path: Path, content: Callable[[], bytes], name: str, held: bytes 
     start = content().lstrip()[:1]
     if kind in ("json", "jsonl") or (kind is None and start in (b"{", b"[")):
         # Many tools name JSON lines .json and the other way round; the content decides.
-        return "jsonl" if start != b"[" and (kind == "jsonl" or _is_lines(content())) else "json"
+        return "jsonl" if start != b"[" and (kind == "jsonl" or is_lines(content())) else "json"
     if kind in ("delimited", "xml"):
         return kind
     if _MATRIX.match(content()):
@@ -111,17 +109,6 @@ def sniff_kind(path: Path, content: Callable[[], bytes], name: str, held: bytes 
     if any(separator in first_line for separator in (b",", b"\t", b";", b"|")):
         return "delimited"
     raise InputError(f"{name}: cannot tell what {suffix or 'this file'} holds; known are {', '.join(sorted(KINDS))}; rename it")
-
-
-def _is_lines(data: bytes) -> bool:
-    """True unless the first line opens an object that later lines continue."""
-    first, _, rest = data.strip().partition(b"\n")
-    try:
-        json.loads(first)
-    except (ValueError, RecursionError):
-        # A broken first line of many is still a line: the second decides.
-        return rest.lstrip(b"\r\n").startswith(b"{")
-    return bool(rest.strip())
 
 
 def _head(path: Path, name: str) -> bytes:
@@ -136,37 +123,22 @@ def _unreadable(name: str, error: OSError) -> InputError:
     return InputError(f"{name}: cannot be read ({error.strerror or error}); check that it is a file and that you may read it")
 
 
-def refuse_other_text(data: bytes, name: str) -> None:
-    """Refuse UTF-16 and anything with a NUL byte, which no text has, wherever it stands."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data[:1024]:
-        raise InputError(f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: {UTF8_ADVICE}")
-    at = data.find(b"\x00")
-    if at >= 0:
-        row = data.count(b"\n", 0, at) + 1
-        raise InputError(f"{name} row {row}: a NUL byte, which text does not have; the file is damaged: export it again")
-
-
-def check_utf8(data: bytes, name: str) -> None:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        row = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name} row {row}: byte 0x{data[error.start]:02x} is not UTF-8; {UTF8_ADVICE}") from None
-
-
 # -- delimited text ----------------------------------------------------------------------------
 
 SEPARATORS = (",", "\t", ";", "|")
-# Long answers (a page of JSON in a Zooniverse cell) exceed the csv module's default of 128 kB.
-csv.field_size_limit(2**30)
 
 
 def sniff_separator(data: bytes, suffix: str) -> str:
-    """Return the separator that the header uses: the suffix's own, unless it yields one column."""
+    """Return the separator that the header uses: the suffix's own, unless another yields more columns, there and below."""
     usual = "\t" if suffix in (".tsv", ".tab") else ","
-    header = data[: data.find(b"\n")] if b"\n" in data else data
-    counts = {separator: len(_fields(header, separator)) for separator in SEPARATORS}
-    return usual if counts[usual] > 1 else max(SEPARATORS, key=lambda separator: counts[separator])
+    counts = {}
+    for separator in (usual, *SEPARATORS):
+        header, below = _first_rows(data, separator)
+        # What the usual one would cut in the first cell is not another one's.
+        whole = usual not in "".join((*header[:1], *below[:1]))
+        fits = len(header) > 1 if separator == usual else len(header) == len(below) > 2 and whole
+        counts[separator] = (fits, len(header))
+    return max(counts, key=counts.__getitem__)
 
 
 def _fields(line: bytes, separator: str) -> list[str]:
@@ -187,19 +159,17 @@ def _first_rows(data: bytes, separator: str) -> tuple[list[str], list[str]]:
 
 def read_header(data: bytes, separator: str, name: str, first: int = 1) -> list[str]:
     """Return the column names, of row `first` of the file; refuse names that occur twice, for either could be meant."""
-    header: list[str] = next(_rows(data, separator, name, first), [])
-    repeated = sorted(column for column, times in Counter(header).items() if times > 1 and column.strip())
-    if repeated:
-        bare = "" if not any(_is_number(column) for column in repeated) else "; if there is no row of names, add --no-header"
-        raise InputError(
-            f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them{bare}"
-        )
+    line = data[: data.find(b"\n")] if b"\n" in data else data
+    plain = line.removesuffix(b"\r")
+    if plain and b'"' not in plain and b"\r" not in plain:
+        header = plain.decode().split(separator)
+    else:
+        # Quotes may go around the end of the line.
+        header = next(strict_rows(data, separator, name, first), [])
+    if len(set(header)) < len(header):
+        refuse_repeated(header, name, first)
     # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
     return header if "" not in header[1:] else [column or f"column {i + 1}" for i, column in enumerate(header)]
-
-
-def _is_number(text: str) -> bool:
-    return text.strip().lstrip("-").replace(".", "", 1).isdigit()
 
 
 def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> pl.DataFrame:
@@ -211,81 +181,21 @@ def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> p
     header = read_header(data, separator, name, first)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         # Polars takes a carriage return alone for text, others for the end of a row: outside quotes, nobody knows.
-        return _parse_slowly(data, separator, name, header, first)
+        return parse_slowly(data, separator, name, header, first)
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema=False, new_columns=header)
     except pl.exceptions.PolarsError:
         # Polars does not say where. The csv module does, and it also accepts a quote in mid-field.
-        return _parse_slowly(data, separator, name, header, first)
+        return parse_slowly(data, separator, name, header, first)
     if data.count(b'"') % 2:
-        return _parse_slowly(data, separator, name, header, first)
+        return parse_slowly(data, separator, name, header, first)
     return frame
-
-
-def _rows(data: bytes, separator: str, name: str, first: int) -> Iterator[list[str]]:
-    """Yield records; raise naming the spreadsheet row (the header is row `first`) of the first broken one."""
-    # Not newline="": that would also end lines at a carriage return alone, and cut a row in two without a word.
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="\n"), delimiter=separator, strict=True)
-    row = first - 1
-    while True:
-        row += 1
-        try:
-            record = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if "new-line character" in str(error):
-                raise InputError(
-                    f"{name} row {row}: a carriage return alone, which may be text or the end of a row; save the file with one "
-                    "kind of line ends, and with quotes around text that holds one"
-                ) from None
-            raise InputError(
-                f"{name} row {row}: cannot be read ({error}); a quote is not closed, or text follows a closing quote. "
-                'Write a quote inside a quoted field as ""'
-            ) from None
-        yield record
-
-
-def _parse_slowly(data: bytes, separator: str, name: str, header: list[str], first: int) -> pl.DataFrame:
-    rows = _rows(data, separator, name, first)
-    next(rows, None)
-    cells: list[list[str | None]] = []
-    for row, record in enumerate(rows, start=first + 1):
-        if len(record) > len(header):
-            raise InputError(
-                f"{name} row {row}: {len(record)} fields where the header has {len(header)}; "
-                f"put quotes around a field that contains {separator!r}, or name the rows above the header with --skip-rows"
-            )
-        cells.append([cell or None for cell in record] + [None] * (len(header) - len(record)))
-    return pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String), orient="row")
 
 
 # -- sources -----------------------------------------------------------------------------------
 
 AnyPath = str | PathLike[str]
 _PACKED, _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Places(Where):
-    """Where rows come from when they are not consecutive: the number of each, and what it counts."""
-
-    rows: Integers | None = None
-    unit: str = "row"
-
-    def row(self, index: int) -> str:
-        """Return, for example, "votes.csv row 17"."""
-        number = index + self.first_row if self.rows is None else int(self.rows[index])
-        return f"{self.source} {self.unit} {number}"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns with the places of their rows."""
-
-    frame: pl.DataFrame
-    where: Places
 
 
 def open_source(path: AnyPath | Sequence[AnyPath]) -> Source:
@@ -340,7 +250,7 @@ class Source:
         separator = sniff_separator(self.data, self.path.name.removesuffix(".gz")[-4:].lower())
         above, below = ([cell for cell in row if cell.strip()] for row in _first_rows(self.data, separator))
         # A header has a name for every column; one name alone, or fewer than there are cells below, may be a title.
-        if HOW.get().skip_rows is None and 1 < len(above) >= len(below):
+        if HOW.get().skip_rows is None and 1 < len(above) >= len(below) > 0:
             return self.data, separator, 1
         from crowdwise.io.archives import below_titles
 
@@ -374,7 +284,7 @@ class Source:
     @cached_property
     def document(self) -> Any:
         """The parsed content of a JSON file."""
-        return parse_json(self.data, self.name)
+        return as_records(parse_json(self.data, self.name))
 
     @cached_property
     def first(self) -> Record:
@@ -383,20 +293,18 @@ class Source:
             top = self.document[0] if isinstance(self.document, list) and self.document else self.document
             return top if isinstance(top, dict) else {}
         if self.kind == "jsonl":
-            records = self._lines(limit=1)
+            records = line_records(self.data, self.name, limit=1)
             return records[0][1] if records else {}
         return {}
 
     @cached_property
     def records(self) -> list[tuple[int, Record]]:
-        """Every JSON record with its row: the line in JSONL, the position from 1 in a JSON list."""
+        """Every JSON record with its row: the line in JSONL, the position from 1 in a JSON list or a Parquet file."""
+        if self.kind in ("parquet", "arrow"):
+            return list(enumerate(self.table(self.columns).frame.to_dicts(), start=1))
         if self.kind == "jsonl":
-            return self._lines()
-        entries = self.document if isinstance(self.document, list) else [self.document]
-        for row, entry in enumerate(entries, start=1):
-            if not isinstance(entry, dict):
-                raise InputError(f"{self.name} record {row}: expected an object {{...}}, got {type(entry).__name__}")
-        return list(enumerate(entries, start=1))
+            return line_records(self.data, self.name)
+        return list_records(self.document, self.name)
 
     def walk(self) -> Iterator[tuple[int, Record]]:
         """Yield the records and remember the row, so that one of an unexpected shape can be named."""
@@ -416,7 +324,7 @@ class Source:
         return "record" if self.kind == "json" else "row"
 
     def table(self, columns: Sequence[str]) -> Table:
-        """Return these columns of a tabular file; delimited text stays text, blank lines are left out."""
+        """Return these columns of a tabular file; delimited text stays text, without blank lines and repeats of the header."""
         if self.kind in ("parquet", "arrow"):
             from crowdwise.io.binary import read_binary
 
@@ -433,41 +341,10 @@ class Source:
 
     @cached_property
     def _parsed(self) -> tuple[pl.DataFrame, pl.Series, int]:
-        """All columns of delimited text, which of its rows are blank, and the row of the names."""
+        """All columns of delimited text, which of its rows are left out, and the row of the names."""
         data, separator, first = self.body
         frame = parse_delimited(data, separator, self.name, first)
         if frame.height == 0:
             raise InputError(f"{self.name}: a header and no rows below it")
-        return frame, frame.select(pl.all_horizontal(pl.all().is_null())).to_series(), first
-
-    def _lines(self, limit: int | None = None) -> list[tuple[int, Record]]:
-        records: list[tuple[int, Record]] = []
-        for row, line in enumerate(self.data.split(b"\n"), start=1):
-            if not line.strip():
-                continue
-            record = parse_json(line, f"{self.name} row {row}")
-            if not isinstance(record, dict):
-                raise InputError(f"{self.name} row {row}: expected an object {{...}} per line, got {type(record).__name__}")
-            records.append((row, record))
-            if limit is not None and len(records) >= limit:
-                break
-        return records
-
-
-def parse_json(text: bytes | str, place: str) -> Any:
-    """Parse JSON; the error names the place, the line inside it and what is wrong there."""
-    try:
-        value = json.loads(text)
-        if (_SURROGATE if isinstance(text, str) else _SURROGATE_BYTES).search(text):  # type: ignore[arg-type]
-            # Half of a pair is refused here, wherever it stands: no file and no table can hold it.
-            json.dumps(value, ensure_ascii=False).encode()
-        return value
-    except RecursionError:
-        raise InputError(f"{place}: nested too deeply to be an export of votes") from None
-    except json.JSONDecodeError as error:
-        line = f" line {error.lineno}" if error.lineno > 1 else ""
-        raise InputError(f"{place}{line}: broken JSON at column {error.colno} ({error.msg}); correct or remove it") from None
-    except UnicodeEncodeError:
-        raise InputError(f"{place}: half of a surrogate pair (\\ud800 to \\udfff); correct that character") from None
-    except ValueError as error:
-        raise InputError(f"{place}: broken JSON ({error!s:.200}); correct or remove it") from None
+        blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        return frame, blank | repeated_header(frame, self.name), first

@@ -15,11 +15,15 @@ from typing import Any
 
 import polars as pl
 
-from crowdwise.data.encode import EDGES, INTEGER, as_text, integers, missing_mask, one_form, tidy
+from crowdwise.data.encode import EDGES, INTEGER, as_text, integers, missing_mask, tidy
+from crowdwise.data.text_form import one_form
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.exports import Request
 
-__all__ = ["Speller", "clean", "key_of", "read_spelling", "warn_of_damage"]
+__all__ = ["Moved", "Speller", "clean", "key_of", "read_spelling", "spelt_labels", "unified_line", "warn_of_damage"]
+
+# By role: how many names changed, and one of them before and after.
+Moved = dict[str, tuple[int, tuple[str, str]]]
 
 _ROLES = ("label", "annotator", "item")
 _NOUNS = {"label": "labels", "annotator": "annotator ids", "item": "item ids"}
@@ -28,7 +32,7 @@ _DAMAGED = r"^-?\d([.,]\d+)?[eE]\+\d+$"
 _JOINS = re.compile(r"(?<=[^\W\d_])[._\-\s]+(?=\w)|(?<=\d)[._\-\s]+(?=[^\W\d_])")
 # Beyond so many names, each is not looked at by itself.
 _MANY = 20_000
-_NUMBER = re.compile(r"([+-]?\d+)[.,]0*")
+_NUMBER = re.compile(r"([+-]?\d{1,18})(?:[.,]0*)?")
 
 
 def clean(text: str, inner: bool = False) -> str:
@@ -37,10 +41,10 @@ def clean(text: str, inner: bool = False) -> str:
     return re.sub(r"[^\S\n]+", " ", text) if inner else text
 
 
-def key_of(text: str) -> str:
-    """What variants of one name share: case, what joins words, and the zeros after a point do not count."""
+def key_of(text: str, role: str = "label") -> str:
+    """What variants of one name share: case, what joins words, zeros after a point and those before a label do not count."""
     whole = _NUMBER.fullmatch(text)
-    return whole[1] if whole else _JOINS.sub(" ", text.casefold())
+    return (str(int(whole[1])) if role == "label" else whole[1]) if whole else _JOINS.sub(" ", text.casefold())
 
 
 class Speller:
@@ -57,10 +61,15 @@ class Speller:
     def __init__(self, request: Request, source: str, skip: Sequence[Any] = ()) -> None:
         self.fold, self.source, self.skip = request.fold_case, source, skip
         self.given = read_spelling(request.spelling)
-        self.moved: dict[str, tuple[int, tuple[str, str]]] = {}
+        self.moved: Moved = {}
 
-    def unify(self, role: str, column: pl.Series, gold: pl.Series | None = None) -> tuple[pl.Series, pl.Series | None]:
-        """Respell a column, and of labels the gold beside it, which follows the spelling of the votes."""
+    def unify(
+        self, role: str, column: pl.Series, gold: pl.Series | None = None, times: pl.Series | None = None
+    ) -> tuple[pl.Series, pl.Series | None]:
+        """Respell a column, and of labels the gold beside it, which follows the spelling of the votes.
+
+        `times` says how many votes each entry of the column stands for, where not one.
+        """
         parts = [as_text(tidy(part)) for part in (column, gold) if part is not None and len(part)]
         if not len(column) or not any(
             part.dtype == pl.String for part in (tidy(column), *([] if gold is None else [tidy(gold)]))
@@ -69,6 +78,8 @@ class Speller:
         if role not in self.given and gold is None and _is_settled(parts[0].unique().drop_nulls()):
             return column, gold
         counts = _counted(parts[0])
+        if times is not None:
+            counts = {name: n for name, n in zip(parts[0].to_list(), times.to_list(), strict=True) if name is not None}
         known = {} if len(parts) == 1 else _counted(parts[1])
         names = dict.fromkeys([*counts, *known])
         new = _cleaned(list(names), inner=role == "label")
@@ -98,7 +109,7 @@ class Speller:
         groups: dict[str, list[str]] = {}
         for to in _suspects(list(times)):
             if to and to not in skipped:
-                groups.setdefault(key_of(to), []).append(to)
+                groups.setdefault(key_of(to, role), []).append(to)
         variants = [sorted(group, key=lambda to: (-times[to], to)) for group in groups.values() if len(group) > 1]
         if not variants:
             return {}
@@ -121,12 +132,25 @@ class Speller:
     def say(self) -> None:
         """Warn, in one line, of all that was unified."""
         if self.moved:
-            parts = [
-                f"{n:,} {_NOUNS[role] if n != 1 else _NOUNS[role][:-1]} ({_shown(old, new)})"
-                for role, (n, (old, new)) in self.moved.items()
-            ]
-            how = "white space, Unicode form" + (", case" if self.fold else "") + (" or the table given" if self.given else "")
-            warnings.warn(f"{self.source}: spellings unified ({how}): {', '.join(parts)}", DataWarning, stacklevel=4)
+            more = (", case" if self.fold else "") + (" or the table given" if self.given else "")
+            warnings.warn(unified_line(self.moved, self.source, more), DataWarning, stacklevel=4)
+
+
+def unified_line(moved: Moved, source: str, more: str = "") -> str:
+    """What to say of names that were unified."""
+    parts = [
+        f"{n:,} {_NOUNS[role] if n != 1 else _NOUNS[role][:-1]} ({_shown(old, new)})" for role, (n, (old, new)) in moved.items()
+    ]
+    return f"{source}: spellings unified (white space, Unicode form{more}): {', '.join(parts)}"
+
+
+def spelt_labels(column: pl.Series) -> pl.Series:
+    """Labels without white space around them, with single spaces inside, in composed form; as they are where none changes."""
+    if column.dtype != pl.String:
+        return column
+    new = _cleaned(column.unique().drop_nulls().to_list(), inner=True)
+    moved = {name: to for name, to in new.items() if name != to}
+    return column.replace_strict(list(moved), list(moved.values()), default=column, return_dtype=pl.String) if moved else column
 
 
 def _cleaned(names: list[str], inner: bool) -> dict[str, str]:
@@ -157,8 +181,9 @@ def _shown(old: str, new: str) -> str:
 
 
 def _counted(column: pl.Series) -> dict[str, int]:
-    counted = column.drop_nulls().alias("name").value_counts(sort=False)
-    return dict(zip(counted["name"].to_list(), counted["count"].to_list(), strict=True))
+    # In the order of the file, so that the same name is shown every time.
+    counted = column.drop_nulls().to_frame("name").group_by("name", maintain_order=True).len()
+    return dict(zip(counted["name"].to_list(), counted["len"].to_list(), strict=True))
 
 
 def _replaced(column: pl.Series, new: Mapping[str, str]) -> pl.Series:

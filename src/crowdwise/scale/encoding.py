@@ -23,14 +23,16 @@ from crowdwise.data.encode import missing_mask, series_of, tidy
 from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.gold import read_gold
+from crowdwise.io.names import look_at_annotators
 from crowdwise.io.source import AnyPath
-from crowdwise.io.votes import Request
+from crowdwise.io.spelling import Moved, unified_line
+from crowdwise.io.votes import Request, is_odd, repeats_line
 from crowdwise.kernels.numerics import n_threads
 from crowdwise.scale.batches import rows_of
 from crowdwise.scale.inputs import Input, check_inputs, find_inputs
 from crowdwise.scale.merging import Vocabularies, merge
 from crowdwise.scale.shard import Making, build_shard, map_file
-from crowdwise.scale.spilling import spill
+from crowdwise.scale.spilling import Spilled, spill
 from crowdwise.scale.store import ShardSizes, Store, begin, check_folder, finish, reusable
 
 __all__ = ["build_shard", "encode", "merge"]
@@ -103,36 +105,48 @@ def encode(
     rows = [rows_of(each) for each in inputs]
     n_shards = _number_of_shards(n_shards, sum(rows))
     begin(folder)
-
     groups = _groups(inputs, rows)
     passes = map(spill, [(group, plan, str(folder), n_shards, index) for index, group in enumerate(groups)])
-    vocabularies = merge(list(_counted(passes, "reading", len(groups), progress)), plan)
+    spilled = list(_counted(passes, "reading", len(groups), progress))
+    vocabularies = merge(spilled, plan)
+    _say_unified(spilled, plan.source)
     _write_vocabularies(folder, vocabularies, known)
-    sizes_of_all = (len(vocabularies.annotators), len(vocabularies.classes))
-    making = Making(
-        plan.source, vocabularies.item_type, sizes_of_all, "weight" in plan.columns,
-        "given" if known is not None else "column" if vocabularies.has_gold else "none", deduplicate,
-    )  # fmt: skip
+    gold_is = "given" if known is not None else "column" if vocabularies.has_gold else "none"
+    sizes_of_all, weighted = (len(vocabularies.annotators), len(vocabularies.classes)), "weight" in plan.columns
+    making = Making(plan.source, vocabularies.item_type, sizes_of_all, weighted, gold_is, deduplicate)
     shards = map(build_shard, [(shard, str(folder), making) for shard in range(n_shards)])
-    counts, sizes, n_known = np.zeros(len(vocabularies.annotators), np.int64), [], 0
-    for facts in _counted(shards, "sorting", n_shards, progress):
-        sizes.append(ShardSizes(facts["n_items"], facts["n_votes"], facts["n_gold"]))
-        counts += facts["votes_per_annotator"]
-        n_known += facts["n_known"]
+    facts = list(_counted(shards, "sorting", n_shards, progress))
+    sizes = [ShardSizes(each["n_items"], each["n_votes"], each["n_gold"]) for each in facts]
+    counts = np.sum([each["votes_per_annotator"] for each in facts], axis=0)
+    n_known, n_repeats, n_changed = (sum(each[name] for each in facts) for name in ("n_known", "n_repeats", "n_changed"))
     np.save(folder / "votes_per_annotator.npy", counts)
+    if is_odd(vocabularies.annotators, "annotator"):
+        look_at_annotators(vocabularies.annotators, pl.Series(counts), plan.source)
     shutil.rmtree(folder / "spill", ignore_errors=True)
     if known is not None and n_known < len(known):
-        warnings.warn(
-            f"{len(known) - n_known} gold labels are of items without votes and were ignored", DataWarning, stacklevel=2
-        )
+        unused = f"{len(known) - n_known} gold labels are of items without votes and were ignored"
+        warnings.warn(unused, DataWarning, stacklevel=2)
     n_gold = None if making.gold == "none" else sum(each.n_gold for each in sizes)
     n_items, n_votes = sum(each.n_items for each in sizes), sum(each.n_votes for each in sizes)
+    notes = (repeats_line(plan.source, n_repeats, n_changed, n_votes),) if n_repeats else ()
     store = Store(
         folder, np.zeros(0), np.zeros(0), vocabularies.item_type, n_items, n_votes, vocabularies.n_missing, n_gold,
-        making.weighted, tuple(sizes),
+        weighted, tuple(sizes), notes,
     )  # fmt: skip
     finish(store, signature)
     return Store.open(folder)
+
+
+def _say_unified(spilled: Sequence[Spilled], source: str) -> None:
+    """Warn, in one line, of the names that were unified, as reading in memory does."""
+    moved: Moved = {}
+    for each in spilled:
+        for role, (n, example) in each.unified.items():
+            before, first = moved.get(role, (0, example))
+            moved[role] = (before + n, first)
+    if moved:
+        ordered: Moved = {role: moved[role] for role in ("label", "item", "annotator") if role in moved}
+        warnings.warn(unified_line(ordered, source), DataWarning, stacklevel=3)
 
 
 def _check_apart(folder: Path, paths: AnyPath | Sequence[AnyPath]) -> None:

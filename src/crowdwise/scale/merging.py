@@ -107,7 +107,11 @@ def _classes(spilled: Sequence[Spilled], plan: Plan) -> tuple[NDArray[Any], NDAr
     pairs = pl.DataFrame({"item": pl.Series(gold_items, dtype=pl.String), "label": gold}).filter(known)
     where = _FirstPlaces(plan.source, places=tuple(places))
     request = Request(several=plan.several)
-    built = assemble(Export(votes, where, pairs if len(pairs) else None), request, classes=plan.classes, missing=plan.missing)
+    times = sum((_spread_counts(each, labels) for each in spilled), np.zeros(len(labels), np.int64))
+    unlabelled = [sum(each.n_unlabelled for each in spilled)][: len(item) - len(labels)]
+    standing_for = pl.Series([*times.tolist(), *unlabelled], dtype=pl.Int64)
+    export = Export(votes, where, pairs if len(pairs) else None, standing_for=standing_for)
+    built = assemble(export, request, classes=plan.classes, missing=plan.missing)
 
     items = series_of(built.items)
     position = codes_of(names, items)
@@ -118,6 +122,13 @@ def _classes(spilled: Sequence[Spilled], plan: Plan) -> tuple[NDArray[Any], NDAr
     if built.gold is not None:
         gold_codes[known.to_numpy()] = built.gold[codes_of(pairs["item"], items)]
     return built.classes, label_codes, gold_codes
+
+
+def _spread_counts(spilled: Spilled, labels: pl.Series) -> NDArray[np.int64]:
+    """Votes of one pass for each of all labels."""
+    counts = np.zeros(len(labels), np.int64)
+    counts[codes_of(spilled.labels, labels)] = spilled.label_counts
+    return counts
 
 
 def _distinct(parts: list[pl.Series]) -> pl.Series:

@@ -43,7 +43,8 @@ def build_shard(partition: int, folder: str, making: Making) -> dict[str, Any]:
     """Sort the votes of one partition and write its shard; what was collected for it is deleted.
 
     Returns n_items, n_votes, n_gold, n_known (rows of the given gold that name an item of the
-    shard) and votes_per_annotator, [A].
+    shard), n_repeats (votes that are an annotator's second or later on an item), n_changed (those with another label than the
+    one before) and votes_per_annotator, [A].
     """
     columns = _collected(partition, folder, making)
     item = columns["item"].cast(getattr(pl, making.item_type))
@@ -70,6 +71,7 @@ def build_shard(partition: int, folder: str, making: Making) -> dict[str, Any]:
     _write(shard_folder(folder, partition), arrays, items)
     shutil.rmtree(partition_folder(folder, partition), ignore_errors=True)
     return {
+        **_repeats(item_ptr, annotator, label),
         "n_items": len(items),
         "n_votes": len(label),
         "n_gold": 0 if gold is None else int((gold >= 0).sum()),
@@ -142,6 +144,14 @@ def _distinct(
     first[starts] = True
     kept = np.concatenate([[0], np.cumsum(first)])
     return kept[item_ptr].astype(np.int64), annotator[first], label[first], None if weight is None else weight[first]
+
+
+def _repeats(item_ptr: NDArray[np.int64], annotator: NDArray[np.int32], label: NDArray[np.int16]) -> dict[str, int]:
+    again = annotator[1:] == annotator[:-1]
+    # The first vote on an item repeats none, whoever gave the one before.
+    starts = item_ptr[1:-1][(item_ptr[1:-1] > 0) & (item_ptr[1:-1] < len(label))]
+    again[starts - 1] = False
+    return {"n_repeats": int(again.sum()), "n_changed": int((again & (label[1:] != label[:-1])).sum())}
 
 
 def _write(folder: Path, arrays: dict[str, NDArray[Any] | None], items: pl.Series) -> None:

@@ -8,16 +8,18 @@ decides on those.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from crowdwise.data.encode import checked_weights, codes_of, integers, label_codes, missing_mask, one_form, tidy
+from crowdwise.data.encode import checked_weights, codes_of, integers, label_codes, missing_mask, tidy
+from crowdwise.data.text_form import one_form
 from crowdwise.errors import InputError
 from crowdwise.io.source import Places, Table
+from crowdwise.io.spelling import spelt_labels
 from crowdwise.scale import batches
 from crowdwise.scale.batches import raw_type, read_batches
 from crowdwise.scale.inputs import Column, Input, Plan
@@ -33,7 +35,8 @@ class Spilled:
     """What a pass found: local vocabularies in the order of their codes, and what only all files together decide.
 
     `label_places` says where each label occurs first, `gold_items` which item has each gold label
-    first; `whole` whether all item ids so far are integers; `hashes` those of fixed values.
+    first; `whole` whether all item ids so far are integers; `hashes` those of fixed values; `unified` how many names of each
+    role lost white space or changed their Unicode form, and one of them.
     """
 
     index: int
@@ -47,6 +50,7 @@ class Spilled:
     gold_items: tuple[str, ...]
     whole: bool
     hashes: tuple[int, ...]
+    unified: dict[str, tuple[int, tuple[str, str]]] = field(default_factory=dict)
 
 
 def partition_folder(folder: str | Path, partition: int) -> Path:
@@ -111,6 +115,7 @@ class _Pass:
         self.gold_items: list[str] = []
         self.n_rows = self.n_unlabelled = self.n_written = 0
         self.whole = True
+        self.unified: dict[str, tuple[int, tuple[str, str]]] = {}
 
     def run(self, inputs: Sequence[Input]) -> Spilled:
         waiting: list[pl.DataFrame] = []
@@ -126,14 +131,14 @@ class _Pass:
         probe = [*pl.Series(["crowdwise", "é", ""]).hash().to_list(), *pl.Series([0, -1, 2**40]).hash().to_list()]
         return Spilled(
             self.index, self.n_rows, self.n_unlabelled, self.annotators.values, self.labels.values, self.label_counts,
-            tuple(self.label_places), self.golds.values, tuple(self.gold_items), self.whole, tuple(probe),
+            tuple(self.label_places), self.golds.values, tuple(self.gold_items), self.whole, tuple(probe), self.unified,
         )  # fmt: skip
 
     def coded(self, table: Table) -> pl.DataFrame:
         """Check the rows of a batch and replace annotators, labels and gold by codes."""
         where, columns = table.where, self.plan.columns
         raw = {role: _raw(table.frame[role], column, role, where) for role, column in columns.items() if role != "weight"}
-        raw = {role: one_form(series) for role, series in raw.items()}
+        raw = {role: self.one_spelling(series, role) for role, series in raw.items()}
         for role in ("item", "annotator"):
             absent = missing_mask(raw[role], ())
             if absent.any():
@@ -151,6 +156,18 @@ class _Pass:
             coded["gold"] = pl.Series(codes)
         self.n_rows += table.frame.height
         return pl.DataFrame(coded)
+
+    def one_spelling(self, series: pl.Series, role: str) -> pl.Series:
+        """The names of a batch in one form, as in memory; those that change are counted."""
+        formed = spelt_labels(series) if role in ("label", "gold") else one_form(series)
+        if formed is not series:
+            moved = (formed != series) & (formed != "")
+            n, kind = int(moved.sum()), "label" if role == "gold" else role
+            if n:
+                at = int(moved.arg_true()[0])
+                before, example = self.unified.get(kind, (0, (series[at], formed[at])))
+                self.unified[kind] = (before + n, example)
+        return formed
 
     def coded_labels(self, label: pl.Series, where: Places) -> NDArray[np.int32]:
         codes, before = self.labels.codes(label)

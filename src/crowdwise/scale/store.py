@@ -59,6 +59,8 @@ class Store:
         Votes dropped because their label was missing.
     shards
         Sizes of every shard; a shard may be empty.
+    notes
+        What to say of the votes, a sentence each.
     """
 
     folder: Path
@@ -71,6 +73,7 @@ class Store:
     n_gold: int | None
     weighted: bool
     shards: tuple[ShardSizes, ...]
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> Store:
@@ -84,6 +87,7 @@ class Store:
             annotators=vocabulary_array(pl.read_ipc(path / "annotators.arrow")["id"]),
             classes=vocabulary_array(pl.read_ipc(path / "classes.arrow")["id"]),
             shards=tuple(ShardSizes(**sizes) for sizes in facts["shards"]),
+            notes=tuple(facts.get("notes", ())),
             **{name: facts[name] for name in ("item_type", "n_items", "n_votes", "n_missing", "n_gold", "weighted")},
         )
 
@@ -182,6 +186,7 @@ def finish(store: Store, signature: dict[str, Any]) -> None:
     """Write store.json, which says that everything else is there."""
     facts = {name: getattr(store, name) for name in ("item_type", "n_items", "n_votes", "n_missing", "n_gold", "weighted")}
     facts |= {"version": _VERSION, "shards": [asdict(sizes) for sizes in store.shards], "signature": signature}
+    facts["notes"] = list(store.notes)
     with replacing(store.folder / "store.json") as temporary:
         temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     (store.folder / _MARK).unlink(missing_ok=True)

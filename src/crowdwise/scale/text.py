@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
-from crowdwise.io.source import Places, Table, check_utf8, parse_delimited, read_header, refuse_other_text, sniff_separator
+from crowdwise.io.not_text import check_utf8, refuse_other_text
+from crowdwise.io.source import Places, Table, parse_delimited, read_header, sniff_separator
 
 __all__ = ["columns_of_text", "start_of", "tables_of_text", "typical_rows"]
 

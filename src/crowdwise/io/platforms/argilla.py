@@ -1,4 +1,4 @@
-"""Argilla 2.x: records as JSON, or flattened to columns by to_datasets."""
+"""Argilla: records as JSON, or flattened to columns by to_datasets."""
 
 from __future__ import annotations
 
@@ -46,6 +46,11 @@ def _responses(record: Record) -> Iterator[tuple[Any, str, Any, str | None]]:
         for response in given if isinstance(given, list) else [given]:
             yield response.get("user_id"), question, response.get("value"), response.get("status")
     for response in nested if isinstance(nested, list) else ():
+        if "values" in response:
+            # Argilla 1: a response holds the answers to all questions.
+            for question, given in (response["values"] or {}).items():
+                yield response.get("user_id"), question, given.get("value"), response.get("status")
+            continue
         yield response.get("user_id"), str(response.get("question_name")), response.get("value"), response.get("status")
     for name, values in record.items():
         if name.endswith(".responses"):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from crowdwise.errors import InputError
+from crowdwise.io.roles import battle_shape
 from crowdwise.io.source import Record, Source
+from crowdwise.io.tallies import refuse_mapped_counts
 from crowdwise.io.votes import Ballot, Export, Request
 
 # In order of preference: a file may hold a verdict and the score that led to it.
@@ -32,6 +35,9 @@ def matches(source: Source) -> bool:
     """Recognise an item with a list of judgments, or a line with item, judge and verdict."""
     if source.kind not in ("json", "jsonl") or _key(source.first, _ITEM) is None:
         return False
+    if battle_shape(list(source.first)) is not None:
+        # Which of two models won says nothing about a question: another row may compare others.
+        return False
     nested = _key(source.first, _LISTS)
     if nested is not None:
         return isinstance(source.first[nested], list | dict)
@@ -42,6 +48,7 @@ def matches(source: Source) -> bool:
 def read(source: Source, request: Request) -> Export:
     """Return the votes; `question` names the field to read where there are several."""
     ballot, maybe_counts = Ballot(source), False
+    _refuse_several_judged(source)
     labels = [name for name in (request.question, request.label) if name] or _LABEL
     for row, record in source.walk():
         item = record.get(_key(record, _ITEM) or "")
@@ -56,9 +63,29 @@ def read(source: Source, request: Request) -> Export:
             if isinstance(vote, dict):
                 judge = vote.get(_key(vote, _JUDGE) or "")
                 ballot.vote(row, item, judge, {"label": _scalar(vote.get(_key(vote, labels) or ""))})
+    if maybe_counts and request.format is None:
+        held = [record.get(_key(record, _LISTS) or "") for _, record in source.records]
+        refuse_mapped_counts(held, _key(source.first, _LISTS) or "", source.name, request, "judges")
     if maybe_counts:
         request.notes.append(f"{source.name}: read as {{judge: label}}; if these are counts per class, add --format counts")
     return ballot.export(None)
+
+
+def _refuse_several_judged(source: Source) -> None:
+    """Refuse votes of a judge on answers of several models to one question: the question alone is not what was judged."""
+    judge = next((name for name in _JUDGE[:4] if name in source.first), None)
+    judged = next((name for name in _JUDGE if name.startswith("model") and name in source.first), None)
+    item = _key(source.first, _ITEM)
+    if judge is None or judged is None or item is None:
+        return
+    seen: dict[str, Any] = {}
+    for row, record in source.records:
+        pair = repr((record.get(item), record.get(judge)))
+        if seen.setdefault(pair, record.get(judged)) != record.get(judged):
+            raise InputError(
+                f"{source.name} {source.unit} {row}: {judge!r} judged answers of several {judged!r} to one {item!r}; what was "
+                f"judged takes both: join {item!r} and {judged!r} in one field, or keep the records of one {judged!r}"
+            )
 
 
 def _key(record: Record, names: Iterable[str]) -> str | None:

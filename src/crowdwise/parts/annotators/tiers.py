@@ -31,7 +31,7 @@ from crowdwise.kernels.gamma import digamma
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
-from crowdwise.parts.annotators.model import FittedToCounts, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, infer_by_table, table_log_lik
 
 __all__ = ["Tiers"]
 
@@ -42,7 +42,7 @@ _LOWEST, _HIGHEST = 0.2, 0.95
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Tiers(FittedToCounts):
+class Tiers(FittedToConfusion):
     """Communities of annotators that start as quantiles of agreement."""
 
     earlier_alk: Floats

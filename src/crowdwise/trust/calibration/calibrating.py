@@ -55,6 +55,12 @@ class Calibrated:
     before: Reliability | None
     after: Reliability | None
 
+    @property
+    def curves(self) -> dict[str, Reliability]:
+        """The curves to draw by name, as far as there are any; where nothing was changed, one."""
+        found = {"before": self.before, "after": None if self.how == "none" else self.after}
+        return {name: curve for name, curve in found.items() if curve is not None}
+
 
 def calibrate(
     result: Result,
@@ -141,7 +147,7 @@ def by_experience(result: Result) -> Result:
     """The posterior as sure as experience with other crowds allows; what known labels have calibrated stays."""
     if result.confidence_source != "model":
         return result
-    exponent = exponent_of(result.method)
+    exponent = exponent_of(result.method, result.votes.anonymous)
     believed = calibrated(result.posterior, result.votes, result.annotators, result.class_prior, exponent)
     return with_posterior(result, believed, "experience")
 
@@ -149,7 +155,7 @@ def by_experience(result: Result) -> Result:
 def _by_crowd(result: Result, how: str) -> tuple[Result, str, dict[str, Any]]:
     if how == "none":
         return with_posterior(result, result.model_posterior, "model"), "as sure as the model", {}
-    exponent = exponent_of(result.method)
+    exponent = exponent_of(result.method, result.votes.anonymous)
     experience = f"confidence by experience with other crowds (votes to the power {1 - exponent:.2g} count)"
     if how == "experience":
         found = by_experience(result)
