@@ -103,15 +103,15 @@ def crowd_of(result: Result) -> Crowd:
 
 
 def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd:
-    """The crowd, with those only above chance whose answers depend on the class by a test, as `crowdwise annotators` has it.
+    """The crowd, with those above chance whose interval is, or whose answers depend on the class by a test.
 
-    The interval of an accuracy rests on what all annotators share too, and is narrow after a single vote.
+    Only of the others does `crowdwise annotators` say "unknown" too.
     """
     from crowdwise.trust.crowd.draws import depends_on_class
 
     if result.votes.n_classes < 2:
         return crowd
-    standing = np.where(depends_on_class(result, level), ABOVE, UNJUDGED)
+    standing = np.where(depends_on_class(result, level) | (crowd.low > crowd.chance), ABOVE, UNJUDGED)
     return replace(crowd, grade=np.where(crowd.grade >= UNJUDGED, standing, crowd.grade))
 
 
