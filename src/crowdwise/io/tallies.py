@@ -45,7 +45,7 @@ _MOST_VOTES = 100
 
 
 def seem_counts(values: Any) -> bool:
-    """Whether whole numbers, [rows, columns], may be votes per class: some, not all of a row, are 0; columns do not rise together."""
+    """Whether whole numbers, [rows, columns], may be votes per class: some are 0, no row is, columns do not rise together."""
     if values.shape[0] < 2 or values.shape[1] < 2 or np.isnan(values).any():
         return False
     if (values < 0).any() or (values != np.floor(values)).any() or values.max() <= 1 or values.min() > 0:
