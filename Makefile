@@ -17,7 +17,7 @@ ALL_PYTHONS = $(if $(shell command -v pyenv 2>/dev/null),PYENV_VERSION=$(shell p
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast fuzz lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-learn bench-gp bench-active clean check-python
+.PHONY: help demo venv test test-fast fuzz lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-neighbours bench-learn bench-gp bench-active clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -61,7 +61,7 @@ fuzz: venv ## Read CASES damaged files in watched processes (a million by defaul
 	@.venv/bin/python -m tests.fuzz --cases $(or $(CASES),1000000) --jobs $(JOBS)
 
 doctest: venv ## Run the examples in docstrings
-	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal --doctest-modules src/crowdwise
+	@.venv/bin/python -m pytest --doctest-modules src/crowdwise
 
 docs: venv ## Build the documentation into site/; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
@@ -87,6 +87,9 @@ bench: $(if $(filter .venv-bench/%,$(BENCH_PYTHON)),.venv-bench/.installed) ## C
 	@$(BENCH_PYTHON) benchmarks/versus.py
 	@$(BENCH_PYTHON) benchmarks/versus_ranking.py
 
+bench-neighbours: .venv-bench-neighbours/.installed ## Compare with six libraries by size, in an environment of their own (minutes)
+	@.venv-bench-neighbours/bin/python benchmarks/neighbours.py
+
 bench-learn: .venv-bench-learn/.installed ## Compare the crowd layer with crowd-kit's and scikit-activeml's, in an environment of their own
 	@.venv-bench-learn/bin/python benchmarks/versus_learn.py
 
@@ -97,7 +100,7 @@ bench-gp: .venv-bench-gp/.installed ## Compare an epoch of the Gaussian processe
 	@.venv-bench-gp/bin/python benchmarks/versus_gp.py
 
 clean: ## Delete everything these targets made
-	rm -rf .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-neighbours .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:
@@ -111,10 +114,11 @@ check-python:
 .venv/.installed: pyproject.toml constraints.txt | check-python
 	@test -x .venv/bin/python || { echo "==> creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "==> installing torch into .venv (the largest download; minutes on a slow line)"
-	@# Alone and first: pip then settles on one build of torch before it resolves the rest.
-	@.venv/bin/python $(PIP_INSTALL) torch==2.13.0
+	@# Alone and first: pip then settles on one build of torch before it resolves the rest. Of sixteen thousand files most are
+	@# never imported; Python compiles those that are.
+	@.venv/bin/python $(PIP_INSTALL) --no-compile torch==2.13.0
 	@echo "==> installing crowdwise with all extras and tools into .venv"
-	@.venv/bin/python $(PIP_INSTALL) -e '.[torch,report,scale,excel,dev]'
+	@.venv/bin/python $(PIP_INSTALL) --no-compile -e '.[torch,report,scale,excel,dev]'
 	@touch $@
 	@echo "==> .venv is ready"
 
@@ -134,6 +138,15 @@ check-python:
 	@test -x .venv-bench/bin/python || { echo "==> creating .venv-bench"; $(PYTHON) -m venv .venv-bench; }
 	@echo "==> installing crowdwise, crowd-kit, cleanlab and choix into .venv-bench (about a minute)"
 	@.venv-bench/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 cleanlab==2.9.0 choix==0.4.1 psutil
+	@touch $@
+
+.venv-bench-neighbours/.installed: pyproject.toml constraints.txt | check-python
+	@test -x .venv-bench-neighbours/bin/python || { echo "==> creating .venv-bench-neighbours"; $(PYTHON) -m venv .venv-bench-neighbours; }
+	@echo "==> installing torch, crowdwise and its neighbours into .venv-bench-neighbours (minutes)"
+	@.venv-bench-neighbours/bin/python $(PIP_INSTALL) torch==2.13.0
+	@.venv-bench-neighbours/bin/python $(PIP_INSTALL) -e . crowd-kit==1.4.2 cleanlab==2.9.0 scikit-activeml==1.0.1 snorkel==0.10.0 psutil sparse==0.15.5 torchmetrics loguru line_profiler plotly
+	@# Alone: peerannot also asks for torchvision, which its label models do not use.
+	@.venv-bench-neighbours/bin/python $(PIP_INSTALL) --no-deps peerannot==0.0.1.post43
 	@touch $@
 
 .venv-bench-learn/.installed: pyproject.toml constraints.txt | check-python

@@ -1,4 +1,4 @@
-"""Write a measured table into docs/benchmarks.md, between the markers of its section."""
+"""Write a measured table into a page of the docs, between the markers of its section."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "benchmarks.md"
+HOW_FAST = DOCS / "how-fast.md"
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
-def put(section: str, text: str) -> None:
-    """Replace what stands between ``<!-- begin: section -->`` and ``<!-- end: section -->``."""
-    page = PAGE.read_text()
+def put(section: str, text: str, path: Path = PAGE) -> None:
+    """Replace what stands in a page between ``<!-- begin: section -->`` and ``<!-- end: section -->``."""
+    page = path.read_text()
     pattern = re.compile(rf"(<!-- begin: {section} -->\n).*?(<!-- end: {section} -->)", re.DOTALL)
     if not pattern.search(page):
-        raise SystemExit(f"{PAGE} has no section {section!r}")
-    PAGE.write_text(pattern.sub(lambda found: f"{found[1]}{text.strip()}\n{found[2]}", page))
+        raise SystemExit(f"{path} has no section {section!r}")
+    path.write_text(pattern.sub(lambda found: f"{found[1]}{text.strip()}\n{found[2]}", page))
     print(text)
-    print(f"written to {PAGE.name}, section {section}")
+    print(f"written to {path.name}, section {section}")
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

@@ -14,6 +14,7 @@ end. Without arguments all sets are run, the small ones first, then a simulated 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,10 +59,12 @@ def earlier_rule() -> Iterator[None]:
         return n_read, len(items) * float(np.abs(arrays.posterior[items] - before).max(initial=0.0)) / 100
 
     engine.infer_and_count, online.visit, engine.remaining = largest, largest_visited, lambda rounds: rounds[-1].change
+    # The largest change is known only where all items are looked at in every round.
+    focus, engine.FOCUS_FROM = engine.FOCUS_FROM, sys.maxsize
     try:
         yield
     finally:
-        engine.infer_and_count, online.visit, engine.remaining = now, visit, remaining
+        engine.infer_and_count, online.visit, engine.remaining, engine.FOCUS_FROM = now, visit, remaining, focus
 
 
 def fit(name: str, votes: Annotations, **settings: Any) -> tuple[Any, int, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Before torch is loaded: test processes already share the cores, and threads that wait for each other cost more than they give.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,7 +21,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Derandomised, so that a red CI is about the change under test; fresh examples are drawn on people's machines.
 IN_CI = os.environ.get("CI") == "true"
-IN_BOTH = {"deadline": None, "derandomize": IN_CI, "print_blob": IN_CI}  # the first call of a numba kernel compiles it
+# The first call of a numba kernel compiles it, and on a busy machine everything takes longer.
+IN_BOTH: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+IN_BOTH |= {"derandomize": IN_CI, "print_blob": IN_CI}
 # A thousand examples of what everything else is made of: arrays, parts, answers, files. What is put together from them is
 # tried on fewer.
 settings.register_profile("parts", max_examples=1000 if IN_CI else 100, **IN_BOTH)

@@ -67,6 +67,13 @@ def _zip(**members: str) -> bytes:
 
 
 LONG = "item,annotator,label\na,x,cat\na,y,dog\nb,x,cat\nb,y,cat\n"
+VOTE = {"item": "a", "annotator": "x", "label": "cat"}
+UNEVEN = "".join(f"p{n},{n % 3 * 2},{(n + 1) % 3},{(n + 2) % 3 * 3}\n" for n in range(12))
+QUESTIONS = "item,annotator,question,answer\na,x,animal,cat\na,x,sharp,yes\na,y,animal,cat\na,y,sharp,no\n"
+PAIRS = "photo,annotator_1,label_1,annotator_2,label_2\na,x,cat,y,dog\nb,y,cat,z,cat\n"
+GRID = "id,ann_a,ann_b,bob_a,bob_b\n" + "".join(f"{n},x,x,x,y\n{n}0,y,y,y,x\n" for n in range(1, 5))
+MEASURED = "item,annotator,label\n" + "".join(f"{n // 2},{'xy'[n % 2]},{n / 7:.2f}\n" for n in range(30))
+SURE = "item,annotator,label\na,x,cat (80%)\na,y,cat (60%)\n"
 NAMED = "id,ann,bob,cem,eve\n1,yes,no,no,yes\n2,yes,yes,no,yes\n3,no,no,yes,no\n"
 FORM = "Timestamp,Email,Is image 1 a cat?,Is image 2 a cat?,Is image 3 a cat?\n" + "".join(
     f"2024/01/0{n},{n}@example.org,{'Yes' if n % 2 else 'No'},Yes,No\n" for n in (1, 2, 3)
@@ -138,6 +145,26 @@ SHAPES = (
         options={"sure": "certainty"},
         without="without it, every label counts as certain",
     ),
+    Shape("Counts per class, as many votes in every row", {"v.csv": "photo,cat,dog\na,3,1\nb,0,4\nc,2,2\n"}),
+    Shape("Counts per class that may be labels", {"v.csv": "photo,cat,dog,fox\n" + UNEVEN}, options={"format": "counts"}),
+    Shape(
+        "Shares per class",
+        {"v.csv": "photo,cat,dog\na,0.8,0.2\nb,0.0,1.0\nc,0.4,0.6\n"},
+        options={"format": "counts", "annotators": "cat,dog"},
+    ),
+    Shape("Item, label and count", {"v.csv": "item,label,count\na,cat,4\na,dog,1\nb,dog,5\n"}),
+    Shape("Item and label, nobody who voted", {"v.csv": "item,label\na,cat\na,dog\nb,dog\n"}),
+    Shape("Lists of labels without names", {"v.jsonl": _lines({"id": 1, "labels": ["cat", "cat", "dog"]})}),
+    Shape("Pairs of columns, who and what", {"v.csv": PAIRS}),
+    Shape("One object around one list of records", {"v.json": json.dumps({"votes": [VOTE], "meta": {"round": 3}})}),
+    Shape("One object around several lists of records", {"v.json": json.dumps({"votes": [VOTE], "items": [{"id": 1}]})}),
+    Shape("JSON, annotators first", {"v.json": json.dumps({"x": {"a": "cat", "b": "dog", "c": "dog"}, "y": {"a": "cat"}})},
+          options={"transposed": True}),
+    Shape("Several questions in a column", {"v.csv": QUESTIONS}, options={"question": "animal"}),
+    Shape("Several questions in the names of columns", {"v.csv": GRID},
+          options={"annotators": "ann_a,bob_a"}),
+    Shape("Measured numbers as labels", {"v.csv": MEASURED}),
+    Shape('Labels with percents, "cat (80%)"', {"v.csv": SURE}, options={"sure": "label"}),
     Shape("Zooniverse, survey task with follow-ups", {"z.csv": _zooniverse(ANIMAL)}, options={"question": "T0"}),
     Shape("Zooniverse, survey with several choices at once", {"z.csv": _zooniverse(TWO)}),
     Shape("Label Studio, one control", {"ls.json": _labelled(CHOICE)}),
@@ -186,7 +213,9 @@ def outcome(shape: Shape) -> tuple[str, str]:
     found, problem = _attempt(shape, shape.options)
     if plain != bool(shape.without) or not found:
         raise SystemExit(f"{shape.name}: {problem or 'read without options' if plain else 'not read without options'}")
-    flags = " ".join(f"`--{_FLAGS.get(name, name)} {value}`" for name, value in shape.options.items())
+    flags = " ".join(
+        f"`--{_FLAGS.get(name, name)}{'' if value is True else f' {value}'}`" for name, value in shape.options.items()
+    )
     return "needs options", f"{flags}; {shape.without}" if shape.without else flags
 
 

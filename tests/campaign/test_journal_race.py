@@ -60,7 +60,7 @@ def acknowledged(output: str) -> list[tuple[str, int]]:
 
 @pytest.mark.slow
 def test_no_acknowledged_event_is_lost(folder: Path) -> None:
-    writers = [start(folder, name, 2.0) for name in ("p", "q", "r")]
+    writers = [start(folder, name, 1.0) for name in ("p", "q", "r")]
     said = [event for writer in writers for event in acknowledged(writer.communicate(timeout=60)[0])]
     assert all(writer.returncode == 0 for writer in writers)
     found = kept(folder)
@@ -72,7 +72,7 @@ def test_no_acknowledged_event_is_lost(folder: Path) -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_writer_holds_nobody_up(folder: Path) -> None:
     said: list[tuple[str, int]] = []
-    for turn in range(4):
+    for turn in range(2):
         writers = [start(folder, f"{name}{turn}", 30.0) for name in ("p", "q")]
         for writer in writers:
             assert writer.stdout is not None

@@ -17,7 +17,9 @@ from crowdwise.campaign.stopping import chance_of, expected_accuracy, plan, reac
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import Simulation, simulate
 from crowdwise.errors import SettingError
+from crowdwise.estimator.outcome import Result
 from crowdwise.methods.labels.bayes_gc import BayesGC
+from crowdwise.methods.labels.dawid_skene import DawidSkene
 
 
 def result_with(right: Any) -> Any:
@@ -184,3 +186,23 @@ def test_the_excess_spread_of_a_part_is_taken_out() -> None:
     found = planning._of_the_whole(first, first - again, 0.25)
     assert found.mean() == pytest.approx(first.mean())
     assert found.std() == pytest.approx(math.hypot(30, 40), rel=0.05)
+
+
+def test_who_answers_is_drawn_as_numpy_chooses() -> None:
+    result = small_fit()
+    votes = result.votes.votes_per_annotator + 1e-9
+    known = planning._Known(result)
+    for seed in range(5):
+        ours = known.activity.searchsorted(np.random.default_rng(seed).random(50), side="right")
+        theirs = np.random.default_rng(seed).choice(len(votes), size=50, p=votes / votes.sum())
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_campaigns_are_announced() -> None:
+    steps: list[tuple[str, int, int | None]] = []
+    planning.plans(small_fit(), [0.999], repeats=3, progress=lambda *step: steps.append(step))
+    assert steps == [("simulating campaigns", n, 3) for n in range(3)]
+
+
+def small_fit() -> Result:
+    return DawidSkene().fit(simulate(30, 7, 3, 3, random_state=0).votes).result_

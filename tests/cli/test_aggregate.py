@@ -208,3 +208,12 @@ def test_bluebird(run: Run, shared_data: Path) -> None:
     # The majority's share is stated beside the data; there are no ties.
     assert right("majority") == pytest.approx(0.7593, abs=1e-4)
     assert right("dawid-skene") > 0.85
+
+
+def test_swapped_columns_are_warned_of(run: Run) -> None:
+    run("simulate", "--items", "60", "--annotators", "20", "--kind", "one-coin", "--seed", "3", "-o", "crowd.csv")
+    words = "annotators agree hardly more than by chance"
+    assert words not in run("aggregate", "crowd.csv", "-m", "majority").stderr
+    swapped = ["--item", "annotator", "--annotator", "item", "-m", "majority"]
+    assert words in run("aggregate", "crowd.csv", *swapped).stderr
+    assert words not in run("aggregate", "crowd.csv", *swapped, "-q").stderr

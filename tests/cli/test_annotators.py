@@ -99,4 +99,7 @@ def test_a_terminal_gets_what_fits_and_the_reasons(campaign: pl.DataFrame) -> No
     table = for_terminal(examine(fit(Annotations.from_frame(campaign))).table)
     assert table.columns == ["annotator", "n_votes", "accuracy", "bits", "worst_confusion", "flags"]
     # One number and its interval, such as "0.84 (0.74 to 0.92)".
+    flagged = table["flags"].is_in(["", "unknown"])
+    assert flagged.is_sorted()
+    assert table.filter(flagged)["accuracy"].str.slice(0, 4).is_sorted()
     assert table["accuracy"].str.contains(r"^[01]\.\d+ \([01]\.\d+ to [01]\.\d+\)$").all()

@@ -78,7 +78,7 @@ def test_a_saved_model_is_calibrated(run: Run, crowd: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--how", "isotonic"], "needs true labels: --truth FILE"),
+        (["--how", "isotonic"], "needs true labels; give them with --truth FILE"),
         (["--how", "isotonik", "--truth", "some.csv"], "did you mean 'isotonic'"),
         (["--plot", "curve.txt", "--truth", "some.csv"], "a plot ends in"),
         (["-o", "crowd.csv"], "is also the input"),

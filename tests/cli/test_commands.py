@@ -44,12 +44,11 @@ def test_explain_as_text_and_from_a_folder(run: Run) -> None:
     text = run("explain", "a", "votes.csv").stdout
     assert text.startswith("a: cat, probability")
     assert "▇" in text
-    assert run("explain", "a", "--from", "model").stdout == text
+    assert run("explain", "a", "model").stdout == text
 
 
-def test_explain_needs_one_source_and_a_known_item(run: Run) -> None:
+def test_explain_needs_votes_and_a_known_item(run: Run) -> None:
     run("explain", "a", code=2)
-    run("explain", "a", "votes.csv", "--from", "model", code=2)
     assert "no item 'q'" in run("explain", "q", "votes.csv", code=1).stderr
 
 

@@ -27,7 +27,7 @@ from crowdwise.trust.compare.collect import Collector
 from crowdwise.trust.compare.fitting import Outcome, Task
 from crowdwise.trust.compare.table import Comparison
 
-TWO = ["--methods", "dawid-skene,majority"]
+TWO = ["-m", "dawid-skene,majority"]
 HOSTILE = "<script>alert(1)</script> | =cmd() *x* [a](b) `c`\nnext"
 
 

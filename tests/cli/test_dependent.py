@@ -94,7 +94,8 @@ def test_independent_annotators_are_not_accused(run: Run, folder: Path, truth: p
     ("options", "words"),
     [
         (("--type", "multilabel"), "one class per item"),
-        (("--warm-from", "model"), "saved model"),
+        (("--warm-from", "model"), "--warm-from is about single annotators"),
+        (("--trusted", "x"), "--trusted is about single annotators"),
         (("--history", "truth.csv"), "single annotators"),
         (("--engine", "local"), "in memory"),
         (("-o", "families.csv"), "also the input"),

@@ -86,15 +86,18 @@ def test_gold_that_decides_most_labels_is_said_first_and_can_be_measured(run: Ru
     assert "no 'silver'" in run("aggregate", "gold.csv", "--gold-is", "silver", code=2).stderr
 
 
-def test_annotators_names_columns_or_a_file(run: Run, folder: Path) -> None:
+def test_columns_that_vote_and_the_table_of_annotators_have_names_of_their_own(run: Run, folder: Path) -> None:
     (folder / "wide.csv").write_text(WIDE)
-    found = run("aggregate", "wide.csv", "--annotators", "ann,bob", "-o", "labels.csv").stderr
+    found = run("aggregate", "wide.csv", "--annotator-columns", "ann,bob", "-o", "labels.csv").stderr
     assert "2 columns of annotators: 'ann', 'bob'; not voting: 'text', 'cem'" in found
     run("aggregate", "wide.csv", "--annotator-columns", "ann", "--annotator-columns", "bob", "--annotators", "people.csv")
     assert sorted(pl.read_csv(folder / "people.csv")["annotator"]) == ["ann", "bob"]
     assert "2 annotators" in run("aggregate", "wide.csv", "--not", "cem").stderr
-    assert "n_annotators              2" in run("summary", "wide.csv", "--annotators", "[ab]*").stdout
-    assert "no column 'people'" in run("aggregate", "wide.csv", "--annotators", "people", code=1).stderr
+    assert "n_annotators              2" in run("summary", "wide.csv", "--annotator-columns", "[ab]*").stdout
+    assert "no column 'people'" in run("aggregate", "wide.csv", "--annotator-columns", "people", code=1).stderr
+    said = run("aggregate", "wide.csv", "--annotators", "[ab]*", code=2).stderr
+    assert said.endswith("; columns that vote are named by --annotator-columns\n")
+    assert "--annotator-columns" in run("summary", "wide.csv", "--annotators", "[ab]*", code=2).stderr
 
 
 def test_counts_give_labels_and_no_annotators(run: Run, folder: Path) -> None:

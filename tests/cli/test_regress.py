@@ -71,8 +71,10 @@ def test_features_go_to_methods_that_take_them(run: Run, values: Path) -> None:
     np.savez(values / "X.npz", X=np.array([[1.0], [2.0], [3.0], [0.0], [2.5]]), items=np.array(list("abcde")))
     run("regress", "values.csv", "-m", "gp-crowd-regression", "--features", "X.npz", "-o", "found.csv")
     assert pl.read_csv(values / "found.csv")["item"].to_list() == list("abcde")
-    assert "learns from features: --features FILE" in run("regress", "values.csv", "-m", "gp-crowd-regression", code=2).stderr
-    assert "takes values alone" in run("regress", "values.csv", "--features", "X.npz", code=2).stderr
+    assert (
+        "learns from features: add --features FILE" in run("regress", "values.csv", "-m", "gp-crowd-regression", code=2).stderr
+    )
+    assert "takes answers alone" in run("regress", "values.csv", "--features", "X.npz", code=2).stderr
 
 
 def test_a_plot_is_drawn(run: Run, values: Path) -> None:

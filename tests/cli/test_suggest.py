@@ -156,11 +156,11 @@ def test_features_train_a_classifier(run: Run, campaign: Path) -> None:
 @pytest.mark.slow
 def test_a_plan_for_people_and_for_machines(run: Run, campaign: Path) -> None:
     run("simulate", "-o", "noisy.csv", "--items", "40", "--annotators", "6", "--votes-per-item", "1", "--classes", "2")
-    text = run("plan", "noisy.csv", "--target", "0.97", "--repeats", "3", "--method", "bayes-gc").stdout
+    text = run("plan", "noisy.csv", "--target", "0.97", "--campaigns", "3", "--method", "bayes-gc").stdout
     assert "expected accuracy now: 0." in text
     assert "target 0.97: " in text
     document = json.loads(
-        run("plan", "noisy.csv", "--target", "0.97", "--repeats", "3", "--method", "bayes-gc", "--json").stdout
+        run("plan", "noisy.csv", "--target", "0.97", "--campaigns", "3", "--method", "bayes-gc", "--json").stdout
     )
     assert set(document) == {"method", "target", "expected_accuracy", "more_votes", "out_of_reach"}
     assert document["method"] == "bayes-gc"
@@ -173,7 +173,7 @@ def test_a_target_that_is_reached_needs_nothing_more(run: Run, campaign: Path) -
 
 def test_targets_are_shares(run: Run, campaign: Path) -> None:
     assert "--target must lie between 0 and 1" in run("plan", "votes.csv", "--target", "95", code=2).stderr
-    assert "--repeats must be at least 1" in run("plan", "votes.csv", "--repeats", "0", code=2).stderr
+    assert "--campaigns must be at least 1" in run("plan", "votes.csv", "--campaigns", "0", code=2).stderr
 
 
 # -- simulate-campaign ----------------------------------------------------------------------------

@@ -426,7 +426,7 @@ def test_without_torch_the_extra_is_named(files: Path) -> None:
 def test_saved_classifiers_are_saved_results(run: Run, files: Path) -> None:
     train(run, "X.npz", "--save", "model", "-q", "-o", "labels.csv")
     assert [row["annotator"] for row in json.loads(run("annotators", "model", "--json").stdout)][-1] == "z"
-    why = json.loads(run("explain", IDS[3], "--from", "model", "--json").stdout)
+    why = json.loads(run("explain", IDS[3], "model", "--json").stdout)
     assert why["label"] == CLASSES[TRUTH[3]]
     assert len(why["rows"]) == 4
     assert sum(row["contribution"] for row in why["rows"]) == pytest.approx(why["total"])
@@ -481,7 +481,7 @@ def test_a_watched_run_shows_epochs_and_the_held_out_score(files: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "crowdwise", "train", "votes.csv", "--features", "X.npz", "-o", "labels.csv"]
     # Long enough for the bar, which is drawn ten times a second, to be seen.
-    command += ["--method", "ccem", "--set", "epochs=200", "--set", "patience=200"]
+    command += ["--method", "ccem", "--set", "epochs=60", "--set", "patience=60"]
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
     process = subprocess.Popen(command, stderr=theirs, env=environment, cwd=files)
     os.close(theirs)
@@ -492,4 +492,4 @@ def test_a_watched_run_shows_epochs_and_the_held_out_score(files: Path) -> None:
     os.close(ours)
     assert process.wait(timeout=60) == 0
     assert b"ccem: held-out -" in shown
-    assert b"/200" in shown
+    assert b"/60" in shown

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.contract.crowds import N_ANNOTATORS, answers_of, arrays, every_method, fitted, parameters
+from tests.contract.crowds import N_ANNOTATORS, answers_of, arrays, every_method, fitted, parameters, watched
 
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Outcome
@@ -114,8 +114,7 @@ def test_probabilities_are_probabilities(name: str) -> None:
 @every_method
 def test_progress_is_reported(name: str) -> None:
     """Otherwise a long fit looks like one that hangs."""
-    seen: list[Any] = []
-    model = answers_of(name).fit(progress=lambda *step: seen.append(step))
+    model, seen = watched(name)
     if model.n_iter_ > 0 and model.result_.trace:
         assert seen
         assert seen[0][0] in (0, 1)

@@ -19,7 +19,6 @@ SHAPES = (
     "one answer each",
     "one class",
     "repeated answers",
-    "other scripts",
     "half",
 )
 
@@ -41,9 +40,6 @@ def shaped(crowd: Crowd, shape: str) -> Mapping[str, Any]:
         return {**columns, crowd.answer: np.repeat(columns[crowd.answer][:1], n_rows)}
     if shape == "repeated answers":
         return crowd.rows(np.repeat(np.arange(n_rows), 3))
-    if shape == "other scripts":
-        people = dict(zip(("Ada", "Ben", "Cleo", "Dan", "Eve"), ("žluť", "عين", "名", "👩‍🔬", "=1+1"), strict=True))
-        return {**columns, "annotator": np.array([people[who] for who in columns["annotator"]], dtype=object)}
     return crowd.rows(np.arange(n_rows) % 2 == 0)
 
 

@@ -233,6 +233,6 @@ def test_settings_are_checked(settings, message):
 
 
 @pytest.mark.slow
-def test_ten_million_votes():
-    simulation = simulate(n_items=1_000_000, n_annotators=3500, n_classes=5, votes_per_item=10)
-    assert simulation.votes.n_votes == 10_000_000
+def test_more_pairs_of_items_and_annotators_than_32_bits_count():
+    simulation = simulate(n_items=700_000, n_annotators=3500, n_classes=5, votes_per_item=2)
+    assert simulation.votes.n_votes == 1_400_000

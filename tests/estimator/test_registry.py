@@ -44,3 +44,20 @@ def test_capabilities_select() -> None:
     assert set(select(shards=True)) <= set(label_methods())
     assert find("raykar").features == "table"
     assert not METHODS["eigen"].suits(3)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"), [("dawid-skene", "smothing", "smoothing"), ("crowd-bt", "erors", "errors")]
+)
+def test_a_mistyped_setting_is_refused_with_the_nearest(name: str, wrong: str, right: str) -> None:
+    words = f"has no setting '{wrong}'; did you mean '{right}'"
+    with pytest.raises(TypeError, match=words):
+        METHODS[name].cls(**{wrong: 1})
+    with pytest.raises(SettingError, match=words):
+        make(name, **{wrong: 1})
+
+
+def test_a_method_describes_itself() -> None:
+    found = METHODS["crowd-layer-vw"].describe()
+    assert (found["name"], found["on_shards"]) == ("crowd-layer-vw", False)
+    assert {entry["name"]: entry["default"] for entry in found["settings"]}["kind"] == "vector"

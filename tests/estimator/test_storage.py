@@ -378,11 +378,11 @@ def test_a_killed_save_leaves_the_old_result_or_the_new_one(tmp_path: Path) -> N
     for folder, name in zip(folders, ("majority", "bayes-gc", "majority"), strict=True):
         fitted(name).result_.save(folder)
     done = subprocess.run(
-        [sys.executable, "-c", TRIALS, *map(str, (folders[2], folders[0], folders[1])), "105"],
+        [sys.executable, "-c", TRIALS, *map(str, (folders[2], folders[0], folders[1])), "60"],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     killed, replaced = map(int, done.stdout.split())
     # The trials mean something only if kills came before and after the moment of replacement.
-    assert killed > 25, done.stdout
-    assert 5 < replaced < 95, done.stdout
+    assert killed > 5, done.stdout
+    assert 3 < replaced < 57, done.stdout

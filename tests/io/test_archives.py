@@ -85,7 +85,7 @@ def test_a_title_and_rows_in_a_workbook(tmp_path: Path) -> None:
 @needs_excel
 def test_several_sheets_need_a_name(tmp_path: Path) -> None:
     path = workbook(tmp_path / "v.xlsx", June=ROWS, July=[*ROWS[:1], ["p9", "eve", "fox"]])
-    with pytest.raises(InputError, match=r"several sheets: 'June', 'July'\. Pick one: sheet=.*--sheet"):
+    with pytest.raises(InputError, match=r"several sheets: 'June', 'July'\. Pick one, for example: .*--sheet June"):
         read(path)
     assert triples(read(path, sheet="July")) == [("p9", "eve", "fox")]
     with pytest.raises(InputError, match="no sheet 'Juli'; found 'June', 'July'; did you mean 'July'"):
@@ -178,7 +178,7 @@ def test_a_line_that_names_the_separator(tmp_path: Path, first: str, separator: 
 def test_rows_above_the_header(tmp_path: Path, title: str) -> None:
     path = write(tmp_path / "v.csv", title + CSV)
     rows = title.count("\n")
-    with pytest.warns(DataWarning, match=f"{rows} rows above the header are left out"):
+    with pytest.warns(DataWarning, match=rf"{rows} rows? above the header (is|are) left out"):
         assert triples(read(path)) == VOTES
     with pytest.warns(DataWarning), pytest.raises(InputError, match=rf"v\.csv row {rows + 3}: label 'dog'"):
         read(path, classes=["cat"])
@@ -188,7 +188,7 @@ def test_rows_above_the_header_that_only_the_user_knows(tmp_path: Path) -> None:
     text = CSV.replace("item,annotator,label", "picture,who,said")
     path = write(tmp_path / "v.csv", "Export, of June\n" + text)
     named = {"item": "picture", "annotator": "who", "label": "said"}
-    with pytest.raises(InputError, match="no column 'picture'; found 'Export'"):
+    with pytest.raises(InputError, match=r"no column '(picture|who)'; found 'Export'"):
         read(path, **named)
     assert triples(read(path, **named, skip_rows=1)) == VOTES
     assert triples(read(write(tmp_path / "w.csv", "a, b\n" + CSV.replace(",", ";")), skip_rows=1)) == VOTES

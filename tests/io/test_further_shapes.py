@@ -82,7 +82,7 @@ def test_lists_without_names_are_anonymous_votes_only_if_they_say_so(tmp_path: P
     assert votes.anonymous
     assert (votes.n_votes, votes.votes_per_item.tolist()) == (9, [3, 3, 3])
     pl.DataFrame({"id": ["x", "y"], "labels": [[0, 1], [1]]}).write_parquet(tmp_path / "v.parquet")
-    with pytest.raises(InputError, match="no item column"):
+    with pytest.raises(InputError, match="no annotator column"):
         read(tmp_path / "v.parquet")
 
 
@@ -102,19 +102,19 @@ def test_questions_crossed_with_annotators_are_refused(head: str, tmp_path: Path
     path = write(tmp_path / "v.csv", text)
     with pytest.raises(InputError, match="several questions to each annotator") as caught:
         read(path)
-    first = str(caught.value).partition("--annotators ")[2].partition(";")[0]
+    first = str(caught.value).partition("--annotator-columns ")[2].partition(";")[0]
     assert read(path, annotators=first).n_annotators == 2
     assert read(path, annotators=head).n_annotators == 4
 
 
 def test_groups_of_annotators_are_annotators() -> None:
-    assert questions_of(["expert_1", "expert_2", "crowd_1", "crowd_2"]) == []
-    assert questions_of(["label1", "label2", "label3", "label4"]) == []
-    assert questions_of(["Ann", "Bob", "Cem", "Dan"]) == []
-    assert questions_of(["label_ann", "label_bob", "sure_ann", "sure_bob"]) == [
-        ["label_ann", "label_bob"],
-        ["sure_ann", "sure_bob"],
-    ]
+    assert questions_of(["expert_1", "expert_2", "crowd_1", "crowd_2"]) is None
+    assert questions_of(["label1", "label2", "label3", "label4"]) is None
+    assert questions_of(["Ann", "Bob", "Cem", "Dan"]) is None
+    assert questions_of(["label_ann", "label_bob", "sure_ann", "sure_bob"]) == (
+        {"label": ["label_ann", "label_bob"], "sure": ["sure_ann", "sure_bob"]},
+        {"ann": ["label_ann", "sure_ann"], "bob": ["label_bob", "sure_bob"]},
+    )
 
 
 def test_how_sure_and_how_long_do_not_vote(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_row_with_an_annotator_is_a_vote_whatever_its_other_columns(tmp_path: 
     text = head + "".join(f"t,e{n // 3},u{n % 2},1548381039,{n % 5},{int(n % 3 == 0)},{int(n % 3 == 1)},0\n" for n in range(30))
     path = write(tmp_path / "v.csv", text)
     for options in ({}, {"exclude": "created"}):
-        with pytest.raises(InputError, match="no item column"):
+        with pytest.raises(InputError, match="no label column"):
             read(path, **options)
     assert read(path, item="id", label="joy").n_votes == 30
 
@@ -145,10 +145,9 @@ def test_rows_that_describe_the_columns_do_not_vote(tmp_path: Path) -> None:
     head = "StartDate,ResponseId,Q1,Q2,Q3\nStart,Response ID,Is it a cat?,Is it a dog?,Is it?\n"
     mark = ",".join(f'"{{""ImportId"":""{name}""}}"' for name in ("start", "_recordId", "QID1", "QID2", "QID3"))
     rows = "".join(f"2024-01-0{n},R_{n},{'Yes' if n % 2 else 'No'},Yes,No\n" for n in range(1, 7))
-    with pytest.raises(InputError, match="row 3: describes the columns, as Qualtrics writes"):
-        read(write(tmp_path / "v.csv", head + mark + "\n" + rows), transposed=True)
-    votes = read(write(tmp_path / "v.csv", head.partition("\n")[0] + "\n" + rows), transposed=True)
-    assert votes.annotators.tolist() == [f"R_{n}" for n in range(1, 7)]
+    for above in (head + mark + "\n", head.partition("\n")[0] + "\n"):
+        votes = read(write(tmp_path / "v.csv", above + rows), transposed=True)
+        assert votes.annotators.tolist() == [f"R_{n}" for n in range(1, 7)]
     monkey = "Respondent ID,IP Address,Is image 1 a cat?,Is image 2 a cat?,Is image 3 a cat?\n,,Response,Response,Response\n"
     rows = "".join(f"11{n},1.2.3.{n},{'Yes' if n % 2 else 'No'},Yes,No\n" for n in range(6))
     path = write(tmp_path / "v.csv", monkey + rows)
@@ -224,9 +223,10 @@ def test_minus_one_beside_zero_and_one_is_asked_about(tmp_path: Path) -> None:
 
 def test_a_row_of_totals_is_no_item(tmp_path: Path) -> None:
     text = "id,Ann,Bob,Cem\n" + "".join(f"{n},{'AB'[n % 2]},{'AB'[n % 3 % 2]},A\n" for n in range(10))
-    with pytest.raises(InputError, match="row 12: 'total' sums up the rows above"):
+    with pytest.raises(InputError, match="row 12: 'Total' sums up the rows above"):
         read(write(tmp_path / "v.csv", text + "Total,10,10,10\n"))
-    assert read(write(tmp_path / "v.csv", text + "total,A,B,A\n")).n_items == 11
+    with pytest.warns(DataWarning, match="'total' counts as an item"):
+        assert read(write(tmp_path / "v.csv", text + "total,A,B,A\n")).n_items == 11
 
 
 def test_what_was_judged_takes_all_that_names_it(tmp_path: Path) -> None:
@@ -255,10 +255,7 @@ def test_columns_that_qualify_votes_are_named(tmp_path: Path) -> None:
     notes: list[str] = []
     path = write(tmp_path / "v.csv", "item,annotator,label,confidence,text\na,ann,cat,0.9,t\na,bob,cat,0.2,t\n")
     read(path, notes=notes)
-    assert notes == [
-        f"{path}: not used: 'confidence' (--sure, --probabilities or --weight uses one; filter the rows where some do not "
-        "count)"
-    ]
+    assert notes == [f"{path}: other columns that may matter: 'confidence' (not used; --sure confidence does)"]
 
 
 def test_spans_of_webanno_are_no_wide_table(tmp_path: Path) -> None:

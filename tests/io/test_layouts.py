@@ -54,7 +54,7 @@ def test_columns_that_vote_are_chosen_by_names_and_patterns(tmp_path: Path, opti
 
 
 def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"v\.csv: no column 'anne' \(--annotators\).*did you mean 'ann'"):
+    with pytest.raises(InputError, match=r"v\.csv: no column 'anne' \(--annotator-columns\).*did you mean 'ann'"):
         read(write(tmp_path / "v.csv", PEOPLE), annotators="anne")
 
 
@@ -99,9 +99,9 @@ def test_answers_to_a_form_have_a_row_per_person(tmp_path: Path) -> None:
 def test_columns_of_several_questions_are_refused_with_a_choice_that_works(tmp_path: Path) -> None:
     rows = "".join(f"{n},{'pn'[n % 2]},{'xy'[n % 3 > 0]},{'pn'[n % 3 > 0]},{'xy'[n % 2]}\n" for n in range(9))
     path = write(tmp_path / "v.csv", f"id,ann_mood,ann_topic,bob_mood,bob_topic\n{rows}")
-    with pytest.raises(InputError, match="--format wide"):
+    with pytest.raises(InputError, match=r"several questions to each annotator: .*--annotator-columns ann_mood,bob_mood"):
         read(path)
-    with pytest.raises(InputError, match=r"as if they answered several questions: .*--annotators ann_mood,bob_mood"):
+    with pytest.raises(InputError, match=r"as if they answered several questions: .*--annotator-columns ann_mood,bob_mood"):
         read(path, format="wide")
     assert read(path, annotators="ann_mood,bob_mood").n_votes == 18
 

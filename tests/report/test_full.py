@@ -6,6 +6,7 @@ import html
 import json
 import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,14 @@ def data_of(markup: str) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="table-data">(.*?)</script>', markup, re.DOTALL)
     assert found is not None
     return dict(json.loads(found[1]))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_repeats() -> Iterator[None]:
+    """What a page shows does not depend on how often its plans are simulated; tests/campaign/test_stopping.py has the plans."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("crowdwise.report.budget._REPEATS", 2)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -232,11 +241,10 @@ def test_price_makes_costs(demo_page: str, page_without_truth: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in METHODS if METHODS[name].suits(3)])
-def test_every_method_has_a_report(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_method_has_a_report(method: str) -> None:
     demo = datasets.demo()
-    # What a page shows of a method depends neither on the number of items nor on how often its plans are simulated.
-    monkeypatch.setattr("crowdwise.report.budget._REPEATS", 2)
-    votes = demo.votes[:40]
+    # What a page shows of a method does not depend on the number of items.
+    votes = demo.votes[:20]
     Page(report_page(fitted(votes, method), truth={item: demo.gold[item] for item in votes.items.tolist()}))
 
 

@@ -284,6 +284,32 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(name: str, iteration: int, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("every_round_is_kept")
+@pytest.mark.parametrize("iteration", [2, 7, 12])
+def test_a_fit_interrupted_while_items_stand_aside_resumes_to_the_same_bits(
+    iteration: int, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crowdwise.engines.loop.FOCUS_FROM", 0)
+
+    def fit(name: str, labels: str) -> Any:
+        with Local(shards=3, work_dir=tmp_path / name) as engine:
+            result = DawidSkene(tol=1e-9).fit(files, engine=engine).result_
+            result.write_labels(tmp_path / labels)  # type: ignore[attr-defined]
+        return result
+
+    fit("whole", "0.parquet")
+    with Local(shards=3, work_dir=tmp_path / "cut") as engine, pytest.raises(Stop):
+        DawidSkene(tol=1e-9).fit(files, engine=engine, progress=stop_at(iteration))
+    result = fit("cut", "2.parquet")
+    assert list((tmp_path / "whole").rglob("moving.npy"))
+    assert pl.read_parquet(tmp_path / "0.parquet").equals(pl.read_parquet(tmp_path / "2.parquet"))
+    memory = DawidSkene(tol=1e-9).fit(CROWD.votes).result_
+    assert memory.n_iter == result.n_iter
+    for term, values in memory.trace.items():
+        np.testing.assert_allclose(result.trace[term], values, rtol=1e-12)
+
+
+@pytest.mark.slow
 def test_a_finished_fit_is_not_repeated(files: Path, tmp_path: Path) -> None:
     results = []
     for _ in range(2):

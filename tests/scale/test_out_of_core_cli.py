@@ -330,8 +330,9 @@ def stopped(phase: str, sent: signal.Signals, *arguments: str) -> subprocess.Com
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("phase", STOPS)
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("phase", "sent", "code"), [*((phase, signal.SIGKILL, -9) for phase in STOPS), (next(iter(STOPS)), signal.SIGINT, 130)]
+)
 def test_the_same_command_after_an_interruption_gives_the_same_labels(
     phase: str, sent: signal.Signals, code: int, run: Run, folder: Path
 ) -> None:

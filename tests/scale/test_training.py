@@ -63,8 +63,9 @@ def check_same(together: Any, alone: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)  # the heads of all: tests/parts/heads/test_parallel.py
-def test_two_processes_of_torchrun_train_what_one_trains(name: str, tmp_path: Path) -> None:
+def test_two_processes_of_torchrun_train_what_one_trains(tmp_path: Path) -> None:
+    """With held-out votes and inducing points to share. The command below trains ccem, test_parallel.py all heads."""
+    name = "svgpcr"
     heard: list[int] = []
     with quiet():
         alone = made(name).fit(X, VOTES, gold=GOLD)
@@ -74,7 +75,7 @@ def test_two_processes_of_torchrun_train_what_one_trains(name: str, tmp_path: Pa
     check_same(together, alone)
     assert heard[: alone.n_iter_] == list(range(1, alone.n_iter_ + 1))
     together.save(tmp_path / "model")
-    again = crowdwise.load(tmp_path / "model", network=CASES[name].get("network"))
+    again = crowdwise.load(tmp_path / "model")
     assert (again.predict_proba(X) == together.predict_proba(X)).all()
 
 
@@ -287,15 +288,26 @@ def test_the_command_trains_in_two_processes_and_says_things_once(files: Path) -
 
     assert CliRunner().invoke(app, [*TRAIN, "--method", "ccem", "-o", "alone.csv"]).exit_code == 0
     launched = run("torch.distributed.run", "--nproc-per-node", "2", "-m", "crowdwise", *TRAIN, "--save", "m", "-o", "two.csv")
-    started = run("crowdwise", *TRAIN, "--workers", "2", "-o", "started.csv")
-    expected = pl.read_csv("alone.csv")
-    for name, said in (("two.csv", launched), ("started.csv", started)):
-        assert said.count(f"wrote {name}: 59 items") == 1
-        assert said.count("ccem: 3 epochs") == 1
-        found = pl.read_csv(name)
-        assert found["label"].to_list() == expected["label"].to_list()
-        np.testing.assert_allclose(found["confidence"], expected["confidence"], atol=1e-6)
+    assert launched.count("wrote two.csv: 59 items") == 1
+    assert launched.count("ccem: 3 epochs") == 1
+    found, expected = pl.read_csv("two.csv"), pl.read_csv("alone.csv")
+    assert found["label"].to_list() == expected["label"].to_list()
+    np.testing.assert_allclose(found["confidence"], expected["confidence"], atol=1e-6)
     assert crowdwise.load("m").name == "ccem"
+
+
+def test_the_command_starts_the_workers_it_is_asked_for(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    class Recorded(Torchrun):
+        def train(self, *given: Any, **options: Any) -> None:
+            asked.append(self.workers)
+            raise InputError("that is all")
+
+    monkeypatch.setattr("crowdwise.scale.training.Torchrun", Recorded)
+    result = CliRunner().invoke(app, [*TRAIN, "--workers", "2", "-o", "started.csv"])
+    assert asked == [2]
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, "error: that is all")
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,11 @@ def race(
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
+def usual_budget(oracle: Oracle) -> int:
+    """Three votes per item; of a recorded crowd, half of its votes."""
+    return 3 * len(oracle.items) if oracle.allowed is None else max(oracle.allowed.n_votes // 2, 1)
+
+
 def summary(curves: pl.DataFrame) -> pl.DataFrame:
     """The end of every policy's curves over the seeds: mean, standard error of the accuracy, and its mean on the way."""
     whole = curves.group_by("policy", "seed", maintain_order=True).agg(

@@ -11,8 +11,8 @@ confusion_akl : [A, K, L]
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import xlogy
 
+from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Array, Floats
 
 __all__ = ["ambiguity", "entropy", "error", "error_reduction", "information", "rightness", "vote_entropy"]
@@ -23,7 +23,7 @@ _FLOOR = 1e-300
 
 def entropy(q_nk: Floats) -> Floats:
     """-sum q log q, [N], in nats."""
-    return np.asarray(-xlogy(q_nk, q_nk).sum(axis=-1))
+    return np.asarray(-(q_nk * log_floored(q_nk)).sum(axis=-1))
 
 
 def ambiguity(q_nk: Floats) -> Floats:

@@ -15,7 +15,7 @@ and the excess is taken out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,13 +63,27 @@ class Plan:
     out_of_reach: float
 
 
-def plan(result: Result, target: float = 0.95, *, repeats: int = 20, random_state: int = 0) -> Plan:
+def plan(
+    result: Result,
+    target: float = 0.95,
+    *,
+    repeats: int = 20,
+    random_state: int = 0,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Plan:
     """Simulate campaigns from what is known; see the module. The interval needs 19 `repeats` to be one of 90%."""
-    return plans(result, [target], repeats=repeats, random_state=random_state)[0]
+    return plans(result, [target], repeats=repeats, random_state=random_state, progress=progress)[0]
 
 
-def plans(result: Result, targets: Sequence[float], *, repeats: int = 20, random_state: int = 0) -> list[Plan]:
-    """A plan for every target, from the same simulated campaigns."""
+def plans(
+    result: Result,
+    targets: Sequence[float],
+    *,
+    repeats: int = 20,
+    random_state: int = 0,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> list[Plan]:
+    """A plan for every target, from the same simulated campaigns; `progress` is called with what runs, how many of how many."""
     for target in targets:
         if not 0 < target < 1:
             raise SettingError(f"target must be between 0 and 1; got {target!r}")
@@ -78,10 +92,16 @@ def plans(result: Result, targets: Sequence[float], *, repeats: int = 20, random
     if ahead and votes.n_annotators == 0:
         raise SettingError("a plan needs votes of at least one annotator: nothing is known of who will answer")
     seeds = np.random.default_rng(random_state).integers(2**62, size=(repeats, 2)).tolist()
-    asked = np.array([_campaign(result, ahead, *pair) for pair in seeds]) if ahead else np.empty((repeats, 0))
-    again = np.empty((0, len(ahead)))
-    if ahead and votes.n_items > _SIMULATED and repeats > 2 and np.isfinite(asked).any():
-        again = np.array([_campaign(result, ahead, crowd, items + 1) for crowd, items in seeds[:_AGAIN]])
+    asked, again = np.empty((repeats, len(ahead))), np.empty((0, len(ahead)))
+    if ahead:
+        known = _Known(result)
+        more = _AGAIN if votes.n_items > _SIMULATED and repeats > 2 else 0
+        for done, pair in enumerate(seeds):
+            if progress is not None:
+                progress("simulating campaigns", done, repeats + more)
+            asked[done] = _campaign(known, ahead, *pair)
+        if more and np.isfinite(asked).any():
+            again = np.array([_campaign(known, ahead, crowd, items + 1) for crowd, items in seeds[:_AGAIN]])
     made = {
         target: _plan_of(target, now, column, other, votes.n_items)
         for target, column, other in zip(ahead, asked.T, again.T, strict=True)
@@ -118,27 +138,45 @@ def _of_the_whole(asked: Floats, differences: Floats, share: float) -> Floats:
     return np.asarray(asked.mean() + shrunk * (asked - asked.mean()))
 
 
-def _campaign(result: Result, targets: list[float], crowd_seed: int, item_seed: int) -> Floats:
+class _Known:
+    """What all campaigns start from, computed once: a result makes some of it anew whenever it is asked."""
+
+    def __init__(self, result: Result) -> None:
+        self.result, self.concentration = result, result.concentration
+        posterior = result.posterior
+        self.by_experience = result.confidence_source == "experience"
+        self.posterior = result.model_posterior if self.by_experience else posterior
+        sure = posterior.max(axis=1)
+        self.sure = float(sure.mean())
+        self.by_certainty = np.argsort(sure, kind="stable") if result.votes.n_items > _SIMULATED else np.arange(len(sure))
+        self.mass = vote_mass(result.votes)
+        activity = result.votes.votes_per_annotator + 1e-9
+        # Who answers is drawn as `Generator.choice` does it, which sums the chances anew at every call.
+        self.activity = (activity / activity.sum()).cumsum()
+        self.activity /= self.activity[-1]
+
+
+def _campaign(known: _Known, targets: list[float], crowd_seed: int, item_seed: int) -> Floats:
     """Votes asked until each of the ascending targets, infinite if it was not reached."""
-    drawn = np.random.default_rng(crowd_seed).standard_gamma(result.concentration)
+    drawn = np.random.default_rng(crowd_seed).standard_gamma(known.concentration)
     drawn /= np.maximum(drawn.sum(axis=2, keepdims=True), 1e-300)
+    drawn = drawn.cumsum(axis=2)[:, :, :-1]
     rng = np.random.default_rng(item_seed)
-    votes = result.votes
-    learner = _Learner(result, _part_of(result, rng))
+    n_items = known.result.votes.n_items
+    learner = _Learner(known, _part_of(known, rng))
     believed = learner.believed(slice(None))
     truth = (rng.random((len(believed), 1)) > believed.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    activity = votes.votes_per_annotator + 1e-9
     # A part drawn by chance may start elsewhere than the whole: it aims at as much more as the whole has to.
     sure = believed.max(axis=1)
-    aims = np.minimum(sure.mean() + np.array(targets) - result.posterior.max(axis=1).mean(), 1 - 1e-6)
+    aims = np.minimum(sure.mean() + np.array(targets) - known.sure, 1 - 1e-6)
     needed = np.full(len(targets), np.inf)
     fewest, most = max(1, int(_STEP * len(sure))), max(1, int(_WIDEST * len(sure)))
     n_asked = n_learnt = n_reached = 0
     while n_reached < len(aims) and n_asked <= _MOST * len(sure):
         n_step = min(max(fewest, int(_GROWTH * n_asked)), most)
         items = np.argpartition(sure, n_step - 1)[:n_step]
-        who = rng.choice(votes.n_annotators, size=n_step, p=activity / activity.sum())
-        said = (rng.random((n_step, 1)) > drawn[who, truth[items]].cumsum(axis=1)[:, :-1]).sum(axis=1)
+        who = known.activity.searchsorted(rng.random(n_step), side="right")
+        said = (rng.random((n_step, 1)) > drawn[who, truth[items]]).sum(axis=1)
         learner.tell(items, who, said)
         sure[items] = learner.believed(items).max(axis=1)
         n_asked += n_step
@@ -146,44 +184,43 @@ def _campaign(result: Result, targets: list[float], crowd_seed: int, item_seed: 
             learner.learn()
             sure, n_learnt = learner.believed(slice(None)).max(axis=1), n_asked
             reached = aims <= sure.mean()
-            needed[reached] = np.minimum(needed[reached], n_asked * votes.n_items / len(sure))
+            needed[reached] = np.minimum(needed[reached], n_asked * n_items / len(sure))
             n_reached = int(np.isfinite(needed).sum())
     return needed
 
 
-def _part_of(result: Result, rng: np.random.Generator) -> Integers:
+def _part_of(known: _Known, rng: np.random.Generator) -> Integers:
     """Items to simulate: all, or every so many in the order of their certainty, so that parts differ little."""
-    n_items = result.votes.n_items
+    n_items = known.result.votes.n_items
     if n_items <= _SIMULATED:
-        return np.arange(n_items)
-    order = np.argsort(result.posterior.max(axis=1), kind="stable")
-    return np.asarray(order[((np.arange(_SIMULATED) + rng.random()) * n_items / _SIMULATED).astype(np.int64)])
+        return known.by_certainty
+    return np.asarray(known.by_certainty[((np.arange(_SIMULATED) + rng.random()) * n_items / _SIMULATED).astype(np.int64)])
 
 
 class _Learner:
     """Counts and posteriors of some items, which grow by simulated votes."""
 
-    def __init__(self, result: Result, chosen: Integers) -> None:
-        votes = result.votes
+    def __init__(self, known: _Known, chosen: Integers) -> None:
+        result, votes = known.result, known.result.votes
         place = np.full(votes.n_items, -1)
         place[chosen] = np.arange(len(chosen))
-        inside = place[votes.item] >= 0
-        weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight.astype(float)
-        self._votes: list[Columns] = [(place[votes.item][inside], votes.annotator[inside], votes.label[inside], weight[inside])]
+        of_votes = place[votes.item]
+        inside = np.flatnonzero(of_votes >= 0)
+        weight = np.ones(len(inside)) if votes.weight is None else votes.weight[inside].astype(float)
+        self._votes: list[Columns] = [(of_votes[inside], votes.annotator[inside], votes.label[inside], weight)]
         # What a part learns, the whole learns so many times.
         self._times = votes.n_items / max(len(chosen), 1)
         # The mean of several models is no fixed point of the one whose matrices describe annotators: what new votes say of
         # annotators is left out there, and votes count as predicted, by the mean matrices.
         self._learns = not getattr(result.annotators, "averages", False)
         self._bayesian = self._learns and result.annotators.concentration() is not None
-        by_experience = result.confidence_source == "experience"
-        self.q = (result.model_posterior if by_experience else result.posterior)[chosen].copy()
-        self._exponent = exponent_of(result.method, votes.anonymous) if by_experience else 0.0
-        self._mass = vote_mass(votes)[chosen]
-        self._first = result.concentration
+        self.q = known.posterior[chosen].copy()
+        self._exponent = exponent_of(result.method, votes.anonymous) if known.by_experience else 0.0
+        self._mass = known.mass[chosen]
+        self._first = known.concentration
         self._log_mean = _log_mean(self._first, self._bayesian)
         item, who, said, weight = self._votes[0]
-        self._fixed = result.concentration - self._times * self._counts(item, who, said, weight)
+        self._fixed = known.concentration - self._times * self._counts(item, who, said, weight)
         self._base = np.log(np.maximum(self.q, _FLOOR)) - self._evidence(item, who, said, weight)
 
     def believed(self, item: Integers | slice) -> Floats:

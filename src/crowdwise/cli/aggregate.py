@@ -3,51 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli import dependent, sharded
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import (
-    DEFAULT_METHOD,
-    STDIN,
-    build,
-    build_task,
-    check_explainable,
-    check_known,
-    fit_to,
-    noted,
-    parse_list,
-    read_answers,
-    read_gold,
-    read_kept,
-    read_votes,
-    settings_of,
-    ways_of_reading,
-)
-from crowdwise.cli.job import Job, among, count, iterations, say, some
-from crowdwise.cli.options import (
-    ANNOTATORS,
-    FDR,
-    MORE,
-    PAGE,
-    KeepOptions,
-    MethodOptions,
-    OutputOptions,
-    ReadOptions,
-    TaskOptions,
-)
+from crowdwise.cli import fitting, sharded
+from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
+from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, say, some
+from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.report.text import beside, by_accuracy, choice_lines, facts, label_rows, narrow, ordinal_frame, summary_lines
+from crowdwise.report.text import beside, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
-
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
@@ -68,16 +39,12 @@ _SMALL_FILE = 100_000_000
 _KIND = "What votes say"
 ORDINAL, MULTILABEL, PARTIAL = "ordinal", "multilabel", "partial"
 KINDS = ("classes", ORDINAL, MULTILABEL, PARTIAL)
-ORDINAL_METHOD = "cumulative-link"
-# Kind -> family of its methods, default method, title of the page.
-TASKS = {
-    MULTILABEL: ("several labels", "label-wise", "Sets of labels"),
-    PARTIAL: ("partial votes", "partial-dawid-skene", "Classes from votes for and against them"),
-}
-_TYPE = "classes; ordinal: classes in order; multilabel: several labels per item; partial: votes against classes too."
+_TYPE = (
+    "What votes are for: classes, ordinal (classes in order), multilabel (several per item) or partial (also against classes)."
+)
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class KindOptions:
     """What a vote says."""
 
@@ -86,21 +53,21 @@ class KindOptions:
     threshold: float | None = option("--threshold", "P", "Probability from which a label is chosen.", panel=_KIND, shown="0.5")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(KindOptions, OutputOptions):
     """What is read and written."""
 
     votes: list[str] = argument("VOTES", _VOTES)
-    annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
-    confusion: Path | None = file("--confusion", "Write the confusion matrix of every annotator.", MORE)
-    save: Path | None = option("--save", "DIR", "Save the fitted model in this folder, to continue from it later.", panel=MORE)
-    page: Path | None = file("--page", PAGE, MORE)
+    annotators: Path | None = table("--annotators", ANNOTATORS, MORE)
+    confusion: Path | None = table("--confusion", "Write the confusion matrix of every annotator.", MORE)
+    save: Path | None = folder("--save", "Save the fitted model in this folder, to continue from it later.", MORE)
+    page: Path | None = page(panel=MORE)
     warm_from: Path | None = option("--warm-from", "DIR", "Add these votes to those of a saved model and fit them together.")
     groups: Path | None = file(
         "--groups", "Annotators who belong together and count as one, such as judges of one model family: annotator, group."
     )
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
-    fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the spammers.", FDR)
+    fdr: float = share("--fdr", "Share of wrong flags to expect among the spammers.", FDR)
     fill_unvoted: bool = flag("--fill-unvoted", "Label items without votes, by the most frequent class.")
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
@@ -110,96 +77,83 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
 
     Without -o the labels go to stdout as CSV; on a terminal, the first of them as a table.
     """
-    _check_kind(options)
-    dependent.check_groups(options.groups, options.kind in TASKS, options.warm_from, method)
+    _check(options, method)
     small = scale == ScaleOptions() and _is_small(options.votes)
-    engine = "memory" if small else sharded.chosen_engine(options.votes, scale, method.method, options.quiet)
-    job = Job(
-        # Labels of shards may go into a folder, which has a check of its own.
-        options if engine == "memory" else sharded.without_output(options),
-        (*options.votes, method.gold, method.history, options.groups),
-        tables={"--annotators": options.annotators, "--confusion": options.confusion},
-        page=options.page,
-        save=options.save,
-    )
-    together = small or sharded.is_one_file(options.votes)
-    if engine != "memory" or not together:
-        from crowdwise.scale.places import check_places
+    engine = "memory" if small else sharded.chosen_engine(options.votes, scale, method.method)
+    # Labels of shards may go into a folder, which has a check of its own.
+    job = Job(options if engine == "memory" else replace(options, output=None), method)
+    together, several = small, options.kind in (MULTILABEL, PARTIAL)
+    if not small:
+        from crowdwise.scale.places import check_places, is_one_file
 
-        beside = (method.gold, method.history, options.groups)
-        check_places({**job.places, "-o": options.output}, options.votes, beside, scale.work_dir)
-    if engine != "memory" and options.groups is not None:
-        raise SettingError("--groups needs the votes in memory; leave --engine out, or count the members as they are")
-    if keep.keep is not None and (engine != "memory" or not together or options.kind in TASKS):
-        raise SettingError("--keep needs one file of votes for classes, in memory; join the columns to the labels instead")
+        together = is_one_file(options.votes)
+        if engine != "memory" or not together:
+            check_places({**job.places, "-o": options.output}, options.votes, job.reads, scale.work_dir)
+    if engine != "memory" or not together or several:
+        refuse("{} needs one file of votes for classes, in memory; join the columns to the labels instead", (keep, ["keep"]))
     if engine != "memory":
         sharded.aggregate(engine, options, read, method, scale, job)
-    elif options.kind in TASKS:
-        _aggregate_kind(options, read, method, job, together)
+    elif several:
+        from crowdwise.cli import label_sets
+
+        label_sets.aggregate(options, read, method, job, together)
     else:
         _aggregate(options, read, method, job, together, keep)
+
+
+def _check(options: Options, method: MethodOptions) -> None:
+    """Refuse unknown kinds of votes, and options that do not go together."""
+    among("--type", options.kind, KINDS)
+    if options.annotators is not None and not options.annotators.suffix and str(options.annotators) != fitting.STDIN:
+        raise SettingError("--annotators writes a table (.csv ...); columns that vote are named by --annotator-columns")
+    if options.kind != MULTILABEL:
+        refuse("{} is about several labels per item; add --type multilabel", (options, ["separator", "threshold"]))
+    if options.groups is not None:
+        if options.kind in (MULTILABEL, PARTIAL):
+            raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
+        words = "{} is about single annotators, and --groups makes several of them one; leave one out"
+        refuse(words, (options, ["warm_from"]), (method, ["history", "trusted"]))
 
 
 def _is_small(paths: list[str]) -> bool:
     """Whether there is one file, or stdin, that memory can hold for sure."""
     path = Path(paths[0])
-    return len(paths) == 1 and (paths[0] == STDIN or (path.is_file() and path.stat().st_size < _SMALL_FILE))
+    return len(paths) == 1 and (paths[0] == fitting.STDIN or (path.is_file() and path.stat().st_size < _SMALL_FILE))
 
 
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
-    if options.drop_spammers:
-        from crowdwise.trust.crowd.report import check_level
-
-        check_level(options.fdr)
     votes, estimator = _fitted(options, read, method, together)
     result: Result = estimator.result_
-    # What is saved: the estimator, for online methods continue from a state that a result does not hold.
-    saved: Aggregator | Result = estimator
     dropped: list[Any] = []
     if options.drop_spammers:
         result, dropped = _without_spammers(result, options.fdr)
-        saved = result if dropped else estimator
-    result, more = dependent.cautious(result, method.trusted)
-    if saved is estimator:
+    result, more = fitting.cautious(result, method.trusted)
+    if not dropped:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
     else:
-        saved = result
+        more["dropped_annotators"] = dropped
+    filled = options.fill_unvoted
+    items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
     if votes is not None:
+        import polars as pl
+
         more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
-    items = (
-        ordinal_frame(result, options.fill_unvoted)
-        if options.kind == ORDINAL
-        else result.items_frame(fill_unvoted=options.fill_unvoted)
-    )
-    if votes is not None:
-        items = dependent.counted(items, votes)
-    about = read_kept(options.votes[0], keep, read, result.votes)
+        items = items.with_columns(pl.Series("n_votes", votes.votes_per_item))
+    about = fitting.read_kept(options.votes[0], keep, read, result.votes)
     if about is not None:
         items = beside(items, about)
     if options.page is not None:
         from crowdwise.report import write_page
 
         job.file("--page", lambda path: write_page(result, path, about=about))
-    job.file("--save", saved.save)
+    # The estimator, for online methods continue from a state that a result does not hold.
+    job.file("--save", (result if dropped else estimator).save)
     job.table("--confusion", result.confusion_frame, "row")
-    job.table("--annotators", lambda: by_accuracy(result), "annotator")
-    if dropped:
-        more["dropped_annotators"] = dropped
-    job.main(
-        items,
-        "item",
-        document=lambda: facts(result) | more | {"annotators": by_accuracy(result).to_dicts()},
-        key="labels",
-        rows=lambda: label_rows(result, items),
-        screen=narrow,
-        limit=10,
-    )
-    job.say(summary_lines(result, read=votes, fill_unvoted=options.fill_unvoted))
-    # The table is asked for, quiet or not; stderr, as stdout is for labels.
-    for line in choice_lines(estimator, not options.quiet, options.explain_choice):
-        say(line)
+    job.labels(result, items, more)
+    job.say(summary_lines(result, read=votes, fill_unvoted=filled))
+    fitting.say_choice(estimator, options.explain_choice)
 
 
 def _fitted(
@@ -211,18 +165,32 @@ def _fitted(
             raise SettingError("--warm-from reads one file; put these together first")
         return None, _update(options.warm_from, options, read, method)
     ordinal = options.kind == ORDINAL
-    default = ORDINAL_METHOD if ordinal else DEFAULT_METHOD
-    estimator = build(method, default)
-    check_explainable(estimator, options.explain_choice)
+    estimator = fitting.build(method, "cumulative-link" if ordinal else fitting.DEFAULT_METHOD)
+    fitting.check_explainable(estimator, options.explain_choice)
     # --type classes says that they are; without it, cells that look like several labels are refused.
     several = "keep" if options.kind == KINDS[0] else None
-    data = read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read, options.quiet)
+    data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
-    check_known(data, {"--annotators": options.annotators, "--confusion": options.confusion, "--groups": options.groups})
-    check_known(data, {"--drop-spammers": options.drop_spammers, "--history": method.history})
+    if data.anonymous:
+        about = (options, ["annotators", "confusion", "groups", "drop_spammers"])
+        refuse(fitting.ANONYMOUS, about, (method, ["history"]))
     if options.groups is None:
-        return None, fit_to(data, estimator, method, options.quiet)
-    return data, fit_to(dependent.grouped(data, options.groups, options.quiet), estimator, method, options.quiet)
+        return None, fitting.fit_to(data, estimator, method)
+    return data, fitting.fit_to(_grouped(data, options.groups), estimator, method)
+
+
+def _grouped(votes: Annotations, path: Path) -> Annotations:
+    """Votes in which every group of the table is one annotator."""
+    from crowdwise.io.annotator_tables import read_families
+    from crowdwise.methods.labels.grouping import given_groups
+    from crowdwise.trust.crowd.fusion import fused
+
+    families = read_families(path)
+    with naming(f"--groups: {path}"):
+        code, names = given_groups(votes, families)
+    size = int((code >= 0).sum())
+    note(f"{count(size, 'annotator')} count as {count(len(names), 'group')}: {some(names, 5)}{', ...' * (len(names) > 5)}")
+    return fused(votes, code, names)
 
 
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
@@ -230,21 +198,21 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     from crowdwise.estimator.loading import load
     from crowdwise.estimator.registry import label_methods
 
-    if method.gold_is is not None:
-        raise SettingError("--gold-is does not go with --warm-from; fit all votes together")
-    if method.history is not None:
-        raise SettingError("--history was part of the first fit and is kept; leave it out with --warm-from")
+    refuse(
+        "{} was part of the first fit; leave it out with --warm-from, or fit all votes together",
+        (method, ["gold_is", "history"]),
+    )
     estimator: Any = load(folder)
     if estimator.name not in label_methods():
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot continue from it")
-    check_explainable(estimator, options.explain_choice)
-    estimator.set_params(**settings_of(method, list(estimator.get_params())))
-    fresh = read_votes(options.votes[0], read)
+    fitting.check_explainable(estimator, options.explain_choice)
+    estimator.set_params(**fitting.settings_of(method, list(estimator.get_params())))
+    fresh = fitting.read_votes(options.votes[0], read)
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
-    gold = read_gold(method.gold, None)
-    with iterations(estimator, options.quiet) as progress:
+    gold = fitting.read_gold(method.gold, None)
+    with progress_of(estimator) as progress:
         updated: Aggregator = estimator.update(fresh, gold=gold, progress=progress)
     return updated
 
@@ -258,17 +226,6 @@ def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:
     if dropped:
         say(f"dropped {count(len(dropped), 'spammer')}: {some(dropped, len(dropped))}")
     return refit_without(result, dropped), dropped
-
-
-# -- votes that are not for one class of many without order: --type ------------------------------
-
-
-def _check_kind(options: KindOptions) -> None:
-    """Refuse unknown kinds and options of others."""
-    among("--type", options.kind, KINDS)
-    for name, value in (("--separator", options.separator), ("--threshold", options.threshold)):
-        if value is not None and options.kind != MULTILABEL:
-            raise SettingError(f"{name} is about several labels per item; add --type multilabel")
 
 
 def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:
@@ -286,61 +243,3 @@ def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None
     if against:
         words = f"labels such as {against[0]!r} look like votes against a class; if they are, add --type partial"
         warnings.warn(words, DataWarning, stacklevel=2)
-
-
-def _aggregate_kind(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool) -> None:
-    """Infer sets of labels, or classes from partial votes, and write tables of items and annotators."""
-    from crowdwise.report.answer_pages import set_page
-
-    kind = str(options.kind)
-    if not together:
-        raise SettingError(f"--type {kind} reads one file; put these together first")
-    refused: dict[str, Any] = {
-        "--save": options.save,
-        "--warm-from": options.warm_from,
-        "--drop-spammers": options.drop_spammers,
-    }
-    refused |= {"--explain-choice": options.explain_choice, "--confusion": options.confusion, "--gold": method.gold}
-    refused |= {"--history": method.history, "--class-prior": method.class_prior, "--annotator-prior": method.annotator_prior}
-    refused["--trusted"] = method.trusted
-    if kind == MULTILABEL:
-        refused |= {
-            "--weight": read.weight,
-            "--repeats": read.repeated_votes,
-            "--one-label": read.one_label,
-            "--gold-is": method.gold_is,
-        }
-    for name, value in refused.items():
-        if value not in (None, False):
-            raise SettingError(f"{name} does not go with --type {kind}")
-    family, default, title = TASKS[kind]
-    estimator = build_task(TaskOptions(method=method.method, set=method.set, seed=method.seed), family, default)
-    if options.threshold is not None:
-        estimator.set_params(threshold=options.threshold)
-    result = estimator.fit(_read_kind(kind, options.votes[0], read, options.separator)).result_
-    items = result.items_frame(separator=options.separator or "|") if kind == MULTILABEL else result.items_frame()
-    people = result.annotators_frame().sort("n_votes", descending=True, maintain_order=True)
-    job.table("--annotators", lambda: people, "annotator")
-    job.page(estimator, lambda: set_page(title, items, people))
-    facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}
-    job.main(items, "item", document=lambda: facts | {"annotators": people.to_dicts()}, screen=narrow, limit=10)
-    job.say(_summary_lines(estimator, items.height, people.height))
-
-
-def _summary_lines(estimator: Any, n_items: int, n_annotators: int) -> Iterator[str]:
-    state = "converged" if estimator.converged_ else "did not converge"
-    sizes = f"{count(n_items, 'item')}, {count(n_annotators, 'annotator')}"
-    yield f"{estimator.name}: {sizes}; {state} after {count(estimator.n_iter_, 'iteration')}"
-
-
-def _read_kind(kind: str, path: str, read: ReadOptions, separator: str | None) -> Any:
-    """Sets of labels, or votes whose classes are symbols."""
-    from crowdwise.data.label_sets import ABSTAIN, LabelSets
-
-    if kind == PARTIAL:
-        return read_votes(path, read, "keep")
-    how: dict[str, Any] = {"separator": separator, "abstain": (*ABSTAIN, *(read.missing or ()))} | ways_of_reading(read)
-    if read.classes:
-        how["labels"] = parse_list(read.classes, "--classes")
-    with noted() as notes:
-        return read_answers(path, LabelSets, read, **how, notes=notes)

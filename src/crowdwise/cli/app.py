@@ -6,30 +6,30 @@ function gets the groups filled in.
 
 from __future__ import annotations
 
+import gc
 import inspect
-import io
-import os
+import math
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from copy import copy
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
+from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from crowdwise import __version__
-from crowdwise.cli.declare import OPTION
+from crowdwise.cli.declare import LIMITS, NAME, OPTION
 from crowdwise.cli.job import QUIET, TYPED, one_line, say
+from crowdwise.cli.values import convert_plainly
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 
-__all__ = ["Group", "app", "main", "paragraphs", "register"]
+__all__ = ["PANEL_OF", "Group", "app", "build", "main", "paragraphs", "register"]
 
 
 MaxBytes = Annotated[
@@ -50,6 +50,7 @@ class _PlainHelp:
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)  # type: ignore[misc]
         option.metavar = ""
+        convert_plainly(option)
         return option
 
 
@@ -57,13 +58,34 @@ class _Command(_PlainHelp, TyperCommand):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         for parameter in self.params:
+            convert_plainly(parameter)
             if isinstance(parameter, TyperArgument):
                 # Its name says what it is; typer would add the type <str>.
                 vars(parameter)["display_type_rich"] = lambda ctx: None
 
 
 class Group(_PlainHelp, TyperGroup):
-    """All commands; remembers what was typed, for the pages that say how they were made."""
+    """All commands, each built when it is called; remembers what was typed, for the pages that say how they were made."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # typer looks for names like a mistyped one here.
+        self.commands = dict.fromkeys(PANEL_OF)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command as the list of all shows it: its options would take a tenth of a second for all of them."""
+        if cmd_name not in PANEL_OF:
+            return None
+        return _Command(name=cmd_name, help=paragraphs(_module(cmd_name).run), rich_help_panel=PANEL_OF[cmd_name])
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of the panels."""
+        return list(PANEL_OF)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called, with its options."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and build(str(name)), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take note of the arguments before they are taken apart."""
@@ -75,15 +97,14 @@ def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples:
     """Add `run` to the app as the command `name`, with examples at the end of its help; `panel` groups it with others."""
     hints = get_type_hints(run)
     groups: dict[str, Any] = {parameter: hints[parameter] for parameter in inspect.signature(run).parameters}
-    parameters = _without_clashes([parameter for group in groups.values() for parameter in _parameters(group)])
+    parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
     for parameter, kind, default in (("max_bytes", MaxBytes, None), ("debug", Debug, False)):
         parameters.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
 
     def command(*, max_bytes: str | None, debug: bool, **given: Any) -> None:
         QUIET.set(bool(given.get("quiet")))
-        given = _columns_or_file(given)
         with _guarded(debug), _bounded(max_bytes):
-            run(**{of: group(**{f.name: given[f.name] for f in fields(group)}) for of, group in groups.items()})
+            run(**{name: _filled(group, given) for name, group in groups.items()})
             # Here rather than at exit, where a full disk or a closed pipe could no longer be reported.
             sys.stdout.flush()
 
@@ -111,31 +132,17 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
     ]
 
 
-def _without_clashes(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Leave a name that two options claim to the one that has no other."""
-    # typer takes the first name of an option for its default, until it meets it in an annotation.
-    declared = [parameter.annotation.__metadata__[0] for parameter in parameters]
-    sole = [given.default for given in declared if not given.param_decls]
-    made = []
-    for parameter, option in zip(parameters, declared, strict=True):
-        given = copy(option)
-        given.param_decls = given.param_decls and tuple(name for name in given.param_decls if name not in sole)
-        made.append(parameter.replace(annotation=Annotated[parameter.annotation.__origin__, given]))
-    return made
-
-
-def _columns_or_file(given: dict[str, Any]) -> dict[str, Any]:
-    """Take --annotators 'label_*' as columns that vote; a table of annotators has a suffix."""
-    place = given.get("annotators")
-    if (
-        not isinstance(place, Path)
-        or "annotator_columns" not in given
-        or place.suffix
-        or str(place) == "-"
-        or len(place.parts) > 1
-    ):
-        return given
-    return given | {"annotators": None, "annotator_columns": [*(given["annotator_columns"] or []), str(place)]}
+def _filled(group: Any, given: dict[str, Any]) -> Any:
+    """A group with its values; numbers outside their limits are refused."""
+    for entry in fields(group):
+        value, (least, most) = given[entry.name], entry.metadata[LIMITS]
+        if least is None or value is None:
+            continue
+        if most is not None and not least < value < most:
+            raise SettingError(f"{entry.metadata[NAME]} must lie between {least:g} and {most:g}; got {value}")
+        if not least <= value < math.inf:
+            raise SettingError(f"{entry.metadata[NAME]} must be at least {least:g}; got {value:g}")
+    return group(**{entry.name: given[entry.name] for entry in fields(group)})
 
 
 @contextmanager
@@ -186,18 +193,10 @@ def _leave(line: str, code: int, debug: bool) -> None:
         traceback.print_exc()
     if line:
         say(line)
-    _settle_stdout()
+    from crowdwise.io.streams import settle_stdout
+
+    settle_stdout()
     raise typer.Exit(code)
-
-
-def _settle_stdout() -> None:
-    """Drop what stdout refuses to take: Python would try once more at exit, and complain in its own words."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # A stream without a descriptor (in tests) has no such last attempt.
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -239,47 +238,36 @@ _PANELS = {
     "Campaigns": "suggest plan simulate-campaign",
     "Files, methods, examples": "convert simulate methods demo",
 }
-for _panel, _names in _PANELS.items():
-    for _name in _names.split():
-        _module = import_module(f"crowdwise.cli.{_name.replace('-', '_')}")
-        register(app, _module.run, name=_name, examples=_module.EXAMPLES, panel=_panel)
+PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 
 
-class _Closed(io.RawIOBase):
-    """Stdout where the caller has closed it: fine as long as nothing is written."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        raise OSError("stdout is closed; write to a file with -o, or leave stdout open")
+def _module(name: str) -> Any:
+    return import_module(f"crowdwise.cli.{name.replace('-', '_')}")
 
 
-def _open_streams() -> None:
-    """Stand in for streams that the caller has closed: Python has None for them, and files opened later get their numbers.
-
-    They stay open as long as the program runs.
-    """
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
-    if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(_Closed(), encoding="utf-8", write_through=True)
-    if sys.stderr is None:
-        # Otherwise `print(..., file=sys.stderr)` would mix into the results on stdout.
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+@cache
+def build(name: str) -> Any:
+    """Build one command with its options."""
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    module = _module(name)
+    register(alone, module.run, name=name, examples=module.EXAMPLES, panel=PANEL_OF[name])
+    return typer.main.get_command(alone)
 
 
 def main() -> None:
     """Run the command line; the console script and ``python -m crowdwise`` both start here."""
-    _open_streams()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from crowdwise.io.streams import open_streams
+
+        open_streams()
+    # What is imported lives to the end: looking through it for garbage, again and again, takes a tenth of a short run ...
+    gc.set_threshold(50_000, 10, 10)
     try:
         app(prog_name="crowdwise")
     except OSError as problem:
         # Help and version are printed before a command, and its guard, begins.
         say(f"error: {one_line(problem)}")
         sys.exit(1)
+    finally:
+        # ... and at exit another: the system takes the memory back at once.
+        gc.freeze()

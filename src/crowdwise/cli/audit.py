@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from crowdwise.cli.declare import argument, file, flag, option
+from crowdwise.cli.declare import argument, file, flag, group, option, page, share
 from crowdwise.cli.fitting import is_saved, read_kept, result_of
-from crowdwise.cli.job import Job, at_least, between, command_line, to_stdout
+from crowdwise.cli.job import Job, command_line, refuse
 from crowdwise.cli.options import VOTES_OR_SAVED, KeepOptions, MethodOptions, OutputOptions, ReadOptions
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
@@ -25,19 +25,17 @@ EXAMPLES = (
 _FIRST, _FURTHER = 100, 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
-    check: int | None = option("--check", "N", "Draw so many items to check.", shown="100; 20 with --more")
+    check: int | None = option("--check", "N", "Draw so many items to check.", shown="100; 20 with --more", least=1)
     checked: Path | None = file("--checked", "The table of drawn items with their true labels: certify the others.")
     more: Path | None = file("--more", "An earlier table of drawn items: keep its rows and draw further items.")
-    error: float = option("--error", "SHARE", "Share of wrong labels to allow among the accepted.", 0.05)
-    risk: float = option("--risk", "SHARE", "Chance that more of the accepted are wrong all the same.", 0.05)
-    page: Path | None = file(
-        "--page", "Write a page (.html) to check items in a browser, or, with --checked, on what was found."
-    )
+    error: float = share("--error", "Share of wrong labels to allow among the accepted.", 0.05)
+    risk: float = share("--risk", "Chance that more of the accepted are wrong all the same.", 0.05)
+    page: Path | None = page("Write a page (.html) to check items in a browser, or, with --checked, on what was found.")
     show: Path | None = file("--show", "What the page shows of the items: item and columns of text, links or pictures.")
     show_labels: bool = flag("--show-labels", "Show the proposed labels to those who check; they tend to agree with them.")
 
@@ -51,41 +49,27 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
     checks would certify how much more. This assumes nothing of votes, annotators or model, and holds at every look: check
     some, look, and draw more until it is enough. Wrong labels that were found are corrected.
     """
-    between("--error", options.error)
-    between("--risk", options.risk)
-    at_least("--check", options.check, 1)
-    drawing = [name for name in ("check", "more", "show") if getattr(options, name) is not None]
-    if options.checked is not None and (drawing or options.show_labels):
-        name = drawing[0] if drawing else "show-labels"
-        raise SettingError(f"--checked certifies and --{name} is for drawing; run them one after the other")
-    if options.checked is None and not drawing and options.page is None:
+    from crowdwise.trust.audit.checks import check_unfilled
+
+    if options.checked is not None:
+        drawing = ["check", "more", "show", "show_labels"]
+        refuse("--checked certifies and {} is for drawing; run them one after the other", (options, drawing))
+    elif options.check is None and options.more is None and options.page is None:
         raise SettingError("say what to do: --check N draws items to check, --checked FILE certifies by those that are checked")
-    if (options.show is not None or keep.keep is not None) and (options.page is None or options.checked is not None):
-        name = "show" if options.show is not None else "keep"
-        raise SettingError(f"--{name} says what a page to check items shows; name the page with --page FILE")
-    reads = (options.votes, options.checked, options.more, options.show, method.gold, method.history)
-    job = Job(options, reads, page=options.page)
-    _keep_checks(options.output)
+    if options.page is None or options.checked is not None:
+        words = "{} says what a page to check items shows; name the page with --page FILE"
+        refuse(words, (options, ["show"]), (keep, ["keep"]))
+    job = Job(options, method)
+    if job.to_file:
+        check_unfilled(job.output)
     if options.checked is None:
         _draw(job, options, read, method, keep)
     else:
         _certify(job, options, read, method)
 
 
-def _keep_checks(path: Path | None) -> None:
-    """Refuse to replace a table into which somebody has written true labels: nothing else brings that work back."""
-    from crowdwise.report.text import count
-    from crowdwise.trust.audit.checks import filled_labels
-
-    filled = 0 if path is None or to_stdout(path) else filled_labels(path)
-    if filled:
-        raise SettingError(
-            f"-o: {path} has {count(filled, 'true label')} filled in; certify it with --checked, add draws with --more, "
-            "or name another file"
-        )
-
-
 def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:
+    from crowdwise.io.kept import read_shown
     from crowdwise.report.audit_text import draw_lines
     from crowdwise.report.check_page import write_check_page
     from crowdwise.trust.audit import draw, read_checks
@@ -96,10 +80,9 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, 
     checks = None if earlier is None else checks_of(result, earlier)
     n = options.check or (_FIRST if checks is None else _FURTHER)
     drawn = draw(result, n, error=options.error, seed=method.seed or 0, more=checks)
-    content = None if options.show is None else _content(options.show, result)
     about = read_kept(options.votes, keep, read, result.votes)
-    if about is not None:
-        content = _joined(result, about, content or {})
+    shown = None if options.show is None else read_shown(options.show, result.votes)
+    content = [frame for frame in (about, shown) if frame is not None]
     name = "check" if options.page is None else options.page.stem
     job.file("--page", lambda path: write_check_page(drawn, path, content=content, labels=options.show_labels, name=name))
     only_page = options.page is not None and options.output is None and not options.as_json
@@ -127,40 +110,4 @@ def _result(options: Options, read: ReadOptions, method: MethodOptions, table: C
     """The fit; with a table of checks, with the seed with which its items were drawn."""
     if table is not None and method.seed is None and table.seed and not is_saved(options.votes):
         method = replace(method, seed=table.seed)
-    return result_of(options.votes, read, method, options.quiet)
-
-
-def _joined(result: Result, about: Any, content: dict[Any, list[tuple[str, str]]]) -> dict[Any, list[tuple[str, str]]]:
-    """What the votes say of every item, and after it what a table says."""
-    from crowdwise.data.encode import series_of
-
-    rows = zip(series_of(result.votes.items).to_list(), about.rows(), strict=True)
-    shown: dict[Any, list[tuple[str, str]]] = {}
-    for item, row in rows:
-        own = [(name, cell) for name, cell in zip(about.columns, row, strict=True) if cell is not None]
-        shown[item] = [*own, *content.get(item, [])]
-    return shown
-
-
-def _content(path: Path, result: Result) -> dict[Any, list[tuple[str, str]]]:
-    """What a table says of every item: names and texts of its other columns."""
-    from crowdwise.data.encode import as_text, codes_of, find_column, series_of, tidy
-    from crowdwise.io.source import Places, open_source
-    from crowdwise.io.votes import read_columns
-
-    source = open_source(path)
-    frame = read_columns(source, source.columns).frame
-    own = find_column(frame, "item", None, Places(str(path)))
-    rest = [name for name in frame.columns if name != own]
-    if not rest:
-        raise InputError(f"{path}: nothing to show beside the column {own!r}; add columns of text, links or pictures")
-    known = series_of(result.votes.items)
-    code = codes_of(as_text(tidy(frame[own])), as_text(tidy(known)))
-    if not (code >= 0).any():
-        raise InputError(f"{path}: none of its items is among the votes; give the ids that the votes have")
-    rows = frame.select(rest).rows()
-    return {
-        known[k]: [(name, str(cell)) for name, cell in zip(rest, row, strict=True) if cell is not None]
-        for k, row in zip(code.tolist(), rows, strict=True)
-        if k >= 0
-    }
+    return result_of(options.votes, read, method)

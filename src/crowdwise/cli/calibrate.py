@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file, option
-from crowdwise.cli.dependent import careful
-from crowdwise.cli.fitting import build, fit_to, gold_of, is_saved, read_gold, read_votes, result_of
+from crowdwise.cli.declare import argument, file, group, option, plot
+from crowdwise.cli.fitting import build, careful, is_saved, read_gold, read_votes, result_of
 from crowdwise.cli.job import Job, among
-from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.options import GIVE_TRUTH, TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 from crowdwise.report.text import narrow
 
@@ -21,17 +20,20 @@ EXAMPLES = (
     "Example: crowdwise calibrate votes.csv -o labels.csv\n\n"
     "With true labels of some items: crowdwise calibrate votes.csv --truth gold.csv --plot reliability.png -o labels.csv"
 )
-_HOW = "experience or groups, without truth; temperature, dirichlet or isotonic, with it; none takes the model at its word."
+_HOW = (
+    "How confidence is corrected: experience or groups, without truth; temperature, dirichlet or isotonic, with it; none takes "
+    "the model at its word."
+)
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
     truth: Path | None = file("--truth", TRUTH)
     how: str | None = option("--how", "WAY", _HOW, shown="temperature with truth, else experience")
-    plot: Path | None = file("--plot", "Draw the reliability curves (.png .pdf .svg); needs truth and matplotlib.")
+    plot: Path | None = plot("the reliability curves, with truth")
 
 
 def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
@@ -41,38 +43,35 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     errors counted for less (groups). With true labels of some items, by these; every one of them gets a
     probability from a calibration that has not seen it, and so the calibration error after it is an honest one.
     """
+    from crowdwise.report.plot.calibration import plot_reliability
     from crowdwise.report.trust_text import calibration_document, calibration_lines
     from crowdwise.trust.calibration.calibrating import HOWS, NEED_TRUTH, calibrate
 
     among("--how", options.how, HOWS)
-    job = Job(options, (options.votes, options.truth, method.gold, method.history), plot=options.plot)
-    result, known = fit_and_truth(options.votes, read, method, options.truth, options.quiet)
+    job = Job(options, method)
+    result, known = fit_and_truth(options.votes, read, method, options.truth)
     if known is None:
         for name, needs in ((f"--how {options.how}", options.how in NEED_TRUTH), ("--plot", options.plot is not None)):
             if needs:
-                raise SettingError(f"{name} needs true labels: --truth FILE (columns item and label)")
+                raise SettingError(f"{name} needs true labels; {GIVE_TRUTH}")
     done = calibrate(result, options.how, truth=known)
-    if options.plot is not None and done.before is not None and done.after is not None:
-        from crowdwise.report.plot.calibration import plot_reliability
-
-        curves = {"before": done.before} | ({} if done.how == "none" else {"after": done.after})
-        job.file("--plot", lambda path: plot_reliability(curves, path))
+    job.file("--plot", lambda path: plot_reliability(done.curves, path))
     job.main(
         done.result.items_frame(), "item", document=lambda: calibration_document(done), key="labels", screen=narrow, limit=10
     )
     job.say(calibration_lines(done))
 
 
-def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Path | None, quiet: bool) -> tuple[Result, Any]:
+def fit_and_truth(path: str, read: ReadOptions, method: MethodOptions, truth: Path | None) -> tuple[Result, Any]:
     """Fit, and true labels that the fit has not seen (a frame or a list), or None.
 
     Gold that the votes carry is set aside and serves as the truth, unless --truth gives another.
     """
     if is_saved(path):
-        result = result_of(path, read, method, quiet)
+        result = result_of(path, read, method)
         return result, read_gold(truth, result.votes)
     estimator = build(method)
     votes = read_votes(path, read)
     known: Any = read_gold(truth, votes)
-    known = gold_of(votes) if known is None else known
-    return careful(fit_to(replace(votes, gold=None), estimator, method, quiet), method.trusted).result_, known
+    known = votes.gold_labels() if known is None else known
+    return careful(replace(votes, gold=None), estimator, method).result_, known

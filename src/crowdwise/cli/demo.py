@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from crowdwise.cli.declare import option
-from crowdwise.cli.job import rounded, some
-from crowdwise.report.text import by_accuracy
+from crowdwise.cli.declare import group, option
+from crowdwise.report.text import by_accuracy, some
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options:
     """What is written."""
 
@@ -29,7 +27,7 @@ def run(options: Options) -> None:
 
     from crowdwise.data.datasets import demo
     from crowdwise.estimator.registry import make
-    from crowdwise.io import write_table
+    from crowdwise.io.writer import rounded, write_table
     from crowdwise.report import write_page
     from crowdwise.trust.metrics import accuracy
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import build, build_task, check_own_column, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, among, between, print_json, print_rows, print_table, to_stdout
+from crowdwise.cli.answers import build_task
+from crowdwise.cli.declare import argument, file, flag, group, option, share, table
+from crowdwise.cli.fitting import build, check_own_column, read_gold, read_votes
+from crowdwise.cli.job import Job, among, to_stdout
 from crowdwise.cli.options import FDR, TRUTH, VOTES, FeatureOptions, OutputOptions, ReadOptions, TaskOptions
-from crowdwise.errors import InputError, SettingError
+from crowdwise.cli.rows import of_items, read_features
+from crowdwise.cli.screen import print_tables
+from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.data.annotations import Annotations
-    from crowdwise.trust.fairness import Audit, Groups, ParityLabels
+    from crowdwise.trust.fairness import Groups
 
 EXAMPLES = (
     "Example: crowdwise fairness votes.csv --group sex --truth truth.csv\n\n"
@@ -28,7 +28,7 @@ EXAMPLES = (
 _METHOD, _PARITY, _CLASSIFIER, _WITHIN = "item-group-ds", "Labels alike in all groups", "A classifier to measure too", 0.02
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class GroupOptions:
     """Which group an item is in."""
 
@@ -36,7 +36,7 @@ class GroupOptions:
     groups: Path | None = file("--groups", "A table of the items' groups instead: item, group.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
@@ -44,15 +44,17 @@ class Options(OutputOptions):
     truth: Path | None = file("--truth", TRUTH)
     positive: str | None = option("--positive", "CLASS", "The class whose rates are compared.")
     soft: bool = flag("--soft", "Take rates from class probabilities, not labels.")
-    annotators: Path | None = file("--annotators", "Write how differently each annotator treats the groups.")
-    fdr: float = option("--fdr", "SHARE", "Share of wrong flags to expect among the flags of a check.", FDR)
+    annotators: Path | None = table("--annotators", "Write how differently each annotator treats the groups.")
+    fdr: float = share("--fdr", "Share of wrong flags to expect among the flags of a check.", FDR)
     predicted: Path | None = file("--predicted", "A classifier's labels: item, label.", _CLASSIFIER)
     model: Path | None = option("--model", "DIR", "The classifier itself, saved by crowdwise train.", panel=_CLASSIFIER)
     features: Path | None = file("--features", "The items' features, for --model.", _CLASSIFIER)
     parity: str | None = option(
         "--parity", "RATE", "Rate to equal: demographic, opportunity or false-positives.", panel=_PARITY
     )
-    within: float = option("--within", "GAP", "Largest difference between groups that --parity allows.", _WITHIN, _PARITY)
+    within: float = option(
+        "--within", "GAP", "Largest difference between groups that --parity allows.", _WITHIN, _PARITY, least=0
+    )
     split_ties: bool = flag("--split-ties", "Let --parity label items of equal probability differently.", _PARITY)
 
 
@@ -62,14 +64,13 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
     A gap is the largest difference between two groups; one whose interval reaches below zero may be chance. Without --truth
     only differences in how often a class is given can be seen: a bias that all annotators share looks like the truth.
     """
-    from crowdwise.report.fairness_text import document, price
+    from crowdwise.report.fairness_text import document, price, tables
     from crowdwise.trust.fairness import audit, parity_labels
 
-    reads = (options.votes, groups.groups, options.truth, options.predicted, options.features)
-    job = Job(options, reads, tables={"--annotators": options.annotators})
+    job = Job(options, groups)
     _check(options)
     check_groups(options.votes, groups)
-    estimator = _estimator(method)
+    estimator = build_task(method, "fairness", _METHOD) if method.method in (None, _METHOD) else build(method)
     data = read_votes(options.votes, read)
     found = item_groups(options.votes, read, groups, data)
     given: dict[str, Any] = {"truth": read_gold(options.truth, data), "positive": options.positive}
@@ -82,16 +83,12 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: TaskO
         more: dict[str, Any] = {"constraint": options.parity, "within": options.within, "split_ties": options.split_ties}
         alike = parity_labels(fitted, found, **more, **given)
     job.table("--annotators", lambda: seen.annotators, "annotator")
-    if options.output is not None:
-        job.as_json = False
-        job.main(_labels(fitted.result_.items_frame(), found) if alike is None else alike.items_frame(), "item")
-    if options.as_json:
-        print_json(document(fitted.result_.method, seen, alike))
-    elif not to_stdout(options.output):
-        if sys.stdout.isatty():
-            _show(seen, alike)
-        else:
-            job.csv(seen.gaps)
+    items = fitted.result_.items_frame()
+    labels = items.insert_column(1, found.of_items) if alike is None else alike.items_frame()
+    job.table("-o", lambda: labels, "item")
+    if not to_stdout(options.output):
+        facts = partial(document, fitted.result_.method, seen, alike)
+        job.answer(seen.gaps, facts, lambda: print_tables(tables(seen, alike)))
     job.say(f"note: {note}" for note in seen.notes)
     job.say([] if alike is None else [price(alike)])
 
@@ -103,8 +100,6 @@ def _check(options: Options) -> None:
     among("--parity", options.parity, CONSTRAINTS)
     if options.parity is None and (options.within != _WITHIN or options.split_ties):
         raise SettingError("--within and --split-ties say how to meet --parity; name the rate with it")
-    between("--within", options.within, closed=True)
-    between("--fdr", options.fdr)
     both = options.model is not None and options.predicted is not None
     if (options.model is None) != (options.features is None) or both:
         raise SettingError("a classifier is measured by --predicted FILE, or by --model DIR and --features FILE together")
@@ -127,18 +122,10 @@ def item_groups(votes: str, read: ReadOptions, groups: GroupOptions, data: Annot
     return read_groups(votes, data, item=read.item, group=groups.group)
 
 
-def _estimator(method: TaskOptions) -> Any:
-    return build_task(method, "fairness", _METHOD) if method.method in (None, _METHOD) else build(method)
-
-
 def _predictions(data: Annotations, options: Options) -> Any:
     """What a classifier says of the items of the votes, as item and label; others are left aside."""
     if options.predicted is None and options.model is None:
         return None
-    import polars as pl
-
-    from crowdwise.data.encode import codes_of, series_of, tidy
-
     if options.predicted is not None:
         from crowdwise.data.columns import columns_by_role
         from crowdwise.io.file_columns import FileColumns
@@ -152,34 +139,4 @@ def _predictions(data: Annotations, options: Options) -> Any:
         assert rows is not None
         classifier = load(str(options.model))
         frame = prediction_frame(classifier, rows, probabilities(classifier, as_trained(classifier, rows)[0], None), None)
-    ours = codes_of(tidy(frame["item"]), tidy(series_of(data.items))) >= 0
-    if not ours.any():
-        source = options.predicted or options.features
-        raise InputError(f"{source}: names no item of the votes; check that both use the same ids")
-    return frame.select("item", "label").filter(pl.Series(ours))
-
-
-def _labels(items: pl.DataFrame, groups: Groups) -> pl.DataFrame:
-    from crowdwise.data.encode import series_of
-
-    return items.insert_column(1, series_of(groups.names)[groups.codes].alias("group"))
-
-
-def _show(seen: Audit, alike: ParityLabels | None, most: int = 10) -> None:
-    import polars as pl
-
-    from crowdwise.report.fairness_text import gap_rows, rate_rows
-
-    columns = ["of", "against", "measure", "class"]
-    if seen.groups.n_groups <= 6:
-        names = [str(name) for name in seen.groups.names]
-        print_rows([*columns, *names], rate_rows(seen), "Rates, and how many items or votes they are shares of", names)
-    right = ["gap", "95 % interval"]
-    print_rows([*columns, "groups", *right], gap_rows(seen), "Largest gaps between two groups", right)
-    shown = seen.annotators.drop_nulls("score").sort("probability", "score", descending=True)
-    if shown.height:
-        # Of two groups, the farthest pair is known.
-        hidden = ["n_least", "q_value", *(["group", "other"] if seen.groups.n_groups == 2 else [])]
-        print_table(shown.select(pl.exclude(hidden)).head(most), "Annotators whose answers differ most between groups")
-    if alike is not None:
-        print_table(alike.groups_frame(), f"Labels within {alike.within} of parity ({alike.constraint})")
+    return of_items(frame.select("item", "label"), data.items, str(options.predicted or options.features), "the votes")

@@ -1,6 +1,6 @@
 """One run of a command: places are checked before any work, files are written whole after it, the main table last.
 
-    job = Job(options, reads=(options.votes,), tables={"--annotators": options.annotators}, page=options.page)
+    job = Job(options, read, method)                         every path in these groups, by how it is declared
     ...                                                      read, build, fit
     job.table("--annotators", result.annotators_frame, "annotator")
     job.main(result.items_frame(), "item", document=facts)   to -o, to a pipe as CSV, to a terminal, or as JSON
@@ -12,32 +12,35 @@ shown as they are, never as markup or control codes.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from io import StringIO
+from dataclasses import fields
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.options import QuietOptions
+from crowdwise.cli.declare import INPUT, NAME, PAGE, PLACE, PLOT, SAVE, TABLE
+from crowdwise.cli.screen import colours, print_csv, print_json, print_tables
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.report.text import count, number, one_line, some
+from crowdwise.report.text import by_accuracy, count, facts, framed, label_rows, narrow, number, one_line, some
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["QUIET", "TYPED", "Job", "among", "at_least", "bar", "between", "command_line", "count", "epochs", "iterations"]
-__all__ += ["number", "one_line", "print_csv", "print_json", "print_pairs", "print_rows", "print_table", "rounded", "say"]
-__all__ += ["some", "steps", "to_stdout"]
+    from crowdwise.estimator.outcome import Result
 
+__all__ = ["QUIET", "TYPED", "Job", "among", "command_line", "count", "naming", "note", "number"]
+__all__ += ["one_line", "refuse", "say", "some", "steps", "to_stdout"]
 
-# A pipe has no width: wide enough that nothing is cut off.
-_PIPE_WIDTH = 400
+# What was typed after the name of the program, for the pages that say how they were made.
+TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+# Whether the command was asked to say less.
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+PLOTS, PAGES = (".png", ".pdf", ".svg"), (".html", ".htm")
 
 
 def say(line: str) -> None:
@@ -45,73 +48,16 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-# -- tables ------------------------------------------------------------------------------------
-
-
-def print_table(frame: pl.DataFrame, title: str | None = None, limit: int | None = None) -> None:
-    """Print the first `limit` rows of a frame; numbers are rounded and set to the right."""
-    right = [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
-    print_rows(frame.columns, [list(row) for row in frame.head(limit or frame.height).rows()], title, right)
-
-
-def print_rows(names: list[str], rows: list[list[Any]], title: str | None = None, right: list[str] | None = None) -> None:
-    """Print rows below their column names."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title and Text(one_line(title)), box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for name in names:
-        table.add_column(Text(one_line(name)), justify="right" if name in (right or []) else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(number(cell)) for cell in row))
-    if sys.stdout.isatty():
-        Console(highlight=False, **_colours()).print(table)
-        return
-    text = StringIO()
-    Console(file=text, width=_PIPE_WIDTH, color_system=None).print(table)
-    print("\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines()))
-
-
-def _colours() -> dict[str, Any]:
-    # rich keeps bold type under NO_COLOR; people who set it want plain text.
-    return {"color_system": None if os.environ.get("NO_COLOR") else "auto"}
-
-
-def print_pairs(pairs: dict[str, Any], indent: str = "") -> None:
-    """Print names and values, a line each; nested pairs are indented below their name."""
-    width = max((len(name) for name in pairs), default=0)
-    for name, value in pairs.items():
-        if isinstance(value, dict):
-            print(f"{indent}{one_line(name)}")
-            print_pairs(value, indent + "  ")
-        else:
-            print(f"{indent}{one_line(name):<{width}}  {number(value) or '-'}")
-
-
-def bar(value: float, largest: float, width: int = 12) -> str:
-    """Return a bar from the middle: to the right for positive values, to the left for negative ones."""
-    size = 0 if largest <= 0 else round(abs(value) / largest * width)
-    left, right = ("▇" * size, "") if value < 0 else ("", "▇" * size)
-    return f"{left:>{width}}│{right:<{width}}"
-
-
-# -- progress on stderr, only while a person is watching ---------------------------------------
+def note(line: str) -> None:
+    """The same, unless quiet; nothing for an empty line."""
+    if line and not QUIET.get():
+        say(line)
 
 
 @contextmanager
-def iterations(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
-    """Give the callback of `fit`: iterations so far and how much the posterior still moves."""
-    with steps(quiet, estimator.name) as show:
-        total = estimator.get_params().get("max_iter")
-        yield show and (lambda n, bound, change: show(f"{estimator.name}: change {change:.1e}", n, total))
-
-
-@contextmanager
-def epochs(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float], None] | None]:
-    """Give the callback of a classifier's `fit`: epochs so far and the score of held-out votes, or how much still moves."""
-    with steps(quiet, estimator.name) as show:
+def progress_of(estimator: Any) -> Iterator[Callable[[int, float, float], None] | None]:
+    """Give the callback of `fit`: rounds so far, and how much still moves or, of a network, the score of held-out votes."""
+    with steps(estimator.name) as show:
         settings = estimator.get_params(deep=False)
         network = "epochs" in settings or getattr(estimator, "has_network", False)
         total = settings.get("epochs", settings.get("max_iter"))
@@ -124,9 +70,9 @@ def epochs(estimator: Any, quiet: bool) -> Iterator[Callable[[int, float, float]
 
 
 @contextmanager
-def steps(quiet: bool, name: str = "") -> Iterator[Callable[[str, int, int | None], None] | None]:
+def steps(name: str = "") -> Iterator[Callable[[str, int, int | None], None] | None]:
     """Give a callback for named steps: which is running, and how many are done of how many."""
-    if quiet or not sys.stderr.isatty():
+    if QUIET.get() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -134,18 +80,9 @@ def steps(quiet: bool, name: str = "") -> Iterator[Callable[[str, int, int | Non
 
     columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
     # stdout may be a pipe whose bytes are the result: it is left alone.
-    with Progress(*columns, console=Console(stderr=True, **_colours()), transient=True, redirect_stdout=False) as shown:
+    with Progress(*columns, console=Console(stderr=True, **colours()), transient=True, redirect_stdout=False) as shown:
         task = shown.add_task(name, total=None)
         yield lambda what, done, total: shown.update(task, description=what, completed=done, total=total)
-
-
-# -- places and outputs of a run ---------------------------------------------------------------
-
-# What was typed after the name of the program, for the pages that say how they were made.
-TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
-# Whether the command was asked to say less.
-QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
-PLOTS, PAGES = (".png", ".pdf", ".svg"), (".html", ".htm")
 
 
 class Job:
@@ -153,54 +90,49 @@ class Job:
 
     Parameters
     ----------
-    out : QuietOptions
-        Its options on output, as far as the command has them.
-    reads : sequence of paths
-        What is read; None and stdin are left aside.
-    tables : mapping
-        Option -> path of further tables.
-    page, plot, save : Path, optional
-        A page (.html), a plot, the folder of the model.
-    files : mapping
-        Option -> path of files whose suffix the command checks itself.
+    *groups : groups of options
+        What is read and written, by how their fields are declared.
+    own : sequence of str
+        Options whose suffix the command checks itself.
     """
 
-    def __init__(
-        self,
-        out: QuietOptions,
-        reads: Sequence[str | Path | None] = (),
-        *,
-        tables: Mapping[str, Path | None] | None = None,
-        page: Path | None = None,
-        plot: Path | None = None,
-        save: Path | None = None,
-        files: Mapping[str, Path | None] | None = None,
-    ) -> None:
-        self.quiet, self.as_json = out.quiet, bool(getattr(out, "as_json", False))
-        self.output: Path | None = getattr(out, "output", None)
+    def __init__(self, *groups: Any, own: Sequence[str] = ()) -> None:
+        entries = [(entry, getattr(group, entry.name)) for group in groups for entry in fields(group)]
+        given = {entry.name: value for entry, value in entries}
+        self.as_json: bool = given.get("as_json", False)
+        self.output: Any = given.get("output")
         # Tables are opened in spreadsheets more often than by programs, and names in them come from strangers.
-        self.safe = not getattr(out, "raw", False)
-        tables, files = tables or {}, files or {}
-        first = {} if "-o" in files else {"-o": self.output}
-        self.places: dict[str, Path | None] = {**first, **tables, "--page": page, "--plot": plot, **files}
+        self.safe = not given.get("raw")
+        places = [(entry.metadata[PLACE], entry.metadata[NAME], value) for entry, value in entries]
+        read = [path for kind, _, path in places if kind == INPUT and path is not None]
+        self.reads = [str(path) for found in read for path in (found if isinstance(found, list) else [found])]
+        self.places = {option: path for kind, option, path in places if kind not in (INPUT, None)}
         if any(to_stdout(path) for option, path in self.places.items() if option != "-o"):
             raise SettingError("only -o can go to stdout")
         if self.as_json and to_stdout(self.output):
             raise SettingError("--json and -o - both ask for stdout; choose one")
-        seen = {os.path.realpath(path): f"the input {path}" for path in reads if path is not None and str(path) != "-"}
-        for option, path in self.places.items():
-            if path is not None and not to_stdout(path):
-                if option not in files:
-                    _check_suffix(path, option)
+        seen = {os.path.realpath(path): f"the input {path}" for path in self.reads if path != "-"}
+        for kind, option, path in places:
+            if kind in (INPUT, None) or path is None or to_stdout(path):
+                continue
+            if kind != SAVE:
+                if option not in own:
+                    _check_suffix(path, option, kind)
                 _check_place(path, option, seen)
-        self.places["--save"] = save
-        if save is not None and save.exists() and not save.is_dir():
-            raise SettingError(f"--save: {save} is a file; name a folder")
+            elif path.exists() and not path.is_dir():
+                raise SettingError(f"{option}: {path} is a file; name a folder")
+
+    @property
+    def to_file(self) -> bool:
+        """Whether the main table has a file."""
+        return self.output is not None and not to_stdout(self.output)
 
     def table(self, option: str, make: Callable[[], pl.DataFrame], noun: str) -> None:
         """Write a further table, if it is asked for."""
         path = self.places[option]
-        if path is not None:
+        if to_stdout(path):
+            self.csv(make())
+        elif path is not None:
             self._write(make(), path, noun)
 
     def file(self, option: str, write: Callable[[Path], Any]) -> None:
@@ -240,33 +172,52 @@ class Job:
         screen : function, optional
             From the frame to what a terminal shows.
         """
-        to_file = self.output is not None and not to_stdout(self.output)
-        if to_file:
-            self._write(frame, self.output, noun)  # type: ignore[arg-type]
-        if self.as_json:
-            listed = rows or frame.to_dicts
-            print_json(listed() if document is None else document() | ({} if to_file else {key: listed()}))
-        elif to_stdout(self.output) or (not to_file and not sys.stdout.isatty()):
-            self.csv(frame)
-        elif not to_file:
-            print_table(frame if screen is None else screen(frame), limit=limit)
+        if self.to_file:
+            self._write(frame, self.output, noun)
+            if not self.as_json:
+                return
+        listed = rows or frame.to_dicts
+
+        def everything() -> Any:
+            return listed() if document is None else document() | ({} if self.to_file else {key: listed()})
+
+        def show() -> None:
+            print_tables([framed((frame if screen is None else screen(frame)).head(limit))])
             if frame.height > limit:
                 print(f"... and {count(frame.height - limit, noun)} more; write all with -o FILE")
 
+        self.answer(frame, everything, show)
+
+    def labels(self, result: Result, items: pl.DataFrame, more: dict[str, Any]) -> None:
+        """Write the table of annotators and send the labels of a fit, which JSON has with the probabilities by class."""
+        people = cache(lambda: by_accuracy(result))
+        self.table("--annotators", people, "annotator")
+        document, rows = lambda: facts(result) | more | {"annotators": people().to_dicts()}, partial(label_rows, result, items)
+        self.main(items, "item", document=document, key="labels", rows=rows, screen=narrow, limit=10)
+
+    def answer(self, frame: pl.DataFrame, document: Callable[[], Any], show: Callable[[], None]) -> None:
+        """Print on stdout: JSON where it is asked for, a table as CSV into a pipe, or what a person reads on a terminal."""
+        if self.as_json:
+            print_json(document())
+        elif to_stdout(self.output) or not sys.stdout.isatty():
+            self.csv(frame)
+        else:
+            show()
+
     def csv(self, frame: pl.DataFrame) -> None:
         """Write CSV on stdout."""
-        from crowdwise.io.writer import for_spreadsheets
+        from crowdwise.io.writer import for_spreadsheets, rounded
 
-        print_csv(for_spreadsheets(frame, "stdout") if self.safe else frame)
+        print_csv(rounded(for_spreadsheets(frame, "stdout") if self.safe else frame))
 
     def say(self, lines: Iterable[str]) -> None:
         """Print lines on stderr, unless quiet; lines of a generator are not made in vain."""
-        if not self.quiet:
+        if not QUIET.get():
             for line in lines:
                 say(line)
 
     def _write(self, frame: pl.DataFrame, path: Path, noun: str) -> None:
-        from crowdwise.io import write_table
+        from crowdwise.io.writer import rounded, write_table
 
         write_table(rounded(frame, path), path, spreadsheet_safe=self.safe)
         self.say([f"wrote {path}: {count(frame.height, noun)}"])
@@ -275,6 +226,15 @@ class Job:
 def command_line() -> str:
     """What was typed, as a shell would take it."""
     return shlex.join(["crowdwise", *TYPED.get()])
+
+
+@contextmanager
+def naming(option: str) -> Iterator[None]:
+    """Name the option in what is refused about its value."""
+    try:
+        yield
+    except (InputError, SettingError) as problem:
+        raise SettingError(f"{option}: {problem}") from None
 
 
 def to_stdout(path: Path | None) -> bool:
@@ -290,31 +250,25 @@ def among(option: str, value: str | None, known: Iterable[str], more: str = "") 
         raise SettingError(f"{option}: there is no {value!r}{hint} (there are {', '.join(names)}{more})")
 
 
-def between(option: str, value: float, low: float = 0, high: float = 1, closed: bool = False) -> None:
-    """Refuse a number that does not lie between two others."""
-    if not (low <= value <= high if closed else low < value < high):
-        raise SettingError(f"{option} must lie between {low:g} and {high:g}; got {value}")
+def refuse(reason: str, *groups: tuple[Any, Iterable[str]]) -> None:
+    """Refuse options that were given: of every group the fields of these names; {} in the reason is the option's name."""
+    for group, names in groups:
+        for entry in fields(group):
+            if entry.name in names and getattr(group, entry.name) not in (None, False):
+                raise SettingError(reason.format(entry.metadata[NAME]))
 
 
-def at_least(option: str, value: float | None, least: float) -> None:
-    """Refuse a number below the least; None is fine."""
-    if value is not None and not least <= value < math.inf:
-        raise SettingError(f"{option} must be at least {least:g}; got {value:g}")
-
-
-def _check_suffix(path: Path, option: str) -> None:
+def _check_suffix(path: Path, option: str, kind: str) -> None:
     name = str(path).lower()
-    if option == "--page" and not name.endswith(PAGES):
+    if kind == PAGE and not name.endswith(PAGES):
         raise SettingError(f"{option}: {path}: a page ends in .html")
-    if option == "--plot" and not name.endswith(PLOTS):
+    if kind == PLOT and not name.endswith(PLOTS):
         raise SettingError(f"{option}: {path}: a plot ends in {', '.join(PLOTS)}")
-    if option not in ("--page", "--plot"):
+    if kind == TABLE:
         from crowdwise.io.writer import table_suffix
 
-        try:
+        with naming(option):
             table_suffix(path)
-        except InputError as problem:
-            raise SettingError(f"{option}: {problem}") from None
 
 
 def _check_place(path: Path, option: str, seen: dict[str, str]) -> None:
@@ -328,48 +282,3 @@ def _check_place(path: Path, option: str, seen: dict[str, str]) -> None:
     other = seen.setdefault(os.path.realpath(path), f"the output of {option}")
     if other != f"the output of {option}":
         raise SettingError(f"{option}: {path} is also {other}; name another file")
-
-
-def rounded(frame: pl.DataFrame, path: Path | None = None) -> pl.DataFrame:
-    """A table for text with six digits of every fraction; binary files keep all."""
-    import polars as pl
-    from polars import selectors
-
-    if path is not None and path.name.lower().removesuffix(".gz").endswith((".parquet", ".arrow", ".ipc", ".feather")):
-        return frame
-    value = selectors.float()
-    return frame.with_columns(pl.when(value.abs() < 1).then(value.round_sig_figs(6)).otherwise(value.round(6)).name.keep())
-
-
-def print_csv(frame: pl.DataFrame) -> None:
-    """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
-    frame = rounded(frame)
-    for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
-        _write_stdout(part.write_csv(include_header=index == 0).encode())
-
-
-def print_json(document: Any) -> None:
-    """Write JSON on stdout; numbers that JSON lacks (NaN, infinity) become null."""
-    text = json.dumps(_plain(document), ensure_ascii=False, indent=2, allow_nan=False)
-    _write_stdout(text.encode("utf-8", "replace") + b"\n")
-
-
-def _write_stdout(data: bytes) -> None:
-    sys.stdout.flush()
-    rest = memoryview(data)
-    # With PYTHONUNBUFFERED, stdout is a raw file, and a raw write may stop half-way without an error.
-    while rest:
-        rest = rest[sys.stdout.buffer.write(rest) :]
-
-
-def _plain(value: Any) -> Any:
-    """Python's own types, all the way down."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)

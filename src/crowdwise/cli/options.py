@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from pathlib import Path
+from typing import Any
 
-from crowdwise.cli.declare import column, file, flag, option
+from crowdwise.cli.declare import INPUT, TABLE, column, file, flag, group, option
 
-__all__ = ["CampaignMethodOptions", "FeatureOptions", "FileOptions", "KeepOptions", "MaybeFeatures", "MethodOptions"]
-__all__ += ["OutputOptions", "QuietOptions", "ReadOptions", "ScreenOptions", "TaskOptions"]
+__all__ = ["CampaignMethodOptions", "FeatureOptions", "FileOptions", "KeepOptions", "KnownOptions", "MaybeFeatures"]
+__all__ += ["MethodOptions", "OutputOptions", "QuietOptions", "ReadOptions", "ScreenOptions", "TaskOptions", "TrainOptions"]
 
 READ, METHOD, FEATURES, MORE = "Reading the votes", "Method", "Reading the features", "More results"
 # The share of wrong flags by default.
@@ -16,41 +17,47 @@ FDR = 0.05
 VOTES = "A table of votes or a platform's export; - reads stdin."
 VOTES_OR_SAVED = "Votes (- reads stdin), or a folder written by --save."
 TRUTH = "True labels of some items: item, label. The fit does not see them."
-GOLD_IS = (
-    "What gold is for: known (the fit keeps it) or truth (the fit does not see it; labels are compared with it at the end)."
-)
-PAGE = "Write a page to open in a browser (.html)."
+TRUTH_OR_GOLD = "True labels: item, label. May be left out if the votes carry gold."
+_ROWS = "Features, one row per item (.npz .npy .csv .tsv .parquet .arrow)."
+GIVE_TRUTH = "give them with --truth FILE (columns item and label)"
 RAW = "Write CSV for programs: without the ' before cells that a spreadsheet would run as formulas."
 ANNOTATORS = "Write a table of the annotators."
-SEE_METHODS = "Name of the method; crowdwise methods lists them."
-ANNOTATOR_PRIOR = "What annotators are like before any vote: beta:2,1, dir:2,1 or spammer-hammer:0.5. Bayesian methods only."
 
 
-@dataclass(frozen=True, kw_only=True)
+def method_option(default: str | None = None) -> Any:
+    """Declare --method; the default in words."""
+    return option("--method -m", "NAME", "Name of the method; crowdwise methods lists them.", panel=METHOD, shown=default)
+
+
+@group
 class QuietOptions:
     """How much is said on stderr."""
 
     quiet: bool = flag("--quiet -q", "Print no summary and no progress; warnings and errors only.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class ScreenOptions(QuietOptions):
     """What is printed."""
 
     as_json: bool = flag("--json", "Print JSON on stdout.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class OutputOptions(ScreenOptions):
     """Where the main table goes, and how."""
 
     output: Path | None = option(
-        "-o --output", "FILE", "Write the table here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV.", shown="stdout"
+        "-o --output",
+        "FILE",
+        "Write the table here (.csv .tsv .jsonl .parquet ...); - is stdout, as CSV.",
+        shown="stdout",
+        place=TABLE,
     )
     raw: bool = flag("--raw", RAW)
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class FileOptions:
     """How to open a file, where it does not say."""
 
@@ -59,7 +66,7 @@ class FileOptions:
     skip_rows: int | None = option("--skip-rows", "N", "Rows above the header.", panel=READ, shown="found")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class ReadOptions(FileOptions):
     """How to read votes; the options of `crowdwise.io.read`."""
 
@@ -79,8 +86,8 @@ class ReadOptions(FileOptions):
     missing: list[str] | None = option("--missing", "TEXT", 'A label that means "don\'t know"; may be repeated.', panel=READ)
     predictions: bool = flag("--predictions", "Let a platform's model predictions vote too.", READ)
     deduplicate: bool = flag("--deduplicate", "Count an annotator's repeated equal votes on an item once.", READ)
-    repeated_votes: str | None = option(
-        "--repeated-votes --repeats",
+    repeats: str | None = option(
+        "--repeats",
         "RULE",
         "Which of an annotator's votes on one item count: all, the last, the first, or all with the weight of one: weight.",
         panel=READ,
@@ -95,7 +102,7 @@ class ReadOptions(FileOptions):
     )
     spelling: Path | None = file("--spelling", "Spellings to unify: a table of from, to and perhaps role.", READ)
     annotator_columns: list[str] | None = option(
-        "--annotator-columns --annotators",
+        "--annotator-columns",
         "PATTERN",
         "Columns that vote, in a table with a column per annotator: names, or patterns such as 'label_*'. May be repeated.",
         panel=READ,
@@ -110,7 +117,7 @@ class ReadOptions(FileOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class KeepOptions:
     """What travels along from the file of votes."""
 
@@ -119,31 +126,55 @@ class KeepOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class TaskOptions:
     """Which method to run."""
 
-    method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD)
+    method: str | None = method_option()
     set: list[str] | None = option(
         "--set", "NAME=VALUE", "A setting of the method; crowdwise methods NAME lists them. May be repeated.", panel=METHOD
     )
     seed: int | None = option("--seed", "N", "Seed of everything random.", panel=METHOD, shown="0")
 
 
-@dataclass(frozen=True, kw_only=True)
-class MethodOptions(TaskOptions):
+@group
+class KnownOptions(TaskOptions):
     """Which method to run on votes, and what is known beside them."""
 
-    method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown="consensus")
+    annotator_prior: str | None = option(
+        "--annotator-prior",
+        "PRIOR",
+        "What annotators are like before any vote: beta:2,1, dir:2,1 or spammer-hammer:0.5. Bayesian methods only.",
+        panel=METHOD,
+    )
+    gold: Path | None = file("--gold", "Known labels of some items, which the fit keeps: item, label.", METHOD)
+    gold_is: str | None = option(
+        "--gold-is",
+        "USE",
+        "What gold is for: known (the fit keeps it) or truth (the fit does not see it; labels are compared with it).",
+        panel=METHOD,
+        shown="known",
+    )
+
+
+@group
+class TrainOptions(KnownOptions):
+    """Which classifier to train, and what is known beside the votes."""
+
+    method: str | None = method_option("auto-classifier")
+
+
+@group
+class MethodOptions(KnownOptions):
+    """The same, where votes are all there is."""
+
+    method: str | None = method_option("consensus")
     class_prior: str | None = option(
         "--class-prior",
         "PRIOR",
         "Class shares: learn, anchored (near the votes), uniform, or one share per class such as 0.2,0.8.",
         panel=METHOD,
     )
-    annotator_prior: str | None = option("--annotator-prior", "PRIOR", ANNOTATOR_PRIOR, panel=METHOD)
-    gold: Path | None = file("--gold", "Known labels of some items, which the fit keeps: item, label.", METHOD)
-    gold_is: str | None = option("--gold-is", "USE", GOLD_IS, panel=METHOD, shown="known")
     history: Path | None = file(
         "--history",
         "Annotators' earlier record: a table (annotator, accuracy, n_votes or right, wrong) or a folder written by --save.",
@@ -154,28 +185,26 @@ class MethodOptions(TaskOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class CampaignMethodOptions(MethodOptions):
     """The same, for campaigns, with features or without."""
 
-    method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown="dawid-skene; ccem with features")
+    method: str | None = method_option("dawid-skene; ccem with features")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class MaybeFeatures:
     """Where the features are, if there are any; the options of `crowdwise.io.features.read_features`."""
 
-    features: str | None = file("--features", "Features, one row per item: .npz .npy .csv .tsv .parquet .arrow", FEATURES)
+    features: str | None = file("--features", _ROWS, FEATURES)
     features_item: str | None = option(
         "--features-item", "NAME", "Name of the column or array of item ids.", panel=FEATURES, shown="found by its name"
     )
     key: str | None = option("--key", "NAME", "Name of the array of features in an .npz file.", panel=FEATURES)
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class FeatureOptions(MaybeFeatures):
     """The same, where features are needed."""
 
-    features: str = option(
-        "--features", "FILE", "Features, one row per item: .npz .npy .csv .tsv .parquet .arrow", MISSING, FEATURES
-    )
+    features: str = option("--features", "FILE", _ROWS, MISSING, FEATURES, place=INPUT)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from crowdwise.cli.declare import argument, option
+from crowdwise.cli.declare import argument, group, option, share
 from crowdwise.cli.fitting import result_of
-from crowdwise.cli.job import at_least, between, number, print_json
+from crowdwise.cli.job import steps
 from crowdwise.cli.options import VOTES_OR_SAVED, MethodOptions, ReadOptions, ScreenOptions
+from crowdwise.cli.screen import print_answer
 
 EXAMPLES = "Example: crowdwise plan votes.csv --target 0.95"
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(ScreenOptions):
     """What is read and asked."""
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
-    target: float = option("--target", "SHARE", "Share of right labels to expect.", 0.95)
-    repeats: int = option("--repeats", "N", "Number of campaigns to simulate.", 20)
+    target: float = share("--target", "Share of right labels to expect.", 0.95)
+    campaigns: int = option("--campaigns", "N", "Number of campaigns to simulate.", 20, least=1)
 
 
 def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
@@ -29,19 +27,11 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     estimate believes the model: where that is overconfident, so is the plan.
     """
     from crowdwise.campaign.stopping import expected_accuracy, plan
-    from crowdwise.report.trust_text import plan_lines
+    from crowdwise.report.trust_text import plan_facts, plan_lines
 
-    at_least("--repeats", options.repeats, 1)
-    between("--target", options.target)
-    result = result_of(options.votes, read, method, options.quiet)
-    found = plan(result, options.target, repeats=options.repeats, random_state=method.seed or 0)
-    now = dict(zip(("mean", "low", "high"), expected_accuracy(result), strict=True))
-    if options.as_json:
-        more: dict[str, Any] = {"mean": found.votes, "low": found.low, "high": found.high}
-        document = {"method": result.method, "target": options.target, "expected_accuracy": now, "more_votes": more}
-        print_json(document | {"out_of_reach": found.out_of_reach})
-        return
-    print(f"expected accuracy now: {number(now['mean'])} (95% interval {number(now['low'])} to {number(now['high'])})")
-    print("as far as experience with other crowds goes; to measure it on these labels: crowdwise audit")
-    for line in plan_lines(found, options.target, result.votes.n_items):
-        print(line)
+    result = result_of(options.votes, read, method)
+    with steps() as progress:
+        found = plan(result, options.target, repeats=options.campaigns, random_state=method.seed or 0, progress=progress)
+    now = expected_accuracy(result)
+    facts = {"method": result.method, "target": options.target} | plan_facts(found, now)
+    print_answer(options.as_json, lambda: facts, lambda: plan_lines(found, options.target, result.votes.n_items, now))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, file
-from crowdwise.cli.fitting import check_rows, read_features, read_gold, read_votes
-from crowdwise.cli.job import Job, count, number, some
+from crowdwise.cli.declare import argument, file, group
+from crowdwise.cli.fitting import read_gold, read_votes
+from crowdwise.cli.job import Job, count, note, number, some
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
+from crowdwise.cli.rows import check_rows, of_items, read_features
 from crowdwise.errors import InputError, SettingError
+from crowdwise.report.text import narrow
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
@@ -24,7 +23,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
@@ -42,7 +41,7 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     from crowdwise.estimator.registry import label_methods
     from crowdwise.methods.classify.rows import as_trained, disagreement, prediction_frame, probabilities
 
-    job = Job(options, (features.features, options.votes, options.truth))
+    job = Job(options, features)
     if options.votes is None and read != ReadOptions():
         raise SettingError("options of reading the votes do not apply without --votes")
     estimator = load(options.model)
@@ -54,47 +53,35 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     assert rows is not None
     X, ignored = as_trained(estimator, rows)
     if ignored:
-        job.say([f"ignored columns that the model was not trained on: {some(ignored, 5)}"])
-    given = None if options.votes is None else _votes_on(estimator, rows, options.votes, read, options.quiet)
+        note(f"ignored columns that the model was not trained on: {some(ignored, 5)}")
+    given = None if options.votes is None else _votes_on(estimator, rows, options.votes, read)
     shares = probabilities(estimator, X, given)
     frame = prediction_frame(estimator, rows, shares, given)
     if getattr(estimator.model_, "n_draws", 1) > 1:
         frame = frame.with_columns(disagreement=disagreement(estimator, X))
     measured = {} if options.truth is None else _measured(estimator, rows, shares, options.truth)
     facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
-    job.main(frame, "item", document=lambda: facts, key="labels", screen=_narrow)
+    job.main(frame, "item", document=lambda: facts, key="labels", screen=narrow)
     if measured:
         known = count(measured["n_known"], "known label")
-        job.say([f"accuracy {number(measured['accuracy'])}, log-loss {number(measured['log_loss'])} on {known}"])
+        note(f"accuracy {number(measured['accuracy'])}, log-loss {number(measured['log_loss'])} on {known}")
 
 
-def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select(name for name in ("item", "label", "confidence", "n_votes") if name in frame.columns)
-
-
-def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions, quiet: bool) -> Annotations:
+def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions) -> Annotations:
     """Votes on the new items, in the order of the rows and with the classes of the model."""
     from crowdwise.methods.classify.align import aligned_votes
 
     votes = read_votes(path, read).with_classes(estimator.classes_.tolist())
-    check_rows(rows, votes, quiet)
+    check_rows(rows, votes)
     return aligned_votes(rows.X, votes, rows.items, None)
 
 
-def _measured(estimator: Any, rows: Features, probabilities: Any, path: Path) -> dict[str, Any]:
+def _measured(estimator: Any, rows: Features, shares: Any, path: Path) -> dict[str, Any]:
     """How right the predictions are where the truth is known; truth of other items is left aside."""
-    import numpy as np
-    import polars as pl
-
     from crowdwise.data.annotations import Annotations
-    from crowdwise.data.encode import codes_of, series_of, tidy
     from crowdwise.data.gold import encode_gold
     from crowdwise.trust.metrics import score
 
-    items = np.arange(len(rows)) if rows.items is None else rows.items
-    known = read_gold(path, None)
-    known = known.filter(pl.Series(codes_of(tidy(known["item"]), tidy(series_of(items))) >= 0))
-    if not known.height:
-        raise InputError(f"{path}: names no item of {rows.source}; check that both use the same ids")
-    everyone = Annotations.from_arrays([], [], [], items=items.tolist(), annotators=[], classes=estimator.classes_.tolist())
-    return score(probabilities, encode_gold(everyone, known))
+    items = range(len(rows)) if rows.items is None else rows.items.tolist()
+    nobody = Annotations.from_arrays([], [], [], items=items, annotators=[], classes=estimator.classes_.tolist())
+    return score(shares, encode_gold(nobody, of_items(read_gold(path, None), nobody.items, str(path), rows.source)))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from crowdwise.cli.calibrate import fit_and_truth
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.job import Job, among, between
-from crowdwise.cli.options import TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.declare import argument, file, flag, group, option, share
+from crowdwise.cli.job import Job, among
+from crowdwise.cli.options import GIVE_TRUTH, TRUTH, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 EXAMPLES = (
@@ -18,18 +17,18 @@ EXAMPLES = (
 _WAYS = ("experience", "groups", "none")
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
-    error: float = option("--error", "SHARE", "Share of wrong labels to allow among the accepted.", 0.05)
+    error: float = share("--error", "Share of wrong labels to allow among the accepted.", 0.05)
     truth: Path | None = file("--truth", TRUTH)
     how: str = option("--how", "WAY", "How confidence is calibrated: experience, groups or none.", "experience")
-    assurance: float | None = option(
-        "--assurance", "SHARE", "Without truth: share of crowds in which the error stays within the rate, such as 0.9."
+    assurance: float | None = share(
+        "--assurance", "Without truth: share of crowds in which the error stays within the rate, such as 0.9."
     )
-    risk: float = option("--risk", "SHARE", "With truth: chance that the error is larger all the same.", 0.05)
+    risk: float = share("--risk", "With truth: chance that the error is larger all the same.", 0.05)
     sets: bool = flag("--sets", "Add label sets that hold the true label at a rate of 1 - error.")
     adaptive: bool = flag("--adaptive", "With truth: larger sets for harder items (APS, not LAC).")
     by_class: bool = flag("--by-class", "With truth: sets that hold at that rate in every class.")
@@ -45,15 +44,11 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     from crowdwise.report.trust_text import decision_lines
     from crowdwise.trust.calibration.decisions import decide
 
-    between("--error", options.error)
-    between("--risk", options.risk)
-    if options.assurance is not None:
-        between("--assurance", options.assurance)
     among("--how", options.how, _WAYS, "; true labels are kept for the check")
-    job = Job(options, (options.votes, options.truth, method.gold, method.history))
-    result, known = fit_and_truth(options.votes, read, method, options.truth, options.quiet)
+    job = Job(options, method)
+    result, known = fit_and_truth(options.votes, read, method, options.truth)
     if known is None and (options.adaptive or options.by_class):
-        raise SettingError("--adaptive and --by-class need true labels: --truth FILE (columns item and label)")
+        raise SettingError(f"--adaptive and --by-class need true labels; {GIVE_TRUTH}")
     decisions = decide(
         result,
         options.error,

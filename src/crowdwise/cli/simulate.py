@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from crowdwise.cli.crowd import drawn
-from crowdwise.cli.declare import file, flag, option
+from crowdwise.cli.declare import group, option, table
+from crowdwise.cli.fitting import parse_list
 from crowdwise.cli.job import Job
-from crowdwise.cli.options import RAW, QuietOptions
-from crowdwise.errors import SettingError
+from crowdwise.cli.options import OutputOptions
 
 EXAMPLES = (
     "Example: crowdwise simulate -o votes.csv --truth truth.csv --items 500 --annotators 20\n\n"
@@ -17,12 +16,11 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(QuietOptions):
+@group
+class Options(OutputOptions):
     """What is drawn and written."""
 
-    output: Path | None = option("-o --output", "FILE", "Write the votes here (.csv .tsv .parquet ...).", shown="stdout")
-    truth: Path | None = file("--truth", "Write the true labels here.")
+    truth: Path | None = table("--truth", "Write the true labels here.")
     items: int = option("--items", "N", "Number of items.", 1000)
     annotators: int = option("--annotators", "N", "Number of annotators.", 50)
     classes: str = option("--classes", "N|A,B,C", "Number of classes, or their names.", "3")
@@ -30,7 +28,6 @@ class Options(QuietOptions):
     kind: str = option("--kind", "KIND", "A family of annotators, or a mix such as one-coin=0.8,colluder=0.2.", "dirichlet")
     activity: str = option("--activity", "NAME", "Who votes how often: uniform, power-law or regular.", "uniform")
     difficulty: float = option("--difficulty", "X", "Standard deviation of the items' difficulty.", 0.0)
-    raw: bool = flag("--raw", RAW)
     seed: int = option("--seed", "N", "The same seed gives the same votes.", 0)
 
 
@@ -42,17 +39,20 @@ def run(options: Options) -> None:
     """
     import polars as pl
 
-    job = Job(options, tables={"--truth": options.truth})
-    more = {"activity": options.activity, "difficulty": options.difficulty}
-    votes_per_item, seed = _range(options.votes_per_item), options.seed
-    found = drawn(options.items, options.annotators, options.classes, options.kind, votes_per_item, seed, **more)
-    known = found.gold
-    job.table("--truth", lambda: pl.DataFrame({"item": list(known), "label": list(known.values())}), "item")
+    from crowdwise.data.simulate.typed import range_of
+
+    job = Job(options)
+    more: dict[str, Any] = {"activity": options.activity, "difficulty": options.difficulty, "random_state": options.seed}
+    more["votes_per_item"] = range_of(options.votes_per_item)
+    found = drawn(options.classes, options.kind, n_items=options.items, n_annotators=options.annotators, **more)
+    job.table("--truth", lambda: pl.DataFrame(list(found.gold.items()), schema=["item", "label"], orient="row"), "item")
     job.main(found.votes.to_frame(), "vote")
 
 
-def _range(text: str) -> int | tuple[int, int]:
-    low, dash, high = text.partition("-")
-    if not low.strip().isdigit() or (dash and not high.strip().isdigit()):
-        raise SettingError(f"--votes-per-item must be a number such as 5 or a range such as 3-7; got {text!r}")
-    return (int(low), int(high)) if dash else int(low)
+def drawn(classes: str, kind: str, **more: Any) -> Any:
+    """A simulated campaign; `classes` are their number or their names, `kind` is a family or FAMILY=SHARE pairs."""
+    from crowdwise.data.simulate import simulate
+    from crowdwise.data.simulate.typed import mix_of
+
+    names = None if classes.strip().isdigit() else parse_list(classes, "--classes")
+    return simulate(n_classes=int(classes) if names is None else len(names), classes=names, annotators=mix_of(kind), **more)

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.crowd import recorded_crowd, simulated_crowd
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import (
-    CAMPAIGN_CLASSIFIER,
-    CAMPAIGN_METHOD,
-    build,
-    build_classifier,
-    check_rows,
-    learns,
-    parse_list,
-    read_features,
-)
-from crowdwise.cli.job import Job, at_least, steps
-from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
-from crowdwise.cli.suggest import check_policy
+from crowdwise.cli.declare import argument, file, flag, group, option
+from crowdwise.cli.fitting import parse_list, read_gold, read_votes
+from crowdwise.cli.job import Job, naming, note, refuse, steps
+from crowdwise.cli.options import GIVE_TRUTH, TRUTH_OR_GOLD, CampaignMethodOptions, MaybeFeatures, ReadOptions, ScreenOptions
+from crowdwise.cli.rows import build_campaign, check_rows, learns, read_features
+from crowdwise.cli.simulate import drawn
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.campaign.oracle import Oracle
 
 EXAMPLES = (
@@ -38,7 +26,7 @@ _CROWD, _RACE = "A simulated crowd", "The race"
 _POLICIES = "Policies as in crowdwise suggest, comma-separated."
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class CrowdOptions:
     """Who answers, where no votes are recorded."""
 
@@ -47,7 +35,7 @@ class CrowdOptions:
     kind: str = option("--kind", "KIND", "A family of annotators or a mix, as in crowdwise simulate.", "dirichlet", _CROWD)
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class RaceOptions:
     """What is raced, and for how long."""
 
@@ -55,96 +43,78 @@ class RaceOptions:
     budget: float | None = option("--budget", "X", "Votes in all.", panel=_RACE, shown="3 per item, or half of those recorded")
     batch: float | None = option("--batch", "X", "Votes at a time.", panel=_RACE, shown="budget / 20")
     start: float = option("--start", "X", "Votes on random pairs before the policies begin.", 0.0, _RACE)
-    campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, _RACE)
+    campaigns: int = option("--campaigns", "N", "Campaigns per policy, each with a seed of its own.", 5, _RACE, least=1)
     explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05, _RACE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(ScreenOptions):
+@group
+class Options(CrowdOptions, RaceOptions, ScreenOptions):
     """What is read and written."""
 
     votes: str | None = argument("VOTES", "Recorded votes that answer; without them the crowd is simulated.", None)
-    truth: Path | None = file("--truth", "True labels: item, label. May be left out if the votes carry gold.")
+    truth: Path | None = file("--truth", TRUTH_OR_GOLD)
     folder: Path | None = option("-o --output", "DIR", "Write curves.csv and curves.png into this folder.")
     no_plot: bool = flag("--no-plot", "Write curves.csv only; needs no matplotlib.")
 
 
-def run(
-    options: Options,
-    read: ReadOptions,
-    method: CampaignMethodOptions,
-    features: MaybeFeatures,
-    crowd: CrowdOptions,
-    how: RaceOptions,
-) -> None:
+def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, features: MaybeFeatures) -> None:
     """Race policies on the same crowd, and draw accuracy against votes.
 
     Every campaign starts without votes. Of a recorded crowd only recorded pairs can be asked. With --features
     a classifier is trained after every batch. The table on stdout is the end of the race: accuracy, what the model
     itself expected, and the mean accuracy during the campaign.
     """
-    from crowdwise.campaign.campaign import race, summary, write_curves
+    from crowdwise.campaign.campaign import race, summary, usual_budget, write_curves
+    from crowdwise.campaign.policies import policy_of
     from crowdwise.estimator.storage import check_folder
+    from crowdwise.report.trust_text import race_table
 
     job = Job(options)
-    at_least("--campaigns", how.campaigns, 1)
-    if method.gold is not None or method.history is not None or method.trusted:
-        raise SettingError("--gold, --history and --trusted give away what the race is about; give the truth with --truth")
-    chosen = [str(name) for name in parse_list(how.policies, "--policies")]
-    for name in chosen:
-        check_policy(name, "--policies")
+    refuse("{} gives away what the race is about; give the truth with --truth", (method, ["gold", "history", "trusted"]))
+    chosen = [str(name) for name in parse_list(options.policies, "--policies")]
+    with naming("--policies"):
+        for name in chosen:
+            policy_of(name)
     if options.folder is not None:
         check_folder(options.folder)
     trains, first = learns(method, features.features), method.seed or 0
-    estimator: Any = build_classifier(method, CAMPAIGN_CLASSIFIER) if trains else build(method, CAMPAIGN_METHOD)
-    oracle = _oracle(options, read, crowd, features, first)
-    more = _features(oracle, read, features, estimator if trains else None, options.quiet)
-    budget = _budget(oracle) if how.budget is None else how.budget
-    batch = max(budget // 20, 1) if how.batch is None else how.batch
-    seeds = range(first, first + how.campaigns)
-    with steps(options.quiet) as progress:
-        more |= {"seeds": seeds, "start": how.start, "explore": how.explore, "progress": progress}
+    estimator = build_campaign(method, trains)
+    oracle = _oracle(options, read, features, first)
+    more = _features(oracle, read, features, estimator if trains else None)
+    budget = usual_budget(oracle) if options.budget is None else options.budget
+    batch = max(budget // 20, 1) if options.batch is None else options.batch
+    seeds = range(first, first + options.campaigns)
+    with steps() as progress:
+        more |= {"seeds": seeds, "start": options.start, "explore": options.explore, "progress": progress}
         curves = race(chosen, oracle, estimator, budget, batch, **more)
     if options.folder is not None:
         for path in write_curves(curves, options.folder, plot=not options.no_plot):
-            job.say([f"wrote {path}"])
+            note(f"wrote {path}")
     facts = {"method": estimator.name, "budget": budget, "batch": batch}
-    job.main(summary(curves), "policy", document=lambda: facts, key="policies", screen=_for_screen)
+    job.main(summary(curves), "policy", document=lambda: facts, key="policies", screen=race_table)
 
 
-def _oracle(options: Options, read: ReadOptions, crowd: CrowdOptions, features: MaybeFeatures, seed: int) -> Oracle:
+def _oracle(options: Options, read: ReadOptions, features: MaybeFeatures, seed: int) -> Oracle:
     """Who answers: the recorded votes, or simulated annotators."""
+    from crowdwise.campaign.oracle import RecordedCrowd, SimulatedCrowd
+
     if options.votes is not None:
-        return recorded_crowd(options.votes, options.truth, read)
+        data = read_votes(options.votes, read)
+        if options.truth is None and data.gold is None:
+            raise SettingError(f"a race needs true labels; {GIVE_TRUTH}")
+        return RecordedCrowd(data, read_gold(options.truth, data))
     if features.features is not None:
         raise SettingError("--features belong to recorded votes: name their file; simulated items have none")
-    return simulated_crowd(crowd.items, crowd.annotators, crowd.kind, read.classes, seed)
+    sizes = {"n_items": options.items, "n_annotators": options.annotators, "votes_per_item": 1, "random_state": seed}
+    return SimulatedCrowd.of(drawn(read.classes or "3", options.kind, **sizes), seed)
 
 
-def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any, quiet: bool) -> dict[str, Any]:
+def _features(oracle: Oracle, read: ReadOptions, features: MaybeFeatures, classifier: Any) -> dict[str, Any]:
     """Features as `race` takes them."""
     rows = read_features(features, read.item)
     if rows is None or oracle.allowed is None:
         return {}
     from crowdwise.methods.classify.rows import taken_by
 
-    check_rows(rows, oracle.allowed, quiet, all_items=True)
+    check_rows(rows, oracle.allowed, all_items=True)
     return {"features": rows.X if classifier is None else taken_by(classifier, rows), "feature_items": rows.items}
-
-
-def _budget(oracle: Oracle) -> int:
-    return 3 * len(oracle.items) if oracle.allowed is None else max(oracle.allowed.n_votes // 2, 1)
-
-
-def _for_screen(ends: pl.DataFrame) -> pl.DataFrame:
-    """The columns that fit a screen."""
-    import polars as pl
-
-    error = pl.format(" ± {}", pl.col("standard_error").round(3)).fill_null("")
-    return ends.select(
-        "policy",
-        pl.col("votes").round().cast(pl.Int64),
-        pl.concat_str(pl.col("accuracy").round(3), error).alias("accuracy"),
-        pl.col("expected_accuracy").alias("expected by the model"),
-        pl.col("on_the_way").alias("mean on the way"),
-    )

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.dependent import careful
-from crowdwise.cli.fitting import (
-    CAMPAIGN_CLASSIFIER,
-    CAMPAIGN_METHOD,
-    build,
-    build_classifier,
-    check_rows,
-    fit_rows,
-    fit_to,
-    learns,
-    parse_list,
-    read_features,
-    read_votes,
-)
-from crowdwise.cli.job import Job
+from crowdwise.cli.declare import INPUT, argument, file, flag, group, option
+from crowdwise.cli.fitting import careful, parse_list, read_votes
+from crowdwise.cli.job import Job, naming
 from crowdwise.cli.options import CampaignMethodOptions, MaybeFeatures, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.rows import build_campaign, check_rows, fit_rows, learns, read_features
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdwise.campaign.policies import State
-    from crowdwise.data.annotations import Annotations
 
 EXAMPLES = (
     "Example: crowdwise suggest votes.csv --budget 100 -o assignments.csv\n\n"
@@ -41,21 +27,21 @@ _CAPACITY = "Who can answer how often, and at what price: annotator, capacity[, 
 _NO_VOTES = "without VOTES, say what there is: --pool FILE, --capacity FILE and --classes A,B,C"
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class PoolOptions:
     """Limits; the options of `crowdwise.campaign.pool.Pool.of`."""
 
-    pool: Path | None = option("--pool", "FILE", "Items to ask about: item.", panel=_POOL, shown="those voted on")
+    pool: Path | None = option("--pool", "FILE", "Items to ask about: item.", panel=_POOL, shown="those voted on", place=INPUT)
     capacity: Path | None = file("--capacity", _CAPACITY, _POOL)
     asked: Path | None = file("--asked", "Earlier assignments (item, annotator): those without a vote still wait.", _POOL)
     per_item: int = option("--per-item", "N", "Most answers to ask for about one item now.", 1, _POOL)
     least: int = option("--least", "N", "Items with fewer votes come first.", 0, _POOL)
     most: int | None = option("--most", "N", "Votes after which an item is left alone.", panel=_POOL)
-    repeats: bool = flag("--repeats", "Annotators may be asked twice about an item.", _POOL)
+    ask_again: bool = flag("--ask-again", "Annotators may be asked twice about an item.", _POOL)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(OutputOptions):
+@group
+class Options(PoolOptions, OutputOptions):
     """What is read and written."""
 
     votes: str | None = argument("VOTES", "The votes so far; - reads stdin.", None)
@@ -64,9 +50,7 @@ class Options(OutputOptions):
     explore: float = option("--explore", "SHARE", "Share of questions asked at random.", 0.05)
 
 
-def run(
-    options: Options, read: ReadOptions, method: CampaignMethodOptions, limits: PoolOptions, features: MaybeFeatures
-) -> None:
+def run(options: Options, read: ReadOptions, method: CampaignMethodOptions, features: MaybeFeatures) -> None:
     """Say which items to send to which annotators next, from the votes so far.
 
     Policies of pairs weigh items and annotators in one currency, per unit of cost; warm-information asks
@@ -76,12 +60,13 @@ def run(
     (see crowdwise train), and questions are distributed over the features.
     """
     from crowdwise.campaign.assign import suggest
+    from crowdwise.campaign.policies import policy_of
     from crowdwise.report.trust_text import question_facts, question_lines
 
-    tables = limits.pool, limits.capacity, limits.asked
-    job = Job(options, (options.votes, *tables, features.features, method.gold, method.history))
-    check_policy(options.policy, "--policy")
-    state, informed = _state(options.votes, read, method, limits, features, options.quiet)
+    job = Job(options, features, method)
+    with naming("--policy"):
+        policy_of(options.policy)
+    state, informed = _state(options, read, method, features)
     # A classifier that has seen no vote cannot say what is worth asking.
     found = suggest(state, options.policy if informed else "random+random", options.budget, explore=options.explore)
     facts = question_facts(found, options.policy, options.budget)
@@ -89,19 +74,7 @@ def run(
     job.say(question_lines(found, facts))
 
 
-def check_policy(name: str, option: str) -> None:
-    """Refuse an unknown policy before any work."""
-    from crowdwise.campaign.policies import policy_of
-
-    try:
-        policy_of(name)
-    except SettingError as problem:
-        raise SettingError(f"{option}: {problem}") from None
-
-
-def _state(
-    path: str | None, read: ReadOptions, method: MethodOptions, limits: PoolOptions, features: MaybeFeatures, quiet: bool
-) -> tuple[State, bool]:
+def _state(options: Options, read: ReadOptions, method: MethodOptions, features: MaybeFeatures) -> tuple[State, bool]:
     """A fitted model and the pool, and whether the model has seen votes."""
     import numpy as np
 
@@ -109,41 +82,37 @@ def _state(
     from crowdwise.campaign.policies import State
     from crowdwise.campaign.pool import Pool, extended
     from crowdwise.campaign.tables import beside_asked, read_capacity, read_ids
+    from crowdwise.data.annotations import Annotations
     from crowdwise.data.encode import translate
 
     trains = learns(method, features.features)
-    data = _no_votes(read) if path is None else read_votes(path, read)
-    items = None if limits.pool is None else read_ids(limits.pool, "item", read.item, data.items)
-    people, capacity, cost = read_capacity(limits.capacity, data)
+    if options.votes is None:
+        if options.pool is None or options.capacity is None or read.classes is None:
+            raise SettingError(_NO_VOTES)
+        data = Annotations.from_arrays([], [], [], items=[], annotators=[], classes=parse_list(read.classes, "--classes"))
+    else:
+        data = read_votes(options.votes, read)
+    items = None if options.pool is None else read_ids(options.pool, "item", read.item, data.items)
+    people, capacity, cost = read_capacity(options.capacity, data)
     rows = read_features(features, read.item)
     known = extended(data, () if items is None else items, people)
-    if path is None and (items is None or not people):
-        raise SettingError(_NO_VOTES)
     model, table = None, None
     if trains and known.n_votes:
         assert rows is not None
-        model = build_classifier(method, CAMPAIGN_CLASSIFIER)
-        check_rows(rows, known, quiet, all_items=True)
-        table = sliceable(fit_rows(rows, known, model, method, quiet))
+        model = build_campaign(method, trains)
+        check_rows(rows, known, all_items=True)
+        table = sliceable(fit_rows(rows, known, model, method))
         result = model.result_
     else:
-        estimator = build(MethodOptions(seed=method.seed) if trains else method, CAMPAIGN_METHOD)
-        result = careful(fit_to(known, estimator, method, quiet), method.trusted).result_
+        estimator = build_campaign(MethodOptions(seed=method.seed) if trains else method, False)
+        result = careful(known, estimator, method).result_
         if rows is not None and rows.items is not None:
             place = translate(result.votes.items, rows.items)
             # Only to distribute questions; where rows are missing, they are not.
             table = None if (place < 0).any() else rows.X[place]
-    bounds = {name: getattr(limits, name) for name in ("per_item", "least", "most", "repeats")}
-    pool = Pool.of(result.votes, items=items, capacity=capacity, cost=cost, **bounds)
-    if limits.asked is not None:
-        pool = beside_asked(pool, result.votes, limits.asked)
+    bounds = {name: getattr(options, name) for name in ("per_item", "least", "most")}
+    pool = Pool.of(result.votes, items=items, capacity=capacity, cost=cost, repeats=options.ask_again, **bounds)
+    if options.asked is not None:
+        pool = beside_asked(pool, result.votes, options.asked)
     rng = np.random.default_rng(method.seed or 0)
     return State(result, pool, rng, model, table), bool(not trains or known.n_votes)
-
-
-def _no_votes(read: ReadOptions) -> Annotations:
-    from crowdwise.data.annotations import Annotations
-
-    if read.classes is None:
-        raise SettingError(_NO_VOTES)
-    return Annotations.from_arrays([], [], [], items=[], annotators=[], classes=parse_list(read.classes, "--classes"))

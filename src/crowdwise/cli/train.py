@@ -4,41 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from crowdwise.cli.declare import argument, file, flag, option
-from crowdwise.cli.fitting import (
-    CAMPAIGN_CLASSIFIER,
-    DEFAULT_CLASSIFIER,
-    STDIN,
-    build_classifier,
-    check_explainable,
-    check_rows,
-    fit_rows,
-    read_features,
-    read_votes,
-)
-from crowdwise.cli.job import Job, count, say
-from crowdwise.cli.options import (
-    ANNOTATOR_PRIOR,
-    ANNOTATORS,
-    GOLD_IS,
-    METHOD,
-    MORE,
-    SEE_METHODS,
-    VOTES,
-    FeatureOptions,
-    OutputOptions,
-    ReadOptions,
-    TaskOptions,
-)
-from crowdwise.errors import SettingError
-from crowdwise.report.text import by_accuracy, choice_lines, facts, label_rows, narrow, summary_lines, training
-
-if TYPE_CHECKING:
-    from crowdwise.io.features import Features
+from crowdwise.cli.declare import argument, flag, folder, group, option, table
+from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, STDIN, check_explainable, read_votes, say_choice
+from crowdwise.cli.job import Job, count, naming, note, say
+from crowdwise.cli.options import ANNOTATORS, MORE, VOTES, FeatureOptions, OutputOptions, ReadOptions, TrainOptions
+from crowdwise.cli.rows import QUICK_CLASSIFIER, build_classifier, check_rows, fit_rows, read_features
+from crowdwise.report.text import summary_lines, training
 
 EXAMPLES = (
     "Example: crowdwise train votes.csv --features X.npz --save model -o labels.csv\n\n"
@@ -50,22 +24,12 @@ EXAMPLES = (
 )
 _PROCESSES = "Several processes"
 _WORKERS = (
-    f"Processes that share every batch of a network or a Gaussian process; --method is then {CAMPAIGN_CLASSIFIER} "
+    f"Processes that share every batch of a network or a Gaussian process; --method is then {QUICK_CLASSIFIER} "
     "unless named. Started by torchrun itself, the command needs no --workers."
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainOptions(TaskOptions):
-    """Which classifier to train, and what is known beside the votes."""
-
-    method: str | None = option("--method -m", "NAME", SEE_METHODS, panel=METHOD, shown=DEFAULT_CLASSIFIER)
-    annotator_prior: str | None = option("--annotator-prior", "PRIOR", ANNOTATOR_PRIOR, panel=METHOD)
-    gold: Path | None = file("--gold", "Known labels of some items, which the fit keeps: item, label.", METHOD)
-    gold_is: str | None = option("--gold-is", "USE", GOLD_IS, panel=METHOD, shown="known")
-
-
-@dataclass(frozen=True, kw_only=True)
+@group
 class ProcessOptions:
     """How many processes train, and what starts them."""
 
@@ -75,13 +39,13 @@ class ProcessOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@group
 class Options(OutputOptions):
     """What is read and written."""
 
     votes: str = argument("VOTES", VOTES)
-    annotators: Path | None = file("--annotators", ANNOTATORS, MORE)
-    save: Path | None = option("--save", "DIR", "Save the classifier in this folder, to predict with it later.", panel=MORE)
+    annotators: Path | None = table("--annotators", ANNOTATORS, MORE)
+    save: Path | None = folder("--save", "Save the classifier in this folder, to predict with it later.", MORE)
     drop_unmatched: bool = flag("--drop-unmatched", "Leave out votes on items that have no features.")
     explain_choice: bool = flag("--explain-choice", "Print the comparison behind --method auto on stderr.")
 
@@ -96,50 +60,37 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions, method: T
 
     # First of all: of several processes, only one is to speak.
     n_launched = processes_running(options.votes == STDIN)
-    reads = options.votes, features.features, method.gold
-    job = Job(options, reads, tables={"--annotators": options.annotators}, save=options.save)
+    job = Job(options, features, method)
     engine = starter(processes.workers, processes.engine, n_launched)
-    estimator = _classifier(options, method, job, several=engine is not None or n_launched > 1)
+    estimator = _classifier(options, method, several=engine is not None or n_launched > 1)
     rows = read_features(features, read.item)
     assert rows is not None
     data = read_votes(options.votes, read)
     if options.drop_unmatched:
         from crowdwise.io.feature_rows import with_rows
 
-        given, data = data, with_rows(data, rows)
-        if data.n_items < given.n_items:
-            lost = count(given.n_votes - data.n_votes, "vote")
-            say(f"left out {lost} on {count(given.n_items - data.n_items, 'item')} without features")
-    check_rows(rows, data, options.quiet)
+        data, line = with_rows(data, rows)
+        if line:
+            say(line)
+    check_rows(rows, data)
     # Only where there is one: not every classifier's `fit` knows of engines.
     more = {} if engine is None else {"engine": engine}
-    with group(n_launched) as rank, _keeping(estimator, job):
-        fit_rows(rows, data, estimator, method, options.quiet, **more)
+    with group(n_launched) as rank, _keeping(estimator):
+        fit_rows(rows, data, estimator, method, **more)
     if rank:
         return
     result = estimator.result_
     job.file("--save", estimator.save)
-    job.table("--annotators", lambda: by_accuracy(result), "annotator")
-    items = result.items_frame()
-    job.main(
-        items,
-        "item",
-        document=lambda: _document(estimator, rows),
-        key="labels",
-        rows=lambda: label_rows(result, items),
-        screen=narrow,
-        limit=10,
-    )
-    job.say([f"{count(len(rows), 'row')} of {' x '.join(f'{size:,}' for size in rows.X.shape[1:])} features"])
+    source = {"features": rows.source, "n_rows": len(rows), "row_shape": list(rows.X.shape[1:])}
+    job.labels(result, result.items_frame(), training(estimator) | source)
+    note(f"{count(len(rows), 'row')} of {' x '.join(f'{size:,}' for size in rows.X.shape[1:])} features")
     job.say(summary_lines(result, estimator))
-    # The table is asked for, quiet or not; stderr, as stdout is for labels.
-    for line in choice_lines(estimator, not options.quiet, options.explain_choice):
-        say(line)
+    say_choice(estimator, options.explain_choice)
 
 
-def _classifier(options: Options, method: TrainOptions, job: Job, several: bool) -> Any:
+def _classifier(options: Options, method: TrainOptions, several: bool) -> Any:
     """The classifier with its settings, refused before any file is read where it cannot do what is asked."""
-    estimator = build_classifier(method, CAMPAIGN_CLASSIFIER if several else DEFAULT_CLASSIFIER)
+    estimator = build_classifier(method, QUICK_CLASSIFIER if several else DEFAULT_CLASSIFIER)
     check_explainable(estimator, options.explain_choice)
     if several:
         from crowdwise.scale.training import check_trainable
@@ -147,31 +98,22 @@ def _classifier(options: Options, method: TrainOptions, job: Job, several: bool)
         check_trainable(estimator)
         if method.method is None:
             words = "several processes train one, so none is chosen; --method names another"
-            job.say([f"method: {CAMPAIGN_CLASSIFIER} ({words})"])
+            note(f"method: {QUICK_CLASSIFIER} ({words})")
     if options.save is not None:
-        try:
+        with naming("--save"):
             estimator.check_save(options.save)
-        except SettingError as problem:
-            raise SettingError(f"--save: {problem}") from None
     return estimator
 
 
 @contextmanager
-def _keeping(estimator: Any, job: Job) -> Iterator[None]:
+def _keeping(estimator: Any) -> Iterator[None]:
     """Say what a checkpoint is good for, before the training and where it is interrupted."""
     checkpoint = getattr(estimator, "checkpoint", None)
     if checkpoint is not None and Path(checkpoint).exists():
-        job.say([f"resuming from {checkpoint}"])
+        note(f"resuming from {checkpoint}")
     try:
         yield
     except KeyboardInterrupt:
         if checkpoint is not None and Path(checkpoint).exists():
             say(f"{checkpoint} keeps the epochs that were finished; the same command resumes there")
         raise
-
-
-def _document(estimator: Any, rows: Features) -> dict[str, Any]:
-    """The run and its annotators."""
-    source = {"features": rows.source, "n_rows": len(rows), "row_shape": list(rows.X.shape[1:])}
-    people = by_accuracy(estimator.result_).to_dicts()
-    return facts(estimator.result_) | training(estimator) | source | {"annotators": people}

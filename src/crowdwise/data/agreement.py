@@ -112,15 +112,17 @@ def krippendorff_alpha(votes: Annotations, level: Level = "nominal") -> float:
     """
     if level not in ("nominal", "ordinal", "interval"):
         raise SettingError(f"level must be 'nominal', 'ordinal' or 'interval', got {level!r}")
-    coincidence = _coincidence(votes, _count(votes))
-    total_l = np.asarray(coincidence.sum(axis=0)).ravel()
+    counts = _count(votes)
+    pairs_n = counts.pairs
+    weight_n = np.divide(votes.votes_per_item, pairs_n, out=np.zeros(votes.n_items), where=pairs_n > 0)
+    total_l = _coincidence_totals(votes, counts, weight_n)
     total = float(total_l.sum())
     if level == "nominal":
-        observed = total - float(coincidence.trace())
+        observed = total - float(weight_n @ counts.agree)
         expected = total**2 - float(np.sum(total_l**2))
     else:
         distance_kl = _ordinal_distance(total_l) if level == "ordinal" else _interval_distance(votes.classes)
-        observed = float(coincidence.multiply(distance_kl).sum())
+        observed = float(_coincidence(votes, counts, weight_n).multiply(distance_kl).sum())
         expected = float(total_l @ distance_kl @ total_l)
     # Votes for a single class leave rounding errors of the order of total^2.
     return 1 - (total - 1) * observed / expected if expected > 1e-12 * total**2 else float("nan")
@@ -219,7 +221,15 @@ def _sum_by(segment: NDArray[Any], values: NDArray[np.int64], size: int) -> NDAr
     return np.bincount(segment, values, minlength=size).astype(np.int64)
 
 
-def _coincidence(votes: Annotations, counts: _Counts) -> Any:
+def _coincidence_totals(votes: Annotations, counts: _Counts, weight_n: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the column sums of `_coincidence`, [K], without the matrix."""
+    every = counts.votes * (weight_n * votes.votes_per_item)[counts.item]
+    own = counts.own_votes * (weight_n[counts.pair_item] * np.bincount(counts.own_pair, counts.own_votes))[counts.own_pair]
+    totals = np.bincount(counts.label, every, minlength=votes.n_classes)
+    return np.asarray(totals - np.bincount(counts.own_label, own, minlength=votes.n_classes), np.float64)
+
+
+def _coincidence(votes: Annotations, counts: _Counts, weight_n: NDArray[np.float64]) -> Any:
     """Return Krippendorff's coincidence matrix, sparse [K, K].
 
     sum_n w_n (c_n c_n' - sum_a t_na t_na') with w_n = m_n / pairs_n, zero without pairs. Both
@@ -229,7 +239,7 @@ def _coincidence(votes: Annotations, counts: _Counts) -> Any:
 
     n_items, n_pairs, n_classes = votes.n_items, len(counts.pair_item), votes.n_classes
     # Square roots, so that one scaled matrix gives the weighted product.
-    root = np.sqrt(np.divide(votes.votes_per_item, counts.pairs, out=np.zeros(n_items), where=counts.pairs > 0))
+    root = np.sqrt(weight_n)
     all_nk = csr_array((counts.votes * root[counts.item], (counts.item, counts.label)), shape=(n_items, n_classes))
     own_root = root[counts.pair_item][counts.own_pair]
     own_pk = csr_array((counts.own_votes * own_root, (counts.own_pair, counts.own_label)), shape=(n_pairs, n_classes))

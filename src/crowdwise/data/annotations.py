@@ -295,7 +295,7 @@ class Annotations(ByItem):
         given = integers(given) if int(absent.sum()) > label.null_count() else given
         codes, class_ids = label_codes(given, classes, where, np.flatnonzero(present))
         if classes is None:
-            warn_of_missing_words(class_ids, where)
+            warn_of_missing_words(class_ids, codes, where)
         weight = checked_weights(table["weight"], where)[present] if "weight" in table.columns else None
         votes = (item[present], annotator[present], codes, item_ids, annotator_ids, class_ids, weight)
         return cls.from_codes(*votes, n_missing=int(absent.sum()))
@@ -331,6 +331,12 @@ class Annotations(ByItem):
     def with_classes(self, classes: Sequence[Any]) -> Annotations:
         """Use these classes, in this order; every label in use must be among them."""
         return reclassed(self, classes)
+
+    def gold_labels(self) -> list[Any] | None:
+        """The known labels by name, one per item and None where it is not known; None without any."""
+        if self.gold is None or not self.n_gold:
+            return None
+        return [self.classes[code] if code >= 0 else None for code in self.gold]
 
     def with_gold(self, gold: Any) -> Annotations:
         """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""

@@ -6,6 +6,7 @@ here is columnar (polars and numpy): ten million string ids pass without a Pytho
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,14 +22,21 @@ from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 __all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
 __all__ += ["label_codes", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
-__all__ += ["translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
+__all__ += ["decimal_points", "translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
 
 
 # No leading zeros, so that "007" stays text; at most 18 digits, so that it fits 64 bits.
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 # A weight says how many votes a vote counts as; sums and products of larger ones leave the numbers that computers have.
 HEAVIEST = 1e9
-_MISSING_WORDS = {"nan", "na", "n/a", "#n/a", "null", "none", "<na>", "nil", "-", "--", ".", "?"}
+_MISSING_WORDS = {
+    "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "<na>", "nil", "-", "--", "---", ".", "?", "??", "???",
+    "skip", "skipped", "abstain", "abstained", "unsure", "not sure", "uncertain", "unclear", "undecided", "unknown", "dk",
+    "idk",
+    "dont know", "do not know", "i dont know", "no answer", "no response", "no opinion", "not answered", "unanswered",
+    "missing", "cant say", "cant tell", "cannot say", "cannot tell", "cant decide", "cannot decide",
+    "prefer not to say", "weiß nicht", "weiss nicht", "keine angabe", "k.a.", "je ne sais pas", "no sé", "no se",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,21 @@ def tidy(series: pl.Series) -> pl.Series:
     if dtype == pl.Object or dtype.is_nested():
         return pl.Series([None if _is_missing(x) else str(x) for x in series.to_list()], dtype=pl.String)
     return series.cast(pl.String)
+
+
+def decimal_points(text: pl.Series) -> pl.Series:
+    """Numbers in text with a comma before their fractions, as many spreadsheets write them, with a point.
+
+    Only where no cell has a point and a comma stands once in a number: then it cannot separate thousands from hundreds in one
+    cell and fractions in another. A number such as 1,000 is 1 here, which three digits after every comma leave open: it stays.
+    """
+    given = text.drop_nulls()
+    commas = given.filter(given.str.contains(",", literal=True))
+    if not len(commas) or given.str.contains(".", literal=True).any():
+        return text
+    if not commas.str.contains(r"^[+-]?\d+,\d+\s*%?$").all() or commas.str.contains(r"^[+-]?[1-9]\d{0,2},\d{3}$").all():
+        return text
+    return text.str.replace(",", ".", literal=True)
 
 
 def integers(series: pl.Series) -> pl.Series:
@@ -286,6 +309,7 @@ def checked_weights(weight: pl.Series, where: Where) -> NDArray[np.float64]:
     """Weights as floats; anything but a finite number >= 0 is an error that names its row."""
     if not (weight.dtype.is_numeric() or weight.dtype in (pl.String, pl.Boolean, pl.Null)):
         raise InputError(f"{where.source}: the weight column holds {weight.dtype}, not numbers; name another")
+    weight = decimal_points(weight) if weight.dtype == pl.String else weight
     values = np.array(weight.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy())
     bad = ~((values >= 0) & (values <= HEAVIEST))
     if bad.any():
@@ -329,13 +353,27 @@ def union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
     return vocabulary_array(union.sort() if sort else union)
 
 
-def warn_of_missing_words(classes: NDArray[Any], where: Where) -> None:
-    """Warn of classes called NaN, NA, null, ...: in a text file these usually mean "no answer"."""
-    words = [c for c in classes.tolist() if isinstance(c, str) and c.strip().lower() in _MISSING_WORDS]
+def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], where: Where) -> None:
+    """Warn of classes called NaN, skip, don't know, ...: they usually mean "no answer"; `codes` are the votes' classes."""
+    words = [k for k, c in enumerate(classes.tolist()) if isinstance(c, str) and _means_missing(c)]
     if words:
+        import shlex
+
+        times = np.bincount(codes, minlength=len(classes))
+        shown = ", ".join(f"{str(classes[k])!r} ({times[k]:,})" for k in words[:8])
+        more = f" and {len(words) - 8:,} more" if len(words) > 8 else ""
+        counts = "count as classes; if they mean" if len(words) > 1 else "counts as a class; if it means"
+        options = " ".join(shlex.join(["--missing", str(classes[k])]) for k in words)
         warnings.warn(
-            f"{where.source}: {', '.join(map(repr, words))} counts as a class; if it means a missing answer, "
-            f"say so with missing=... or --missing {words[0]}",
+            f"{where.source}: {shown}{more} {counts} a missing answer, add {options} (missing=[...] in Python)",
             DataWarning,
             stacklevel=4,
         )
+
+
+def _means_missing(name: str) -> bool:
+    """Whether a label is a usual word for "no answer"."""
+    plain = name.strip().lower()
+    return plain in _MISSING_WORDS or " ".join(re.sub(r"['\u2019`]", "", plain).replace("_", " ").split()).strip(" .!?()") in (
+        _MISSING_WORDS
+    )

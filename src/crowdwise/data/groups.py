@@ -62,6 +62,11 @@ class Groups(ReadOnly):
         """Items of each group, [G]."""
         return np.bincount(self.codes, minlength=self.n_groups)
 
+    @property
+    def of_items(self) -> pl.Series:
+        """The name of every item's group, [N]."""
+        return series_of(self.names)[self.codes].alias("group")
+
     def __len__(self) -> int:
         return len(self.codes)
 

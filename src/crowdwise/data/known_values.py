@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.columns import ColumnSource, column_source
-from crowdwise.data.encode import Where, as_text, codes_of, find_column, series_of, tidy
+from crowdwise.data.encode import Where, as_text, codes_of, decimal_points, find_column, series_of, tidy
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.kernels.types import Array, Flags, Floats
 
@@ -66,7 +66,7 @@ def numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) ->
             number = column.cast(pl.Float64).fill_nan(None)
             absent = number.is_null()
         else:
-            text = text.str.strip_chars()
+            text = decimal_points(text.str.strip_chars())
             number, absent = text.cast(pl.Float64, strict=False), text.is_null() | text.eq("").fill_null(True)
         found = np.array(number.fill_null(np.nan).to_numpy(), np.float64)
         bad = np.flatnonzero(~(np.abs(found) <= LARGEST) & ~absent.to_numpy())

@@ -16,13 +16,10 @@ import numpy as np
 
 from crowdwise.engines.moments import Cooccurrence, Estimate, others_table
 from crowdwise.engines.separable import multi_spa
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import COMPILED_FROM, FLOOR, in_ranges, log_floored
 from crowdwise.kernels.types import Floats
 
 __all__ = ["best_start", "composite_em", "composite_step"]
-
-
-_CHUNK = 200_000
 
 
 def composite_em(
@@ -45,13 +42,23 @@ def composite_step(moments: Cooccurrence, table: Floats, shares: Floats) -> tupl
     """One EM step; the value returned is that of the parameters given."""
     n_annotators, n_classes = moments.count_al.shape
     scaled = table * shares
-    model = np.empty(len(moments.count_c))
-    for start in range(0, len(model), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        model[part] = np.einsum("ck,ck->c", table[moments.left[part]], scaled[moments.right[part]])
     total = max(float(moments.count_c.sum()), 1e-300)
-    value = float((moments.count_c * log_floored(model)).sum()) / total
-    counts = scaled * (moments.both_ways(moments.count_c / np.maximum(model, 1e-300)) @ table)
+    if len(moments.count_c) < COMPILED_FROM:
+        model = np.einsum("ck,ck->c", table[moments.left], scaled[moments.right])
+        value = float((moments.count_c * log_floored(model)).sum()) / total
+        counts = scaled * (moments.both_ways(moments.count_c / np.maximum(model, FLOOR)) @ table)
+    else:
+        from crowdwise.kernels.moment_loops import composite_pass
+
+        arrays = (moments.row_ptr, moments.right, moments.count_c, np.ascontiguousarray(table), scaled)
+
+        def run(start: int, stop: int) -> tuple[float, Floats]:
+            sums = np.zeros(table.shape)
+            return composite_pass(start, stop, *arrays, sums), sums
+
+        parts = in_ranges(moments.row_ptr, run)
+        value = sum(part for part, _ in parts) / total
+        counts = scaled * sum(sums for _, sums in parts)
     mass = counts.reshape(n_annotators, n_classes, n_classes).sum(axis=1)
     # Annotators or classes that carry no mass keep their rows.
     rows = np.repeat(mass, n_classes, axis=0)

@@ -34,7 +34,7 @@ def coupled_estimate(moments: Cooccurrence, triples: Triples, start: Estimate, m
     """Refine a start whose classes are in one order; `tol` bounds the last change of an entry."""
     n_annotators, n_classes = moments.count_al.shape
     weight_p = moments.met_p / moments.met_p.sum()
-    pairs = moments.both_ways(moments.count_c / moments.met_p.sum())
+    pair_share = moments.count_c / moments.met_p.sum()
     partners = moments.between(weight_p)
     weight_t = triples.met / max(float(triples.met.sum()), 1e-300)
     tensor = triples.count / np.maximum(triples.met, 1e-300)[:, None, None, None] * weight_t[:, None, None, None]
@@ -46,8 +46,9 @@ def coupled_estimate(moments: Cooccurrence, triples: Triples, start: Estimate, m
     while n_iter < max_iter and change >= tol:
         n_iter += 1
         gram = np.einsum("alk,alm->akm", table, table)
-        g = (partners @ gram.reshape(n_annotators, -1)).reshape(gram.shape)
-        v = np.asarray(pairs @ table.reshape(-1, n_classes)).reshape(table.shape)
+        around = (partners @ gram.reshape(n_annotators, -1)).reshape(gram.shape)
+        g = around.copy()
+        v = moments.times(pair_share, table.reshape(-1, n_classes)).reshape(table.shape)
         of = [table[triples.ends[:, place]] for place in range(3)]
         grams = [gram[triples.ends[:, place]] for place in range(3)]
         for place, (b, c) in enumerate(((1, 2), (0, 2), (0, 1))):
@@ -57,7 +58,7 @@ def coupled_estimate(moments: Cooccurrence, triples: Triples, start: Estimate, m
             part = np.einsum(path, tensor, of[b], of[c], optimize=True).reshape(-1, n_classes**2)
             v += (ends[place] @ part).reshape(v.shape)
         best, dual = _simplex_rows(g * np.outer(shares, shares), v * shares, table, dual)
-        best_shares = _shares(moments, table, v, gram, partners, grams, weight_t, ends, of, tensor)
+        best_shares = _shares(table, v, gram, around, grams, weight_t, of, tensor)
         change = max(float(np.abs(best - table).max(initial=0.0)), float(np.abs(best_shares - shares).max()))
         table, shares = 0.5 * (table + best), 0.5 * (shares + best_shares)
     return Estimate(table, shares, start.seen, n_iter, change < tol)
@@ -77,13 +78,12 @@ def _simplex_rows(g: Floats, v: Floats, table: Floats, dual: Floats) -> tuple[Fl
 
 
 def _shares(
-    moments: Cooccurrence, table: Floats, v: Floats, gram: Floats, partners: Any, grams: list[Floats],
-    weight_t: Floats, ends: list[Any], of: list[Floats], tensor: Floats,
+    table: Floats, v: Floats, gram: Floats, around: Floats, grams: list[Floats], weight_t: Floats, of: list[Floats],
+    tensor: Floats,
 ) -> Floats:  # fmt: skip
     """Class shares given the tables: least squares on all pairs and triples, projected onto the simplex."""
-    n_annotators, n_classes = moments.count_al.shape
+    n_classes = table.shape[2]
     # Every pair is met from both its ends, every triple from all three.
-    around = (partners @ gram.reshape(n_annotators, -1)).reshape(gram.shape)
     left = 0.5 * np.einsum("akm,akm->km", gram, around)
     triple_left = np.einsum("t,tkm,tkm,tkm->km", weight_t, *grams) if len(weight_t) else np.zeros_like(left)
     triple_right = np.einsum("txyz,txk,tyk,tzk->k", tensor, *of, optimize=True) if len(weight_t) else np.zeros(n_classes)

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of, pair_sums
+from crowdwise.engines.meetings import answers_of, pair_sums, sampled
+from crowdwise.kernels.numerics import COMPILED_FROM
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["Residuals", "group_codes", "residual_agreement"]
@@ -43,6 +44,8 @@ class Residuals:
     agree: Floats
     expected: Floats
     variance: Floats
+    #: Share of the meetings that was looked at: items are drawn where there are too many.
+    share: float = 1.0
 
     def z(self, least: float = 0.0) -> Floats:
         """Standardised excess over the expected agreement plus `least` per item; 0 where nothing can vary."""
@@ -50,22 +53,39 @@ class Residuals:
         return np.where(self.variance > 1e-9, excess / np.sqrt(np.maximum(self.variance, 1e-9)), 0.0)
 
 
-def residual_agreement(votes: Annotations, posterior: Floats, confusion_akl: Floats) -> Residuals:
-    """Compare how often every two annotators agree with how often they should."""
-    answers = answers_of(votes)
+def residual_agreement(votes: Annotations, posterior: Floats, confusion_akl: Floats, most: int | None = None) -> Residuals:
+    """Compare how often every two annotators agree with how often they should.
+
+    Beyond `most` pairs of answers, on items drawn with a fixed seed.
+    """
+    whole = answers_of(votes)
+    answers = whole if most is None else sampled(whole, most)
     who, item, share = answers.annotator, answers.item, answers.share_cl
+    confusion = np.ascontiguousarray(confusion_akl)
 
     def statistics(first: Integers, second: Integers) -> Floats:
+        if len(first) >= COMPILED_FROM:
+            from crowdwise.kernels.group_loops import add_agreements
+
+            found = np.empty((len(first), 3))
+            add_agreements(first, second, who, item, share, confusion, posterior, found)
+            return found
         agree = np.einsum("pl,pl->p", share[first], share[second])
         expected = np.zeros(len(first))
         for k in range(posterior.shape[1]):
-            both = np.einsum("pl,pl->p", confusion_akl[who[first], k], confusion_akl[who[second], k])
+            both = np.einsum("pl,pl->p", confusion[who[first], k], confusion[who[second], k])
             expected += posterior[item[first], k] * both
         return np.column_stack([agree, expected, expected * (1 - expected)])
 
     pairs = pair_sums(answers, statistics, 3)
     agree, expected, variance = pairs.sums.T
-    return Residuals(pairs.first, pairs.second, pairs.n_items, agree, expected, variance)
+    looked_at = 1.0 if answers is whole else _meetings(answers.item) / _meetings(whole.item)
+    return Residuals(pairs.first, pairs.second, pairs.n_items, agree, expected, variance, looked_at)
+
+
+def _meetings(item: Integers) -> float:
+    size = np.bincount(item)
+    return float((size * (size - 1)).sum())
 
 
 def group_codes(residuals: Residuals, n_annotators: int, level: float = 0.05, least: float = 0.0) -> Integers:
@@ -75,10 +95,10 @@ def group_codes(residuals: Residuals, n_annotators: int, level: float = 0.05, le
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     z = residuals.z(least)
-    bound = float(norm.isf(level / max(len(z), 1)))
+    bound = float(-ndtri(level / max(len(z), 1)))
     tied = z > bound
     graph = coo_array(
         (np.ones(int(tied.sum())), (residuals.first[tied], residuals.second[tied])), shape=(n_annotators, n_annotators)

@@ -23,30 +23,53 @@ Engine 1 serves EM (point parts), variational Bayes (Dirichlet parts) and hard E
     posterior  = softmax(prior.log_prob() + sum of the votes' evidence)
     bound      = sum_n logsumexp_k(...) - prior.penalty() - annotators.penalty()
 
-so the bound belongs to the posterior that is returned, and never falls. On a shard a round is one pass: infer posteriors, then
-count what the next fit of the parts needs (`statistics`, of which the sum goes to `conditioned`). In memory there is one shard.
-It hands its posterior on as it is, and the parts count when they are fitted (`update`, which is both): the last round then
-counts nothing in vain, and parts that no counts describe run there too.
+so the bound belongs to the posterior that is returned, and never falls. What a round does on a shard is in `shards`; in memory
+there is one shard. Large fits leave out items that hardly move, see `focus`.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.shards import Kept, Shard, Shards, Tally, Whole
+from crowdwise.engines.shards import (
+    TERMS,
+    Kept,
+    Parts,
+    Round,
+    Shards,
+    Tally,
+    Whole,
+    begin_at,
+    count,
+    counted,
+    infer_and_count,
+    refitted,
+    remaining,
+    round_of,
+)
 from crowdwise.errors import ConvergenceWarning
-from crowdwise.kernels.numerics import clamp, harden, log_floored, moved
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.parts.annotators.model import AnnotatorModel
+from crowdwise.parts.annotators.model import AnnotatorModel, FittedToConfusion
 
-__all__ = ["ABOUT_TOL", "Fit", "LabelPrior", "Parts", "Progress", "Round", "Rule", "Run", "alternate", "alternate_over"]
+__all__ = [
+    "ABOUT_TOL",
+    "FOCUS_FROM",
+    "Fit",
+    "LabelPrior",
+    "Parts",
+    "Progress",
+    "Round",
+    "Rule",
+    "Run",
+    "alternate",
+    "alternate_over",
+]
 __all__ += [
     "begin_at",
     "best_of",
@@ -61,33 +84,14 @@ __all__ += [
 
 
 Progress = Callable[[int, float, float], None]
+# Votes in all from which a fit leaves out items that hardly move; below, there is too little to save.
+FOCUS_FROM = 100_000
 State = TypeVar("State")
 
 ABOUT_TOL = (
     "Stop when the share of an item's probability that is still to move, estimated and in the mean, and the relative change of "
     "the bound are at most this."
 )
-
-
-@dataclass(frozen=True)
-class Round:
-    """What a step reports.
-
-    Attributes
-    ----------
-    change : float
-        Mean over items of the share of their probability that moved (or what comes close to it, where items have none).
-    terms : mapping
-        What the bound is the sum of, by name; empty where a method has no bound.
-    """
-
-    change: float
-    terms: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def bound(self) -> float:
-        """The sum of the terms; not a number where there are none."""
-        return math.fsum(self.terms.values()) if self.terms else math.nan
 
 
 Rule = Callable[[Sequence[Round], float], bool]
@@ -156,19 +160,10 @@ def loop(
 
 def settled(rounds: Sequence[Round], tol: float) -> bool:
     """The stopping rule: items have hardly any way to go, and the last round hardly moved the bound."""
-    if len(rounds) < 2 or not remaining(rounds) <= tol:
+    if len(rounds) < 2 or rounds[-1].scope != "all" or not remaining(rounds) <= tol:
         return False
     before, last = rounds[-2:]
     return not last.terms or abs(last.bound - before.bound) <= tol * abs(last.bound)
-
-
-def remaining(rounds: Sequence[Round]) -> float:
-    """How far items are still to move in the mean: the sum of all later changes, if these go on halving as fast as they did."""
-    last = rounds[-1].change
-    if last == 0:
-        return 0.0
-    half_life = next((n for n in range(1, len(rounds)) if rounds[-1 - n].change >= 2 * last), len(rounds))
-    return last / (2 ** (1 / half_life) - 1)
 
 
 class Ended(Protocol):
@@ -195,8 +190,6 @@ def warn_unless_converged(run: Done, *, stacklevel: int = 5) -> Done:
 
 
 # -- engine 1 ----------------------------------------------------------------------------------
-
-_TERMS = ("votes", "class prior", "annotators")
 
 
 class LabelPrior(Protocol):
@@ -228,15 +221,6 @@ class Fit:
     def bound(self) -> float:
         """The last value of the bound."""
         return float(sum(values[-1] for values in self.trace.values())) if self.n_iter else float("-inf")
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """The state of the loop: the parts, and the counts under the posteriors that they gave."""
-
-    prior: Any
-    annotators: Any
-    tally: Tally
 
 
 def alternate(
@@ -285,15 +269,25 @@ def alternate_over(
         kept = shards.kept(name)
         assert kept is not None
         prior, annotators = kept.prior, kept.annotators
-        rounds = [Round(change, dict(zip(_TERMS, terms, strict=True))) for *terms, change in kept.rows.tolist()]
+        rounds = [Round.of_row(row) for row in kept.rows.tolist()]
         start = shards.renew(infer_and_count, prior, annotators, hard)
 
+    step: Callable[[Parts], tuple[Parts, Round]] = round_over(shards, hard)
+    focus = None
+    large = start.n_votes >= FOCUS_FROM and rule is None and not hard
+    if large and counted(prior, annotators) and isinstance(annotators, FittedToConfusion):
+        from crowdwise.engines.focus import Focus
+
+        step = focus = Focus(shards, tol=tol, max_iter=max_iter, before=rounds)
+
     def keep(parts: Parts, done: Sequence[Round], last: bool = False) -> None:
-        rows = np.array([[*each.terms.values(), each.change] for each in done])
-        shards.keep(name, Kept(parts.prior, parts.annotators, rows), last)
+        # Where some items stand aside, posteriors do not follow from the parts alone.
+        if focus is None or focus.whole or last:
+            rows = np.array([each.row for each in done])
+            shards.keep(name, Kept(parts.prior, parts.annotators, rows), last)
 
     run = loop(
-        round_over(shards, hard),
+        step,
         Parts(prior, annotators, start),
         max_iter=max_iter,
         tol=tol,
@@ -304,7 +298,7 @@ def alternate_over(
     )
     if shards.keeps and run.n_iter > len(rounds):
         keep(run.state, run.rounds, last=True)
-    trace = run.trace or {term: np.empty(0) for term in _TERMS}
+    trace = run.trace or {term: np.empty(0) for term in TERMS}
     return Fit(shards.posterior, run.state.prior, run.state.annotators, trace, run.n_iter, run.converged)
 
 
@@ -312,54 +306,13 @@ def round_over(shards: Shards, hard: bool = False) -> Callable[[Parts], tuple[Pa
     """The step of the loop: fit the parts, then infer and count in every shard."""
 
     def step(parts: Parts) -> tuple[Parts, Round]:
-        prior, annotators = _refitted(shards, parts)
-        tally = shards.renew(infer_and_count, prior, annotators, hard)
-        terms = dict(zip(_TERMS, (tally.evidence, -prior.penalty(), -annotators.penalty()), strict=True))
-        return Parts(prior, annotators, tally), Round(tally.mean_change, terms)
+        prior, annotators = refitted(shards, parts)
+        parts = Parts(prior, annotators, shards.renew(infer_and_count, prior, annotators, hard))
+        return parts, round_of(parts)
 
     return step
-
-
-def begin_at(shard: Shard, prior: Any, annotators: Any, hard: bool, start: Floats) -> Tally:
-    """Take over a posterior of the one shard there is; return its counts."""
-    shard.posterior = np.array(start)
-    clamp(shard.posterior, shard.known)
-    return count(shard, prior, annotators, hard)
-
-
-def count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
-    """What the parts are fitted to, under the present posterior."""
-    assigned = harden(shard.posterior) if hard else shard.posterior
-    return Tally(_counts(shard, annotators, assigned))
-
-
-def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
-    """Posteriors under these parts, then their counts."""
-    before = harden(shard.posterior) if hard else None
-    evidence, change = annotators.infer(shard.votes, prior.log_prob(), shard.known, shard.posterior)
-    assigned = shard.posterior
-    if before is not None:
-        evidence += float(log_floored(shard.posterior.max(axis=1)).sum())
-        assigned = harden(shard.posterior)
-        change = moved(assigned, before)
-    return Tally(_counts(shard, annotators, assigned), evidence, change, len(assigned))
 
 
 def best_of(fit: Callable[[Floats], Fit], starts: list[Floats]) -> Fit:
     """Fit from every start and keep the highest bound; warn once if that fit did not converge."""
     return warn_unless_converged(max((fit(start) for start in starts), key=lambda done: done.bound))
-
-
-def _counts(shard: Shard, annotators: Any, assigned: Floats) -> tuple[Floats, ...]:
-    """What the parts are fitted to: the posterior of the one shard; elsewhere the shares' counts, then the annotators'."""
-    if shard.alone:
-        return (assigned,)
-    return (assigned.sum(axis=0), *annotators.statistics(shard.votes, assigned))
-
-
-def _refitted(shards: Shards, parts: Parts) -> tuple[Any, Any]:
-    """Both parts, fitted to the counts of the last round, or to the posterior of the one shard."""
-    prior, annotators, sums = parts.prior, parts.annotators, parts.tally.sums
-    if isinstance(shards, Whole):
-        return prior.update(sums[0]), annotators.update(shards.votes, sums[0])
-    return prior.conditioned(sums[0]), annotators.conditioned(sums[1:])

@@ -22,9 +22,11 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["Answers", "Pairs", "agreements", "answers_of", "pair_sums", "sampled"]
+__all__ = ["MOST_MEETINGS", "Answers", "Pairs", "agreements", "answers_of", "pair_sums", "sampled"]
 
 
+# Pairs of answers on one item beyond which a look at pairs of annotators takes a sample of the items: some seconds.
+MOST_MEETINGS = 4_000_000
 # Pairs handled at a time: some tens of megabytes of working arrays.
 _CHUNK = 2**19
 # Entries of a table of all pairs of annotators that is small enough to hold: 1,448 annotators.
@@ -127,9 +129,8 @@ def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Float
     for first, second in _pairs_of_answers(answers.item):
         pair = answers.annotator[first] * n + answers.annotator[second]
         key, index = np.unique(pair, return_inverse=True)
-        values = np.column_stack([np.ones(len(first)), statistics(first, second)])
         keys.append(key)
-        totals.append(_sum_rows(index, values, len(key)))
+        totals.append(np.stack([segment_sum(index, column, len(key)) for column in (None, *statistics(first, second).T)]))
         held += len(key)
         # Pairs meet again in later chunks; merging now and then keeps one row for each.
         if held > 8 * _CHUNK and len(keys) > 1:
@@ -139,7 +140,7 @@ def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Float
         none = np.empty(0, np.int64)
         return Pairs(none, none, np.empty(0), np.empty((0, width)))
     (key,), (total,) = _merged(keys, totals)
-    return Pairs(key // n, key % n, total[:, 0], total[:, 1:])
+    return Pairs(key // n, key % n, total[0], total[1:].T)
 
 
 def agreements(answers: Answers) -> Pairs:
@@ -178,12 +179,12 @@ def _dense_sums(answers: Answers, statistics: Callable[[Integers, Integers], Flo
 
 
 def _merged(keys: list[Integers], totals: list[Floats]) -> tuple[list[Integers], list[Floats]]:
+    """One row of every key; one statistic after the other, so that no second table of all is held."""
     key, index = np.unique(np.concatenate(keys), return_inverse=True)
-    return [key], [_sum_rows(index, np.concatenate(totals), len(key))]
-
-
-def _sum_rows(index: Integers, values: Floats, size: int) -> Floats:
-    return np.column_stack([segment_sum(index, column, size) for column in values.T])
+    total = np.empty((len(totals[0]), len(key)))
+    for s in range(len(total)):
+        total[s] = segment_sum(index, np.concatenate([part[s] for part in totals]), len(key))
+    return [key], [total]
 
 
 def _pairs_of_answers(item: Integers) -> Iterator[tuple[Integers, Integers]]:

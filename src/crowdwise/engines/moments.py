@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.kernels.cooccurrence import distributions, pair_cells
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.cooccurrence import distinct, distributions, pair_cells
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import weight_of
 
@@ -76,8 +76,12 @@ class Cooccurrence:
     @cached_property
     def _pairing(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         code = (self.left // self.n_classes) * self.n_annotators + self.right // self.n_classes
-        codes, pair_of_cell = np.unique(code, return_inverse=True)
-        return codes, pair_of_cell.reshape(-1)
+        return distinct(code, self.n_annotators**2)
+
+    @cached_property
+    def row_ptr(self) -> NDArray[np.int64]:
+        """Where the cells of each left row begin, [A L + 1]: cells are sorted by it."""
+        return np.searchsorted(self.left, np.arange(self.n_annotators * self.n_classes + 1))
 
     @cached_property
     def first(self) -> NDArray[np.int64]:
@@ -147,6 +151,19 @@ class Cooccurrence:
         size, cell = self.n_annotators * self.n_classes, np.arange(len(self.count_c))
         ends = np.concatenate([self.left, self.right]), np.concatenate([self.right, self.left])
         return csr_matrix((np.tile(cell, 2), ends), shape=(size, size))
+
+    def times(self, data_c: Floats, table: Floats) -> Floats:
+        """The matrix of `both_ways` times a table, [A L, K]."""
+        if len(data_c) < COMPILED_FROM:
+            return np.asarray(self.both_ways(data_c) @ table)
+        from crowdwise.kernels.moment_loops import add_products
+
+        def add(start: int, stop: int) -> Floats:
+            sums = np.zeros(table.shape)
+            add_products(start, stop, self.row_ptr, self.right, data_c, table, sums)
+            return sums
+
+        return np.asarray(sum(in_ranges(self.row_ptr, add)))
 
     def between(self, data_p: Floats) -> Any:
         """Symmetric sparse matrix [A, A] with one number per pair that met."""

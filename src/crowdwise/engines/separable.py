@@ -15,6 +15,7 @@ import numpy as np
 
 from crowdwise.engines.moments import Cooccurrence, Estimate, class_shares
 from crowdwise.engines.permutation import align_rows
+from crowdwise.kernels.cooccurrence import distinct
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats
 
@@ -48,12 +49,18 @@ def pooled_columns(moments: Cooccurrence, min_count: float) -> tuple[Floats, Flo
     purity = agree / np.maximum(segment_sum(mine, count, n_annotators * n_classes), 1e-300)
     # One column per (annotator a, label j, partner b), in order of purity within (a, j).
     key = (mine // n_classes) * n_classes * n_annotators + (theirs % n_classes) * n_annotators + theirs // n_classes
-    code, column_of_cell = np.unique(key, return_inverse=True)
-    column_of_cell = column_of_cell.reshape(-1)
+    code, column_of_cell = distinct(key, n_annotators * n_classes * n_annotators)
     owner, label, partner = code // (n_classes * n_annotators), code // n_annotators % n_classes, code % n_annotators
     size = segment_sum(column_of_cell, count, len(code))
     slot = owner * n_classes + label
-    order = np.lexsort((partner, -purity[partner * n_classes + label], slot))
+    # Ranks of the annotators within each label turn three keys into one, which needs no comparing where codes are dense.
+    by_label = np.argsort(-purity.reshape(n_annotators, n_classes).T, axis=1, kind="stable")
+    rank = np.empty_like(by_label)
+    np.put_along_axis(rank, by_label, np.arange(n_annotators)[None], axis=1)
+    order = np.empty(len(code), np.int64)
+    order[distinct(slot * n_annotators + rank[label, partner], n_annotators * n_classes * n_annotators)[1]] = np.arange(
+        len(code)
+    )
     total = segment_sum(slot, size, n_annotators * n_classes)
     before = np.cumsum(size[order]) - size[order] - (np.cumsum(total) - total)[slot[order]]
     enough = np.maximum(min_count, total / _COLUMNS)[slot[order]]

@@ -5,23 +5,40 @@ terms that add up over shards. Whether shards lie in this process, in files that
 of other machines is the business of a `Shards`; a step computes the same everywhere.
 
 Steps given to `renew` overwrite the posterior of their shard, and what they leave there depends on their arguments and the
-votes alone. A shard that was lost is therefore read again and renewed by the last such step, and nobody can tell.
+votes alone; steps given to `refine` go on from what the steps since the last `renew` left. A shard that was lost is therefore
+read again and renewed by these steps, and nobody can tell.
+
+Engine 1 does this in a round: infer posteriors, then count what the next fit of the parts needs (`statistics`, of which the sum
+goes to `conditioned`). Parts that no counts describe run in memory alone, where the one shard hands its posterior on as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.kernels.numerics import clamp, class_mass, harden, log_floored, moved
 from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.model import FittedToCounts
 
-__all__ = ["Kept", "Shard", "ShardLost", "Shards", "Tally", "Whole"]
+__all__ = ["MOVING", "TERMS", "Kept", "Parts", "Round", "Shard", "ShardLost", "Shards", "Tally", "Whole", "begin_at", "count"]
+__all__ += ["counted", "counts_of_shard", "infer_and_count", "refitted", "remaining", "round_of"]
 
 State = TypeVar("State")
+Scope = Literal["all", "some", "catch-up"]
+
+# What the bound of engine 1 is the sum of.
+TERMS = ("votes", "class prior", "annotators")
+# File of a shard with the positions of its items that move.
+MOVING = "moving.npy"
+_SCOPES: tuple[Scope, ...] = ("all", "some", "catch-up")
+_NOWHERE: Integers = np.empty(0, np.int64)
 
 
 class ShardLost(Exception):
@@ -46,6 +63,8 @@ class Shard:
         Where its files are, if it has any (see `crowdwise.scale.store`).
     alone : bool
         It is all there is, in this process: what steps return need not be small.
+    moving : [m]
+        Positions of the items that a step looks at which leaves the others aside (see `focus`).
     """
 
     votes: Annotations
@@ -54,6 +73,21 @@ class Shard:
     index: int = 0
     folder: str | None = None
     alone: bool = False
+    moving: Integers = field(default_factory=lambda: _NOWHERE)
+    _part: Shard | None = None
+
+    def remember_moving(self, positions: Integers) -> None:
+        """Set `moving`; where the posterior is in a file, so are they."""
+        self.moving, self._part = positions, None
+        if self.folder is not None and isinstance(self.posterior, np.memmap):
+            np.save(Path(self.folder) / MOVING, positions)
+
+    def part(self) -> Shard:
+        """The items that move, with a posterior of their own."""
+        if self._part is None:
+            known = self.known[self.moving] if len(self.known) else self.known
+            self._part = Shard(self.votes.take_items(self.moving), known, self.posterior[self.moving])
+        return self._part
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +104,15 @@ class Tally:
         Sum over items of the share of their probability that moved.
     n_items : int
         Items that were inferred.
+    n_votes : int
+        Votes that were counted.
     """
 
     sums: tuple[Floats, ...] = ()
     evidence: float = 0.0
     change: float = 0.0
     n_items: int = 0
+    n_votes: int = 0
 
     @property
     def mean_change(self) -> float:
@@ -84,7 +121,8 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         sums = tuple(own + more for own, more in zip(self.sums, other.sums, strict=True))
-        return Tally(sums, self.evidence + other.evidence, self.change + other.change, self.n_items + other.n_items)
+        n_items, n_votes = self.n_items + other.n_items, self.n_votes + other.n_votes
+        return Tally(sums, self.evidence + other.evidence, self.change + other.change, n_items, n_votes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +133,8 @@ class Kept:
     ----------
     prior, annotators
         The parts under which posteriors were found last.
-    rows : [iterations, 4]
-        Terms of the bound so far, and the mean change per item.
+    rows : [iterations, 5]
+        Terms of the bound so far, the mean change per item, and which items were looked at (`Round.row`).
     """
 
     prior: Any
@@ -123,6 +161,10 @@ class Shards(Protocol):
 
     def renew(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
         """The same with a step that overwrites the posteriors."""
+        ...
+
+    def refine(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        """The same with a step that goes on from what the last one left: lost shards are renewed by all since `renew`."""
         ...
 
     def fold(self, step: Callable[..., State], state: State, *arguments: Any) -> State:
@@ -172,6 +214,8 @@ class Whole:
             self.shard.posterior = np.zeros((votes.n_items, votes.n_classes))
         return step(self.shard, *arguments)
 
+    refine = total
+
     def fold(self, step: Callable[..., State], state: State, *arguments: Any) -> State:
         """Call the step."""
         return step(self.shard, state, *arguments)
@@ -182,3 +226,114 @@ class Whole:
     def kept(self, name: str) -> Kept | None:
         """Nothing was kept."""
         return None
+
+
+# -- engine 1 on a shard -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a step reports.
+
+    Attributes
+    ----------
+    change : float
+        Mean over items of the share of their probability that moved (or what comes close to it, where items have none).
+    terms : mapping
+        What the bound is the sum of, by name; empty where a method has no bound.
+    scope : str
+        Which items moved by how much: "all" of them by one step, "some" while the others stood aside, or "catch-up" where all
+        moved, those who had stood aside by several steps at once.
+    """
+
+    change: float
+    terms: Mapping[str, float] = field(default_factory=dict)
+    scope: Scope = "all"
+
+    @classmethod
+    def of_row(cls, row: Sequence[float]) -> Round:
+        """A round of engine 1 that was kept."""
+        # Files of before there were scopes have four columns.
+        *terms, change, scope = row if len(row) == len(TERMS) + 2 else (*row, 0)
+        return cls(change, dict(zip(TERMS, terms, strict=True)), _SCOPES[int(scope)])
+
+    @property
+    def row(self) -> list[float]:
+        """What is kept of a round of engine 1."""
+        return [*self.terms.values(), self.change, _SCOPES.index(self.scope)]
+
+    @property
+    def bound(self) -> float:
+        """The sum of the terms; not a number where there are none."""
+        return math.fsum(self.terms.values()) if self.terms else math.nan
+
+
+def remaining(rounds: Sequence[Round]) -> float:
+    """How far items are still to move in the mean: the sum of all later changes, if these go on halving as fast as they did."""
+    last = rounds[-1].change
+    if last == 0:
+        return 0.0
+    # A round in which items catch up says nothing of how fast changes halve.
+    halved = (n for n in range(1, len(rounds)) if rounds[-1 - n].change >= 2 * last and rounds[-1 - n].scope != "catch-up")
+    return last / (2 ** (1 / next(halved, len(rounds))) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The state of the loop: the parts, and the counts under the posteriors that they gave."""
+
+    prior: Any
+    annotators: Any
+    tally: Tally
+
+
+def begin_at(shard: Shard, prior: Any, annotators: Any, hard: bool, start: Floats) -> Tally:
+    """Take over a posterior of the one shard there is; return its counts."""
+    shard.posterior = np.array(start)
+    clamp(shard.posterior, shard.known)
+    return count(shard, prior, annotators, hard)
+
+
+def count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
+    """What the parts are fitted to, under the present posterior."""
+    assigned = harden(shard.posterior) if hard else shard.posterior
+    return Tally(counts_of_shard(shard, prior, annotators, assigned), n_votes=shard.votes.n_votes)
+
+
+def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
+    """Posteriors under these parts, then their counts."""
+    before = harden(shard.posterior) if hard else None
+    evidence, change = annotators.infer(shard.votes, prior.log_prob(), shard.known, shard.posterior)
+    assigned = shard.posterior
+    if before is not None:
+        evidence += float(log_floored(shard.posterior.max(axis=1)).sum())
+        assigned = harden(shard.posterior)
+        change = moved(assigned, before)
+    sums = counts_of_shard(shard, prior, annotators, assigned)
+    return Tally(sums, evidence, change, len(assigned), shard.votes.n_votes)
+
+
+def counts_of_shard(shard: Shard, prior: Any, annotators: Any, assigned: Floats) -> tuple[Floats, ...]:
+    """What the parts are fitted to: the shares' counts, then the annotators'; or the posterior of the one shard."""
+    if shard.alone and not counted(prior, annotators):
+        return (assigned,)
+    return (class_mass(shard.votes.item_ptr, assigned), *annotators.statistics(shard.votes, assigned))
+
+
+def refitted(shards: Shards, parts: Parts) -> tuple[Any, Any]:
+    """Both parts, fitted to the counts of the last round, or to the posterior of the one shard."""
+    prior, annotators, sums = parts.prior, parts.annotators, parts.tally.sums
+    if isinstance(shards, Whole) and not counted(prior, annotators):
+        return prior.update(sums[0]), annotators.update(shards.votes, sums[0])
+    return prior.conditioned(sums[0]), annotators.conditioned(sums[1:])
+
+
+def round_of(parts: Parts, scope: Scope = "all") -> Round:
+    """What a step of engine 1 reports."""
+    terms = (parts.tally.evidence, -parts.prior.penalty(), -parts.annotators.penalty())
+    return Round(parts.tally.mean_change, dict(zip(TERMS, terms, strict=True)), scope)
+
+
+def counted(prior: Any, annotators: Any) -> bool:
+    """Whether sums over items are all that these parts are fitted to."""
+    return isinstance(annotators, FittedToCounts) and hasattr(prior, "conditioned")

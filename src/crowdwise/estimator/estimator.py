@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import polars as pl
     from typing_extensions import Self
 
-__all__ = ["Estimator", "announce", "check_settings", "check_tables", "describe_settings", "document"]
+__all__ = ["Estimator", "announce", "check_settings", "check_tables", "describe_settings", "document", "no_setting"]
 __all__ += ["random_state_setting", "seed_of", "setting"]
 
 
@@ -96,6 +96,11 @@ def seed_of(random_state: Any) -> int:
 def describe_settings(cls: type) -> list[dict[str, Any]]:
     """Name, default and description of every setting of a method."""
     return [{"name": f.name, "default": f.default, "about": f.metadata["about"]} for f in fields(cls)]
+
+
+def no_setting(owner: str, name: str, known: list[str]) -> str:
+    """Say that there is no such setting, which is like it, and which there are."""
+    return f"{owner} has no setting {name!r}{did_you_mean(name, known)} (it has {', '.join(known)})"
 
 
 def check_settings(estimator: Any) -> None:
@@ -189,6 +194,16 @@ class Estimator:
         super().__init_subclass__(**options)
         document(cls)
 
+    if not TYPE_CHECKING:  # which know the settings by the fields
+
+        def __new__(cls, *values: Any, **settings: Any) -> Self:
+            """Refuse a setting that there is not with the nearest that there is; Python's own message names none."""
+            known = [f.name for f in fields(cls)] if is_dataclass(cls) else list(settings)
+            for name in settings:
+                if name not in known:
+                    raise TypeError(no_setting(cls.__name__, name, known))
+            return super().__new__(cls)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
@@ -198,8 +213,7 @@ class Estimator:
         known = [f.name for f in fields(self)]  # type: ignore[arg-type]
         for name, value in params.items():
             if name not in known:
-                hint = did_you_mean(name, known)
-                raise SettingError(f"{type(self).__name__} has no setting {name!r}{hint} (it has {', '.join(known)})")
+                raise SettingError(no_setting(type(self).__name__, name, known))
             setattr(self, name, value)
         return self
 

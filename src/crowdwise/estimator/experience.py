@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.kernels.numerics import segment_sum, tempered
+from crowdwise.kernels.numerics import NO_WEIGHT, segment_sum, tempered, voted_sums
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = [
@@ -119,10 +119,12 @@ def calibrated(
 
 def in_company(votes: Annotations, posterior: Floats) -> Floats:
     """Weight of an annotator's votes on items that others voted on too: of those that were right, and of all, [2, A]."""
-    company = _lone_voter(votes)[votes.item] < 0
-    weight = company * (1.0 if votes.weight is None else votes.weight)
-    right = weight * posterior[votes.item, votes.label]
-    return np.stack([segment_sum(votes.annotator, of, votes.n_annotators) for of in (right, weight.astype(float))])
+    alone = _lone_voter(votes) >= 0
+    if alone.any():
+        votes, posterior = votes.take_items(np.flatnonzero(~alone)), posterior[~alone]
+    weight = NO_WEIGHT if votes.weight is None else votes.weight
+    right = voted_sums(votes.item_ptr, votes.label, votes.annotator, weight, posterior, votes.n_annotators)
+    return np.stack([right, segment_sum(votes.annotator, votes.weight, votes.n_annotators)])
 
 
 def reliability_of(company: Floats) -> Floats:

@@ -7,7 +7,8 @@ higher one, and a class is loaded when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +29,7 @@ __all__ = [
     "make_classifier",
     "register",
     "select",
+    "with_setting",
 ]
 
 
@@ -112,6 +114,17 @@ class Method:
         more = more + ["a group per item"] * self.groups
         return " and ".join([kind, *more]) + (f" (extra: {self.extra})" if self.extra else "")
 
+    def describe(self) -> dict[str, Any]:
+        """What it is, and its settings with their defaults under this name; None for settings where an extra is missing."""
+        facts = {column: getattr(self, column) for column in ("name", "family", "summary", "needs", "reference")}
+        settings = None
+        with suppress(MissingExtraError):
+            settings = [
+                {"name": f.name, "default": self.settings.get(f.name, f.default), "about": f.metadata["about"]}
+                for f in fields(self.cls)
+            ]
+        return facts | {"on_shards": self.shards, "settings": settings}
+
     def suits(self, n_classes: int) -> bool:
         """Whether the method is made for votes of this many classes."""
         return n_classes <= 2 or not self.binary_only
@@ -146,6 +159,15 @@ def label_methods() -> dict[str, Method]:
 def classifiers() -> dict[str, Method]:
     """Methods that train a classifier on features and votes."""
     return {name: method for name, method in select(answers="labels", groups=False).items() if method.features}
+
+
+def with_setting(setting: str) -> list[str]:
+    """Methods for votes that have this setting, as far as they can be imported."""
+    found = []
+    for name, method in select(answers="labels").items():
+        with suppress(MissingExtraError):
+            found += [name] if any(entry.name == setting for entry in fields(method.cls)) else []
+    return found
 
 
 def find(name: str, among: Mapping[str, Method] | None = None, noun: str = "method") -> Method:

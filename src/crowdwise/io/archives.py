@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import warnings
 import zipfile
 import zlib
@@ -96,8 +97,10 @@ def _sheet(sheets: dict[str, Any], name: str) -> tuple[str, Any]:
         return next(iter(filled.items()))
     if not filled:
         raise InputError(f"{name}: every sheet is empty")
+    fullest = max(filled, key=lambda title: filled[title].height)
     raise InputError(
-        f"{name}: several sheets: {listed(map(repr, filled))}. Pick one: sheet=... in Python, --sheet NAME on the command line"
+        f"{name}: several sheets: {listed(map(repr, filled))}. Pick one, for example: "
+        f"{shlex.join(['crowdwise', 'aggregate', name, '--sheet', fullest])} (sheet=... in Python)"
     )
 
 
@@ -138,10 +141,15 @@ def below_titles(data: bytes, separator: str, name: str) -> tuple[bytes, str, in
         return rest, separator, first
     for _ in range(skip):
         line, _, rest = rest.partition(b"\n")
+    while rest.strip() and not rest.partition(b"\n")[0].strip(b" \t\r,;|"):
+        # Nobody counts the empty rows between a title and a header.
+        line, _, rest = rest.partition(b"\n")
+        skip += 1
     if not rest.strip():
         raise InputError(f"{name}: no row is left below the {skip} that are skipped")
     if HOW.get().skip_rows is None:
-        what = f"{skip} rows above the header are left out (the header is row {first + skip})"
+        rows = "1 row above the header is" if skip == 1 else f"{skip} rows above the header are"
+        what = f"{rows} left out (the header is row {first + skip})"
         warnings.warn(f"{name}: {what}", DataWarning, stacklevel=2)
     elif first == 1:
         separator = _titles(rest, None)[1] or separator
@@ -157,13 +165,19 @@ def _titles(data: bytes, separator: str | None) -> tuple[int, str | None]:
         rows = [_cells(text, candidate) for text in texts]
         filled = [len(row) for row in rows]
         start = next((k for k, cells in enumerate(filled) if cells > 1), None)
-        named = next((k for k, row in enumerate(rows) if _roles(row) > 1 and len(row) > max(filled[:k], default=0)), None)
+        named = next((k for k, row in enumerate(rows) if _roles(row) > 1 and _is_below(filled, k)), None)
         if named is not None and not any(_roles(row) for row in rows[:named]):
             start = named
         # A header has rows like it below; one column of texts with commas in them has not.
         if start is not None and filled[start] > width and any(cells > 1 for cells in filled[start + 1 :]):
             best, width = (start, candidate), filled[start]
     return best
+
+
+def _is_below(filled: list[int], k: int) -> bool:
+    """Whether a row has more cells than all above it, or as many below an empty one."""
+    most = max(filled[:k], default=0)
+    return filled[k] > most or (filled[k] == most and k > 1 and filled[k - 1] == 0)
 
 
 def _cells(text: str, separator: str) -> list[str]:

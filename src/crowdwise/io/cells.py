@@ -165,7 +165,8 @@ def checked_labels(label: pl.Series, where: Where, request: Request, missing: Se
     if joined is None or request.several == "keep":
         return label
     parts = {text: split_cell(text, joined.mark) for text in distinct}
-    several = [text for text, of in parts.items() if len(of) > 1]
+    # ["1", "1"] is two answers, though they are the same.
+    several = [text for text, of in parts.items() if len(of) > 1 or (joined.mark == LIST and len(as_list(text) or ()) > 1)]
     if several:
         raise InputError(_refusal(label, several, joined, where, request))
     if joined.mark != LIST:

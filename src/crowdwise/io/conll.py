@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from os import fspath
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crowdwise.data.columns import plays_role
+from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import InputError
 from crowdwise.io.source import AnyPath, Places, Table, open_source
 from crowdwise.io.votes import column_names
+from crowdwise.io.writer import open_replacing
 
-__all__ = ["is_conll", "read_conll"]
+__all__ = ["is_conll", "is_conll_name", "read_conll", "write_conll"]
 
 _CONLL = (".conll", ".bio", ".iob", ".iob2", ".txt", ".conll.gz", ".bio.gz", ".iob.gz", ".txt.gz")
 _TABLES = (".csv", ".csv.gz", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".ipc", ".feather")
 _HEADER = ("token", "tokens", "word", "words", "#token", "text")
 
 
+def is_conll_name(path: AnyPath) -> bool:
+    """Whether a suffix says that a file is CoNLL."""
+    return fspath(path).lower().endswith(_CONLL)
+
+
 def is_conll(path: AnyPath) -> bool:
     """Whether a file is CoNLL rather than a table: by its suffix, else by whether its first line names a table's columns."""
     name = fspath(path).lower()
-    if name.endswith(_CONLL) or name.endswith(_TABLES):
-        return name.endswith(_CONLL)
+    if is_conll_name(path) or name.endswith(_TABLES):
+        return is_conll_name(path)
     source = open_source(path)
     try:
         return source.kind not in ("json", "jsonl", "parquet", "arrow") and not plays_role(column_names(source), "annotator")
@@ -98,3 +107,19 @@ def _named(names: list[str], source: str, number: int) -> list[str]:
         what = f"the name {twice!r} stands twice" if twice else "an annotator has no name"
         raise InputError(f"{source} line {number}: {what}; give every column a name of its own")
     return names
+
+
+def write_conll(tags: TokenVotes, labels: Any, path: AnyPath) -> None:
+    """Write a token and its tag per line, an empty line after every sequence.
+
+    Tokens lose blanks at their ends and whatever would end a cell or a line; an unknown one is _, and where there are none
+    their positions stand instead.
+    """
+    if tags.tokens is None:
+        words = [str(n) for n in tags.position.tolist()]
+    else:
+        words = ["_" if word is None else " ".join(word.split()) or "_" for word in tags.tokens.tolist()]
+    lines = [f"{word}\t{tag}\n" for word, tag in zip(words, labels.tolist(), strict=True)]
+    text = "\n".join("".join(lines[start:stop]) for start, stop in pairwise(tags.sequence_ptr.tolist()))
+    with open_replacing(path) as file:
+        file.write(text.encode())

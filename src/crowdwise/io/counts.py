@@ -11,16 +11,18 @@ import polars as pl
 from crowdwise.data.encode import integers
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request, column
-from crowdwise.io.roles import by_words, find_gold, find_item, never_votes, words_of
+from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, naming_column, never_votes, words_of
 from crowdwise.io.source import Places, Source, Table
+from crowdwise.io.tallies import check_total, numbers_of, refuse_mapped_labels, repeats_itself, shares_as_counts
 
-__all__ = ["anonymous", "count_columns", "counts_mapping", "read_counts"]
+__all__ = ["anonymous", "count_columns", "counted_keys", "read_counts", "rows_of_labels"]
 
 _ANNOTATORS = {"annotator", "annotators", "worker", "workers", "rater", "raters", "coder", "coders"}
 # So many votes on one item are no count of people.
 _MOST = 1_000_000
 # Sums of neighbours are tried for so many columns.
 _MOST_CLASSES = 100
+_TIMES = {"count", "counts", "n", "num", "number", "of", "votes", "frequency", "freq", "times"}
 _TOTAL = {"count", "counts", "total", "n", "num", "number", "of", "vote", "votes", "sum", "annotations", "annotators", "labels"}
 
 
@@ -31,12 +33,18 @@ def read_counts(source: Source, request: Request) -> Export:
     table = source.table(source.columns)
     item = find_item(table.frame, request, source.name)
     chosen = count_columns(table.frame, request, item, told=True)
+    if not chosen and rows_of_labels(source, request) is not None:
+        return _read_rows(source, request)
+    item = item or naming_column(table.frame, [name for name in source.columns if name not in chosen])
+    chosen = [name for name in chosen if name != item]
     if not chosen:
         raise InputError(
             f"{source.name}: no columns of counts found among {listed(map(repr, source.columns))}; name them: "
-            "--annotators 'count_*' (annotators=...), and what is none with --not"
+            "--annotator-columns 'count_*' (annotators=...), and what is none with --not"
         )
-    counts = np.stack([_whole(table.frame[name], name, table.where) for name in chosen], axis=1)
+    counts, shares = _counts(table, chosen)
+    if item is not None:
+        check_total(table, item, chosen, counts=True)
     rows, codes = np.nonzero(counts)
     times = counts[rows, codes]
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
@@ -48,11 +56,47 @@ def read_counts(source: Source, request: Request) -> Export:
     ids_are = "the number of the row" if item is None else repr(item)
     left = f"; not counted: {listed(rest, 8)}" if rest else ""
     request.notes.append(
-        f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}; item = {ids_are}{left} "
-        "(--annotators, --not, --item choose otherwise)"
+        f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}{shares}; item = {ids_are}{left} "
+        "(--annotator-columns, --not, --item choose otherwise)"
     )
     where = Places(source.name, rows=_numbers(table)[rows])
     return anonymous(ids.gather(rows), labels.gather(codes), times, where, known, ids)
+
+
+def rows_of_labels(source: Source, request: Request) -> tuple[str, str, str | None] | None:
+    """The columns of item, label and perhaps count, where rows hold a label and say not who gave it; else None."""
+    names = source.columns
+    label = request.label or next(iter([*by_alias(names, "label"), *by_words(names, "label")]), None)
+    times = [name for name in names if name != label and _TIMES.issuperset(words_of(name)) and words_of(name)]
+    item = request.item or next(iter([*by_alias(names, "item"), *by_words(names, "item"), *by_id(names)]), None)
+    if item is None or label is None or item == label or request.annotators is not None:
+        return None
+    return item, label, times[0] if len(times) == 1 else None
+
+
+def _read_rows(source: Source, request: Request) -> Export:
+    """Read a row per label, or per label with the number of its votes, of unknown people."""
+    item, label, times = rows_of_labels(source, request) or ("", "", None)
+    table = source.table(source.columns)
+    given = table.frame[label].is_not_null().to_numpy()
+    counts = _whole(table.frame[times], times, table.where) if times is not None else np.ones(table.frame.height, np.int64)
+    rest = [repr(name) for name in source.columns if name not in (item, label, times)]
+    left = f"; other columns: {listed(rest, 8)}" if rest else ""
+    request.notes.append(
+        f"{source.name}: votes of unknown people, a row per {'label and item' if times else 'vote'}: item = {item!r}, label = "
+        f"{label!r}{f', votes = {times!r}' if times else ''}{left} (--item, --label choose otherwise)"
+    )
+    ids, labels = (integers(table.frame[name]) for name in (item, label))
+    where = Places(source.name, rows=_numbers(table))
+    return anonymous(ids, labels, np.where(given, counts, 0), where, None, ids)
+
+
+def _counts(table: Table, chosen: list[str]) -> tuple[Any, str]:
+    """The counts of every row and column, and what to say where they were shares."""
+    found = shares_as_counts(numbers_of(table.frame, chosen))
+    if found is None:
+        return np.stack([_whole(table.frame[name], name, table.where) for name in chosen], axis=1), ""
+    return found[0], f" (shares, taken as those of {found[1]} votes each, the fewest that give them)"
 
 
 def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told: bool = False) -> list[str]:
@@ -106,18 +150,27 @@ def _whole(values: pl.Series, name: str, where: Places) -> Any:
 
 
 def counts_mapping(record: dict[str, Any]) -> list[str]:
-    """Keys of a record whose values map classes to counts, or list what annotators said who are not named."""
-    return [
+    """Keys of a record whose values map classes to counts, or else list what annotators said who are not named."""
+    mapped = [
         key
         for key, value in record.items()
-        if (isinstance(value, dict) and value and all(type(n) is int and 0 <= n <= _MOST for n in value.values()))
-        or (
-            isinstance(value, list)
-            and _ANNOTATORS.intersection(words_of(key))
-            and by_words([key], "label")
-            and _are_labels(value)
-        )
+        if isinstance(value, dict) and value and all(type(n) is int and 0 <= n <= _MOST for n in value.values())
     ]
+    return mapped or [
+        key
+        for key, value in record.items()
+        if isinstance(value, list)
+        and by_words([key], "label")
+        and _are_labels(value)
+        # Ticks of one person are different; of several people somebody says what another said.
+        and (_ANNOTATORS.intersection(words_of(key)) or repeats_itself(value))
+    ]
+
+
+def counted_keys(source: Source) -> list[str]:
+    """The same of the first records of a file: a list in which no label recurs may be followed by one in which one does."""
+    first = counts_mapping(source.first)
+    return first or [key for _, record in source.records[:50] for key in counts_mapping(record) if key in source.first][:1]
 
 
 def _are_labels(value: list[Any]) -> bool:
@@ -125,7 +178,9 @@ def _are_labels(value: list[Any]) -> bool:
 
 
 def _read_mappings(source: Source, request: Request) -> Export:
-    found = [key for key in counts_mapping(source.first) if all(key in record for _, record in source.records)]
+    if source.kind == "json" and isinstance(source.document, dict):
+        return _read_by_key(source, request)
+    found = [key for key in counted_keys(source) if all(key in record for _, record in source.records)]
     wanted = request.label or request.question
     if wanted is not None:
         found = [wanted]
@@ -138,24 +193,37 @@ def _read_mappings(source: Source, request: Request) -> Export:
         {key: column([r.get(key) for _, r in source.records], Places(source.name)) for key in _plain_keys(source)}
     )
     item = find_item(ids, request, source.name)
+    item = item or naming_column(ids, ids.columns)
     items = ids[item] if item is not None else pl.Series(np.arange(1, len(source.records) + 1))
+    if request.format is None:
+        refuse_mapped_labels([record.get(found[0]) for _, record in source.records], found[0], source.name, request)
+    ids_are = "the number of the record" if item is None else repr(item)
+    request.notes.append(f"{source.name}: counts of anonymous votes per class in {found[0]!r}; item = {ids_are}")
+    places = [(row, f"{found[0]!r}", record.get(found[0])) for row, record in source.records]
+    return _of_mappings(source, items, places)
+
+
+def _read_by_key(source: Source, request: Request) -> Export:
+    """Read an object whose keys are items: mappings from class to count, or lists of what unknown annotators said."""
+    request.notes.append(f"{source.name}: anonymous votes on items, which are the keys")
+    places = [(row, f"the entry {key!r:.60}", entry) for row, (key, entry) in enumerate(source.document.items(), start=1)]
+    return _of_mappings(source, integers(pl.Series(list(source.document), dtype=pl.String)), places)
+
+
+def _of_mappings(source: Source, items: pl.Series, entries: list[tuple[int, str, Any]]) -> Export:
+    """Anonymous votes of one mapping, or list of labels, per item; entries are a row, what to call it, and what it holds."""
     rows: list[int] = []
     labels: list[str] = []
     times: list[int] = []
-    for index, (row, record) in enumerate(source.records):
-        mapping = record.get(found[0])
+    for index, (row, name, mapping) in enumerate(entries):
         if isinstance(mapping, list) and (not mapping or _are_labels(mapping)):
             mapping = Counter(str(part) for part in mapping if part != "")
         if not isinstance(mapping, dict) or any(type(n) is not int or not 0 <= n <= _MOST for n in mapping.values()):
-            raise InputError(
-                f"{source.name} {source.unit} {row}: {found[0]!r} is no mapping of classes to counts: {mapping!r:.60}"
-            )
+            raise InputError(f"{source.name} {source.unit} {row}: {name} is no mapping of classes to counts: {mapping!r:.60}")
         rows += [index] * len(mapping)
         labels += list(mapping)
         times += list(mapping.values())
-    ids_are = "the number of the record" if item is None else repr(item)
-    request.notes.append(f"{source.name}: counts of anonymous votes per class in {found[0]!r}; item = {ids_are}")
-    where = Places(source.name, rows=np.array([row for row, _ in source.records])[rows], unit=source.unit)
+    where = Places(source.name, rows=np.array([row for row, *_ in entries], np.int64)[rows], unit=source.unit)
     return anonymous(items.gather(rows), integers(column(labels, where)), np.array(times), where, None, items)
 
 

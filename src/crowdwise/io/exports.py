@@ -58,7 +58,7 @@ class Request:
             f"--{name.replace('_', '-')}": getattr(self, name)
             for name in ("format", "item", "annotator", "label", "weight", "question", "workflow_version", "spelling")
         }
-        given |= {"--annotators": self.annotators, "--not": self.exclude}
+        given |= {"--annotator-columns": self.annotators, "--not": self.exclude}
         flags = {"--fold-case": self.fold_case, "--no-header": not self.header, "--transposed": self.transposed}
         words = [word for option, value in given.items() for each in _listed(value) for word in (option, each)]
         return shlex.join(["crowdwise", "aggregate", name, *words, *(flag for flag, on in flags.items() if on), *more])
@@ -164,7 +164,8 @@ def choose_question(found: Sequence[str], wanted: str | None, name: str) -> str:
     if not found:
         raise InputError(f"{name}: no answers found; name the column with label=... or --label")
     raise InputError(
-        f"{name}: several questions: {listed}. Pick one: question=... in Python, --question NAME on the command line"
+        f"{name}: several questions: {listed}. Pick one, for example: {Request(question=found[0]).command(name)} "
+        "(question=... in Python)"
     )
 
 

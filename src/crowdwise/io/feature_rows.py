@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.answers import Answers
 from crowdwise.data.encode import translate
 from crowdwise.data.markup import clean
-from crowdwise.data.similarities import Similarities
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.features import Features
 
-__all__ = ["check_all_rows", "check_rows", "rows_of", "with_rows"]
+__all__ = ["check_all_rows", "check_answer_rows", "check_rows", "with_rows"]
 
 
 def check_rows(features: Features, votes: Annotations) -> str:
@@ -66,27 +65,28 @@ def _id_column(features: Features, votes: Annotations) -> str | None:
     return next(found, None)
 
 
-def rows_of(features: Features, votes: Similarities) -> tuple[Any, str]:
-    """Rows of the features in the order of the items of pairs, by id or else by order; and a line where order decides."""
+def check_answer_rows(features: Features, answers: Answers) -> str:
+    """Refuse features that lack a row of an item of answers of any kind; returns a line where order decides."""
     if features.items is None:
-        if len(features) != votes.n_items:
+        if len(features) != answers.n_items:
             raise InputError(
-                f"{features.source} has {len(features):,} rows and no ids, and the answers are on {votes.n_items:,} items; "
+                f"{features.source} has {len(features):,} rows and no ids, and the answers are on {answers.n_items:,} items; "
                 "add the ids: an array 'items' beside the features in .npz, or a column 'item' in a table"
             )
-        return features.X, f"{features.source} has no ids: its rows are taken for the items in sorted order"
-    place = translate(votes.items, features.items)
-    lost = np.flatnonzero(place < 0)
+        return f"{features.source} has no ids: its rows are taken for the items in sorted order"
+    lost = np.flatnonzero(translate(answers.items, features.items) < 0)
     if len(lost):
-        example = votes.items[lost[:1]].tolist()[0]
+        example = answers.items[lost[:1]].tolist()[0]
         raise InputError(
-            f"{features.source}: no row for {len(lost):,} of the {votes.n_items:,} items, such as {example!r}; add their rows"
+            f"{features.source}: no row for {len(lost):,} of the {answers.n_items:,} items, such as {example!r}; add their rows"
         )
-    return features.X[place], ""
+    return ""
 
 
-def with_rows(votes: Annotations, rows: Features) -> Annotations:
-    """The votes on items that have a row."""
+def with_rows(votes: Annotations, rows: Features) -> tuple[Annotations, str]:
+    """The votes on items that have a row, and a line on those left out, if any."""
     if rows.items is None:
         raise SettingError(f"--drop-unmatched needs the ids of the rows, and {rows.source} has none")
-    return votes[translate(votes.items, rows.items) >= 0]
+    kept = votes[translate(votes.items, rows.items) >= 0]
+    n_votes, n_items = votes.n_votes - kept.n_votes, votes.n_items - kept.n_items
+    return kept, f"left out {n_votes:,} votes on {n_items:,} items without features" if n_items else ""

@@ -59,6 +59,13 @@ class Features:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
+    @property
+    def table(self) -> Any:
+        """The features under the names of their columns, where they have any."""
+        import polars as pl
+
+        return self.X if self.names is None else pl.DataFrame(self.X, schema=self.names, orient="row")
+
 
 def read_features(
     path: str | PathLike[str], *, item: str | None = None, key: str | None = None, max_bytes: int | None = None

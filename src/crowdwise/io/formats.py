@@ -27,11 +27,12 @@ TABLES: dict[str, str] = {
     "arrow": "Arrow IPC or Feather (.arrow, .ipc, .feather)",
     "wide": "a row per item, a column per annotator, empty cells (or -1) for absent votes",
     "lists": "a row per item, with lists of annotators and of labels in its cells",
-    "counts": "votes counted per class, in a column each or in a mapping per record; nobody knows who voted",
+    "pairs": "a row per item, pairs of columns for who voted and what: annotator_1, label_1, annotator_2, label_2",
+    "counts": "votes counted per class, in columns, a mapping per record, or rows of item and label; nobody knows who voted",
     "keyed": "JSON with an entry per item, and lists, comma-separated text or answers in its fields",
     "answers": "LabelMe / CrowdLayer answers.txt: numbers between spaces, items x annotators, -1 for absent votes",
 }
-LAYOUTS = ("wide", "lists", "counts", "keyed")
+LAYOUTS = ("wide", "lists", "pairs", "counts", "keyed")
 _TEXT, _JSON, _BINARY = ("delimited",), ("json", "jsonl"), ("parquet", "arrow")
 
 

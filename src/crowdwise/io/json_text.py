@@ -10,10 +10,11 @@ from typing import Any
 from crowdwise.data.aliases import ALIASES
 from crowdwise.errors import InputError
 
-__all__ = ["Record", "as_records", "is_lines", "line_records", "list_records", "parse_json"]
+__all__ = ["Record", "as_records", "is_lines", "line_records", "list_records", "parse_json", "record_lists"]
 
 Record = dict[str, Any]
-_WRAPPERS = ("data", "records", "rows", "results", "votes", "items")
+# Lists below these keys belong to platforms, whose readers expect them there.
+_OWN = ("Assignments", "answers")
 _SURROGATE, _SURROGATE_BYTES = re.compile(r"\\u[dD][89a-fA-F]"), re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -31,8 +32,9 @@ def is_lines(data: bytes) -> bool:
 def as_records(document: Any) -> Any:
     """A document whose rows are written by column, as pandas does, or below one key, as a list of records; others as they are.
 
-    ``{"item": {"0": "a"}, ...}``, ``{"item": ["a"], ...}``, ``{"columns": ["item", ...], "data": [["a", ...]]}`` and
-    ``{"data": [{"item": "a", ...}]}``, each only where the names of columns are those of an item, an annotator and a label.
+    ``{"item": {"0": "a"}, ...}``, ``{"item": ["a"], ...}``, ``{"columns": ["item", ...], "data": [["a", ...]]}``, each only
+    where the names of columns are those of an item, an annotator and a label; and ``{"votes": [{...}], "meta": ...}``, where
+    one list of records is there.
     """
     if not isinstance(document, dict) or not document:
         return document
@@ -46,10 +48,18 @@ def as_records(document: Any) -> Any:
             return [dict(zip(document, row, strict=True)) for row in zip(*document.values(), strict=True)]
         if isinstance(first, dict) and all(isinstance(part, dict) and part.keys() == first.keys() for part in cells):
             return [{name: part[key] for name, part in document.items()} for key in first]
-    lists = [value for key, value in document.items() if isinstance(value, list) and key in _WRAPPERS]
-    if len(lists) == 1 and lists[0] and all(isinstance(row, dict) for row in lists[0]) and _name_votes(lists[0][0]):
-        return lists[0]
-    return document
+    lists = record_lists(document)
+    # An entry per item is no wrapper: its key says something of what is in it.
+    return document[lists[0]] if len(lists) == 1 and lists[0] not in _OWN else document
+
+
+def record_lists(document: dict[str, Any]) -> list[str]:
+    """The keys of lists of records."""
+    return [
+        key
+        for key, value in document.items()
+        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
+    ]
 
 
 def _name_votes(names: Iterable[Any]) -> bool:

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, as_text, find_column, series_of, tidy
+from crowdwise.data.encode import ALIASES, as_text, codes_of, find_column, series_of, tidy
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.reader import recognised
 from crowdwise.io.source import AnyPath, Places, Record, Source, open_source
-from crowdwise.io.votes import column_names
+from crowdwise.io.votes import column_names, read_columns
 
-__all__ = ["read_kept"]
+__all__ = ["read_kept", "read_shown"]
 
 # Where the exports of platforms name the item; elsewhere the usual names of its column are looked for.
 _ITEM = {
@@ -58,6 +59,22 @@ def read_kept(path: AnyPath, names: str | Sequence[str], votes: Annotations, *, 
             raise InputError(f"{source.name}: no column {part!r} to keep; found {listed(sorted(seen))}{hint}")
     order = [name for part in wanted for name in found if name == part or fnmatchcase(name, part)]
     return pl.DataFrame({name: pl.Series(found[name], dtype=pl.String) for name in dict.fromkeys(order)})
+
+
+def read_shown(path: AnyPath, votes: Annotations) -> pl.DataFrame:
+    """Read what another table says of the items: a row per item of the votes; the last row of an item counts."""
+    source = open_source(path)
+    frame = read_columns(source, source.columns).frame
+    own = find_column(frame, "item", None, Places(source.name))
+    if frame.width == 1:
+        raise InputError(f"{source.name}: nothing to show beside the column {own!r}; add columns of text, links or pictures")
+    code = codes_of(as_text(tidy(frame[own])), as_text(tidy(series_of(votes.items))))
+    if not (code >= 0).any():
+        raise InputError(f"{source.name}: none of its items is among the votes; give the ids that the votes have")
+    rows = np.full(votes.n_items, frame.height)
+    rows[code[code >= 0]] = np.flatnonzero(code >= 0)
+    empty = pl.DataFrame([pl.Series(name, [None], dtype) for name, dtype in frame.schema.items()])
+    return frame.vstack(empty)[rows].drop(own)
 
 
 def _is_json(source: Source) -> bool:

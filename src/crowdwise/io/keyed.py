@@ -18,11 +18,13 @@ from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.cells import as_list
 from crowdwise.io.exports import Ballot, Export, Request, column
+from crowdwise.io.json_text import record_lists
 from crowdwise.io.lists import paired
-from crowdwise.io.roles import by_words, find_item
+from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Places, Record, Source
+from crowdwise.io.tallies import repeats_itself
 
-__all__ = ["is_keyed", "read_keyed", "vote_fields"]
+__all__ = ["has_answers", "is_keyed", "read_keyed", "refuse_wrapped", "vote_fields"]
 
 
 def is_keyed(source: Source) -> bool:
@@ -40,8 +42,34 @@ def has_answers(source: Source) -> bool:
     found = next((vote_fields(record) for _, record in source.records[:50] if vote_fields(record)), None)
     if found is None or found[0] is not None:
         return False
+    if any(_is_mapping(record.get(found[1])) for _, record in source.records[:50]):
+        # {"id": 7, "votes": {"ann": "cat"}}; whole numbers may be counts, see `crowdwise.io.counts`.
+        said = [label for _, record in source.records[:50] for label in (record.get(found[1]) or {}).values()]
+        return any(type(label) is not int for label in said)
     answers = [answer for _, record in source.records[:50] if _is_answers(record.get(found[1])) for answer in record[found[1]]]
     return bool(answers) and all(len(_fields(answer, role)) == 1 for answer in answers for role in ("annotator", "label"))
+
+
+def refuse_wrapped(source: Source) -> str | None:
+    """Refuse one object that holds no votes by itself, by the names of its keys; lists of labels by id are counted."""
+    document = source.document
+    if not isinstance(document, dict):
+        return None
+    lists = record_lists(document)
+    if lists:
+        raise InputError(
+            f"{source.name}: one object with several lists of records: {listed(map(repr, lists), 8)}; keep the list of votes "
+            "alone in a file of its own"
+        )
+    if document and all(isinstance(value, list) for value in document.values()):
+        if any(map(repeats_itself, document.values())):
+            return "counts"
+        way = Request(format="counts").command(source.name)
+        raise InputError(
+            f"{source.name}: an object with a list for every key, such as {next(iter(document))!r}; if the keys are items and "
+            f"the lists are the votes on them, of unknown people: {way}"
+        )
+    return None
 
 
 def vote_fields(record: Record) -> tuple[str | None, str] | None:
@@ -111,7 +139,7 @@ def _entries(source: Source, request: Request) -> tuple[list[tuple[Any, Any]], s
         raise InputError(f"{source.name}: no records; expected one object per item")
     names = [name for name, value in records[0].items() if not isinstance(value, dict | list)]
     ids = pl.DataFrame({name: column([record.get(name) for record in records], Places(source.name)) for name in names})
-    item = find_item(ids, request, source.name)
+    item = find_item(ids, request, source.name) or naming_column(ids, ids.columns)
     if item is None:
         raise InputError(f"{source.name}: no field names the item, once in every record; name it with --item")
     return [(record.get(item), record) for record in records], f"whose {item!r}"

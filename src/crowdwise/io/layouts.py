@@ -1,4 +1,4 @@
-"""How a file without a row per vote is laid out: lists in cells, counts per class, a column per annotator, an entry per id."""
+"""How a file without a row per vote is laid out: lists, counts, columns of annotators, an entry per id."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def find_layout(source: Source, request: Request) -> str | None:
     if request.exclude is not None and not _names_people(source):
         return "wide"
     if source.kind in ("json", "jsonl"):
-        from crowdwise.io.counts import counts_mapping
+        from crowdwise.io.counts import counted_keys
         from crowdwise.io.keyed import has_answers, is_keyed
         from crowdwise.io.listed_tables import list_keys
 
@@ -23,17 +23,28 @@ def find_layout(source: Source, request: Request) -> str | None:
             return "keyed"
         if list_keys(source.records):
             return "lists"
-        return "counts" if counts_mapping(source.first) else None
+        if source.kind == "json" and not isinstance(source.document, list):
+            from crowdwise.io.keyed import refuse_wrapped
+
+            return refuse_wrapped(source)
+        return "counts" if counted_keys(source) else None
     if source.kind not in ("delimited", "parquet", "arrow") or len(source.columns) < 2 or _names_people(source):
         return None
-    from crowdwise.io.counts import count_columns
+    from crowdwise.io.counts import count_columns, rows_of_labels
     from crowdwise.io.listed_tables import list_columns
+    from crowdwise.io.paired_columns import pairs_of
     from crowdwise.io.roles import find_item
     from crowdwise.io.wide import looks_wide
 
     frame = source.table(source.columns).frame
+    rows = rows_of_labels(source, request) if request.annotator is None else None
+    # Nobody is left who could have voted: a label in every row, and perhaps how often.
+    if rows is not None and set(source.columns) == set(rows) - {None} and frame[rows[0]].n_unique() < frame.height:
+        return "counts"
     if list_columns(frame):
         return "lists"
+    if pairs_of(source.columns):
+        return "pairs"
     if any(dtype.is_nested() for dtype in frame.dtypes):
         from crowdwise.io.keyed import has_answers
 
@@ -41,11 +52,29 @@ def find_layout(source: Source, request: Request) -> str | None:
     # Of so many columns none is a class that was counted.
     counted = count_columns(frame, request, find_item(frame, request, source.name)) if frame.width <= _MOST_COUNTED else []
     voting = looks_wide(source, request)
+    if not set(counted) & set(voting) and frame.width <= _MOST_COUNTED:
+        from crowdwise.io.tallies import refuse_counts_or_labels, refuse_shares, share_columns
+
+        shares = share_columns(frame)
+        if shares and set(voting) <= set(shares):
+            refuse_shares(shares, source.name, request, people=False)
+        if voting:
+            refuse_counts_or_labels(frame, voting, source.name, request)
+    if not voting and not counted:
+        _refuse_grids(source, request)
     # Beside columns of annotators, counts are what others made of their votes.
     return ("counts" if not set(voting).isdisjoint(counted) else "wide") if voting else "counts" if counted else None
 
 
 _MOST_COUNTED = 1_000
+
+
+def _refuse_grids(source: Source, request: Request) -> None:
+    """Refuse columns that answer several questions, and are no table of votes otherwise."""
+    from crowdwise.io.wide import is_form, refuse_grid
+
+    if not is_form(source.columns) and len(source.columns) <= _MOST_COUNTED:
+        refuse_grid(source.columns[1:], source.name, request)
 
 
 def _names_people(source: Source) -> bool:
@@ -71,6 +100,10 @@ def read_layout(source: Source, name: str, request: Request) -> Export:
         from crowdwise.io.listed_tables import read_lists
 
         return read_lists(source, request)
+    if name == "pairs":
+        from crowdwise.io.paired_columns import read_pairs
+
+        return read_pairs(source, request)
     if name == "counts":
         from crowdwise.io.counts import read_counts
 

@@ -13,7 +13,7 @@ from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.cells import as_list
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.lists import exploded, joined_alike
-from crowdwise.io.roles import by_words, find_item
+from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Source
 from crowdwise.io.votes import column_names, read_columns
 
@@ -76,7 +76,7 @@ def read_lists(source: Source, request: Request) -> Export:
     if source.kind in ("json", "jsonl"):
         plain = [name for name in plain if not isinstance(source.first.get(name), list | dict)]
     table = read_columns(source, [*plain, people, label])
-    item = find_item(table.frame.select(plain), request, source.name)
+    item = find_item(table.frame.select(plain), request, source.name) or naming_column(table.frame, plain)
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
     ids_are = "the number of the row" if item is None else repr(item)
     rest = [repr(name) for name in plain if name != item]

@@ -14,7 +14,11 @@ UTF8_ADVICE = "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8), or na
 def refuse_other_text(data: bytes, name: str) -> None:
     """Refuse UTF-16 without a mark at its beginning, and anything with a NUL byte, which no text has, wherever it stands."""
     if data.startswith(UTF16_MARKS) or b"\x00" in data[:1024]:
-        raise InputError(f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: {UTF8_ADVICE}")
+        raise InputError(
+            f"{name}: not UTF-8 text; it looks like UTF-16 or a binary file: "
+            "re-save it as UTF-8 (in a spreadsheet: save as, CSV UTF-8), or name its encoding: --encoding utf-16 (utf-16-le, "
+            "utf-16-be where no mark says which)"
+        )
     at = data.find(b"\x00")
     if at >= 0:
         row = data.count(b"\n", 0, at) + 1

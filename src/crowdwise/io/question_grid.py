@@ -28,27 +28,31 @@ _PEOPLE |= {
 _SAID = {"label", "labels", "vote", "votes", "answer", "response", "rating", "annotation"}
 
 
-def questions_of(names: Sequence[str]) -> list[list[str]]:
-    """The columns of each question, where names are two parts that cross each other in full; else nothing.
+def questions_of(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]] | None:
+    """The columns of each question, by its part of their names, where names are two parts that cross each other in full.
 
-    Which part names the annotator is seen by a number, or by a word for annotators; where the first parts are such words, all
-    are annotators of several groups (expert_1, expert_2, crowd_1, crowd_2).
+    Returned first is the likelier way to tell questions from annotators, then the other. Which part names the annotator is
+    seen by a number, by a word for annotators, or by a question mark in the other; else there are more annotators than
+    questions. Where the first parts are words for annotators, all are annotators of several groups (expert_1, expert_2,
+    crowd_1, crowd_2).
     """
     parts = [_cut(name) for name in names]
     if len(names) < 4 or any(part is None for part in parts):
-        return []
+        return None
     cut = [part for part in parts if part is not None]
     firsts, seconds = (list(dict.fromkeys(part[k] for part in cut)) for k in (0, 1))
     if len(firsts) < 2 or len(seconds) < 2 or len(firsts) * len(seconds) != len(set(cut)) or len(cut) != len(set(cut)):
-        return []
+        return None
     numbered = all(second.isdigit() for second in seconds)
     if numbered and all((_PEOPLE | _SAID) & set(words_of(first)) for first in firsts):
-        return []
-    axis = 0 if numbered else 1 if any(_PEOPLE & set(words_of(first)) for first in firsts) else 0
-    return [
-        [name for name, part in zip(names, cut, strict=True) if part[axis] == each]
-        for each in (firsts if axis == 0 else seconds)
+        return None
+    people_first = any(_PEOPLE & set(words_of(first)) for first in firsts) or any(part.endswith("?") for part in seconds)
+    axis = 0 if numbered else 1 if people_first or len(firsts) > len(seconds) else 0
+    ways = [
+        {each: [name for name, part in zip(names, cut, strict=True) if part[k] == each] for each in (firsts, seconds)[k]}
+        for k in (axis, 1 - axis)
     ]
+    return ways[0], ways[1]
 
 
 def _cut(name: str) -> tuple[str, str] | None:

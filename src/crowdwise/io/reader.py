@@ -23,10 +23,8 @@ from crowdwise.io.votes import (
     Request,
     assemble,
     column_names,
-    item_column,
     note_repeats,
     read_columns,
-    read_tidy,
 )
 
 __all__ = ["FORMATS", "detect", "find_format", "find_platform", "read", "read_export", "recognised"]
@@ -304,6 +302,7 @@ def _may_be_distributions(source: Source) -> bool:
 
 def _doubt_item(source: Source, request: Request) -> None:
     """Refuse the column that was taken as the item, where another is clearly meant."""
+    from crowdwise.io.long_tables import item_column
     from crowdwise.io.roles import doubt_item
 
     records = source.records if source.kind in ("json", "jsonl") else []
@@ -322,5 +321,7 @@ def read_export(source: Source, name: str, request: Request) -> Export:
 
         return read_layout(source, name, request)
     if name in TABLES:
+        from crowdwise.io.long_tables import read_tidy
+
         return read_tidy(source, request)
     return find_platform(name).read(source, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,17 +14,47 @@ from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
+from crowdwise.io.votes import column_names, read_columns
 
-__all__ = ["battle_shape", "by_alias", "by_id", "by_words", "doubt_item", "find_gold", "find_item", "never_votes", "words_of"]
+__all__ = [
+    "GOLD",
+    "battle_shape",
+    "by_alias",
+    "by_id",
+    "by_words",
+    "doubt_item",
+    "find_gold",
+    "find_item",
+    "named_items",
+    "naming_column",
+]
+__all__ += ["never_votes", "no_votes", "recurs", "suggested", "transposed", "words_of"]
 
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
     | {"participant", "respondent", "turker"},
+    "item": {
+        "item",
+        "image",
+        "photo",
+        "picture",
+        "video",
+        "audio",
+        "clip",
+        "document",
+        "doc",
+        "text",
+        "tweet",
+        "post",
+        "comment",
+    }
+    | {"sentence", "example", "sample", "file", "filename", "url", "link", "page", "article", "review", "message", "utterance"}
+    | {"instance", "snippet", "passage", "object", "subject", "unit", "record", "case"},
     "label": {"label", "annotation", "answer", "response", "vote", "rating", "judgment", "judgement", "choice", "verdict"},
 }
 # Words of columns that say something about an item or about its votes, and are no vote.
-_GOLD = {"gold", "golden", "truth", "true", "groundtruth", "correct"}
-_NO_VOTE = _GOLD | {
+GOLD = {"gold", "golden", "truth", "true", "groundtruth", "correct"}
+_NO_VOTE = GOLD | {
     "majority", "maj", "consensus", "final", "aggregated", "adjudicated", "hard", "soft", "mean", "median", "mode", "average",
     "avg", "std",
     "entropy", "agreement", "confidence", "kappa", "alpha", "count", "counts", "num", "number", "total", "n", "sum",
@@ -39,6 +69,12 @@ _NO_VOTE = _GOLD | {
 }  # fmt: skip
 # More words than these are a question that was asked, whatever it is about.
 _MOST_WORDS = 4
+# What is longer is a text, not its name.
+_LONGEST_ID = 80
+# Columns of which every two are tried.
+_MOST_EXAMPLES = 12
+# Of fewer rows nobody can tell by their values what they are.
+_LEAST_EXAMPLE = 12
 _ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number", "idx", "index"}
 
 
@@ -48,12 +84,13 @@ def words_of(name: str) -> list[str]:
 
 
 def by_words(names: Sequence[str], role: str) -> list[str]:
-    """Columns whose names hold a word of the role, in the singular or plural, and end in it or in "id"."""
+    """Columns whose names hold a word of the role, in the singular or plural, and end in it, in "id" or in "name"."""
     found = []
     for name in names:
         words = [word[:-1] if word.endswith("s") and len(word) > 3 else word for word in words_of(name)]
         plays = [word for word in words if word in _WORDS[role]]
-        if plays and (words[-1] in _WORDS[role] or words[-1] in _ID) and _NO_VOTE.isdisjoint(words[:-1]):
+        ends = _WORDS[role] | _ID | (set() if role == "label" else {"name"})
+        if plays and words[-1] in ends and (role == "item" or _NO_VOTE.isdisjoint(words[:-1])):
             found.append(name)
     return found
 
@@ -72,19 +109,39 @@ def battle_shape(names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, ...]
     return next((shape for shape in BATTLES if {*shape[0], *shape[1]} <= set(names)), None)
 
 
-def suggested(names: Sequence[str], role: str, given: str | None, source: str, request: Request) -> str:
-    """The command that names the column, where one looks like the role; else nothing."""
-    if battle_shape(names) is not None:
-        return f". These are comparisons: {shlex.join(['crowdwise', 'rank', source])}"
-    likely = [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
-    likely = likely if role == "item" else by_words(names, role)
-    if given is not None or not likely:
+def suggested(source: Source, role: str, request: Request, taken: Mapping[str, str]) -> str:
+    """The command that names the column, where one looks like the role by its name, or by its values; else nothing."""
+    names = [name for name in column_names(source) if name not in taken.values()]
+    if battle_shape(column_names(source)) is not None:
+        return f". These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
+    likely = by_words(names, role)
+    if role == "item":
+        people = taken.get("annotator")
+        likely = named_items(names)
+        # An id that never recurs numbers the rows.
+        told = {name: people is not None and recurs(read_columns(source, [name, people]).frame) for name in names}
+        likely = [name for name in likely if told[name]] or [name for name in names if told[name]] or likely
+    if not likely:
         return ""
     if len(likely) > 1:
         joined = "; where it takes several to name an item, join them in one column first" if role == "item" else ""
         return f"; it may be {listed(map(repr, likely), 6)}{joined}"
     named: dict[str, Any] = {role: likely[0]}
-    return f", for example {replace(request, **named).command(source)}"
+    return f", for example {replace(request, **named).command(source.name)}"
+
+
+def named_items(names: Sequence[str]) -> list[str]:
+    """Columns whose names have a word for items in them, or end in a word for an id that is no annotator's."""
+    ids = [name for name in names if words_of(name) and words_of(name)[-1] in _ID and not by_words([name], "annotator")]
+    return list(dict.fromkeys([*by_words(names, "item"), *ids]))
+
+
+def recurs(frame: pl.DataFrame) -> bool:
+    """Whether the first column's values recur, and hardly ever with the same value of the second: as items do with people."""
+    name = frame.columns[0]
+    if frame[name].dtype.is_nested() or frame[name].null_count() or frame[name].n_unique() == frame.height:
+        return False
+    return frame.height < 2 or bool(frame.n_unique() >= 0.95 * frame.height)
 
 
 def transposed(names: Sequence[str], source: str, request: Request) -> str:
@@ -97,14 +154,37 @@ def transposed(names: Sequence[str], source: str, request: Request) -> str:
 
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
     """What to do with a table in which neither annotators nor labels are found."""
-    found = f"{source.name}: no annotator and no label column; found {listed(map(repr, names))}. "
+    item = "" if by_alias(names, "item") else "no item, "
+    found = f"{source.name}: {item}no annotator and no label column; found {listed(map(repr, names))}. "
     if battle_shape(names) is not None:
         return f"{found}These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
     named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
     if source.kind in ("json", "jsonl"):
         return f"{found}{named}"
+    example = _example(source, request)
+    if example:
+        return f"{found}{named}, for example: {example}"
     ways = [replace(request, format=None).command(source.name, "--format", layout) for layout in ("wide", "counts")]
     return f"{found}{named}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
+
+
+def _example(source: Source, request: Request) -> str:
+    """The command that takes a table as a row per vote, by what is in its columns; nothing where it does not look like one.
+
+    Labels are few and recur; items recur, hardly ever with the same annotator, and there are more of them.
+    """
+    names = column_names(source)[:_MOST_EXAMPLES]
+    frame = read_columns(source, names).frame
+    plain = [name for name in names if not frame[name].dtype.is_nested()]
+    sizes = {name: frame[name].drop_nulls().n_unique() for name in plain}
+    likely = [name for name in plain if 1 < sizes[name] < frame.height]
+    few = [name for name in likely if sizes[name] <= frame.height / 3 and frame.height >= _LEAST_EXAMPLE]
+    label = min(few, key=sizes.__getitem__, default=None)
+    rest = sorted((name for name in likely if name != label and not frame[name].null_count()), key=lambda name: -sizes[name])
+    pairs = [(item, who) for k, item in enumerate(rest) for who in rest[k + 1 :] if recurs(frame.select(item, who))]
+    if label is None or not pairs:
+        return ""
+    return replace(request, item=pairs[0][0], annotator=pairs[0][1], label=label).command(source.name)
 
 
 def never_votes(name: str) -> bool:
@@ -115,7 +195,7 @@ def never_votes(name: str) -> bool:
 
 def find_gold(names: Sequence[str]) -> str | None:
     """The column of known classes, by its name."""
-    found = [name for name in names if _GOLD & set(words_of(name))]
+    found = [name for name in names if GOLD & set(words_of(name))]
     return found[0] if len(found) == 1 else None
 
 
@@ -134,6 +214,16 @@ def find_item(frame: pl.DataFrame, request: Request, source: str) -> str | None:
             continue
         cells = frame[name].drop_nulls()
         if len(cells) == frame.height and cells.n_unique() == frame.height:
+            return name
+    return None
+
+
+def naming_column(frame: pl.DataFrame, among: Sequence[str]) -> str | None:
+    """Where no name is a usual one: the first of these columns that names every row by a short text of its own, if any."""
+    for name in (name for name in among if frame[name].dtype == pl.String and find_gold([name]) is None):
+        cells = frame[name].drop_nulls()
+        short = bool((cells.str.len_chars() <= _LONGEST_ID).all()) and not cells.str.contains("\n").any()
+        if 1 < len(cells) == frame.height == cells.n_unique() and short:
             return name
     return None
 

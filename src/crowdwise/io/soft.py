@@ -22,14 +22,18 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.columns import plays_role
-from crowdwise.data.encode import ALIASES, Where, find_column, integers, tidy
+from crowdwise.data.encode import ALIASES, Where, decimal_points, find_column, integers, tidy
 from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean, listed
+from crowdwise.io.measures import SURE
+from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.votes import Request, column, column_names, read_columns
 
 __all__ = ["read_soft", "refuse_distributions", "warn_of_shares"]
 
 Names = str | Sequence[str]
+# The column of percentages that were cut from labels; no file can have it.
+_PERCENT = "\0percent"
 
 
 def read_soft(
@@ -44,18 +48,18 @@ def read_soft(
         raise InputError(f"{source.name}: soft votes are read from a table with a row per vote")
     names = column_names(source)
     known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    # Judges call an item by its id, which is an annotator's or a row's elsewhere.
-    alone = "id" if "id" in names and not plays_role(names, "item") else None
-    given = {"item": request.item or alone, "annotator": request.annotator}
-    ids = [find_column(known, role, name, Where(source.name)) for role, name in given.items()]
+    ids = _ids(source, request, names)
     if sure is not None:
         label = find_column(known, "label", request.label or request.question, Where(source.name))
-        table = read_columns(source, [*ids, label, find_column(known, "weight", sure, Where(source.name))])
+        sure = find_column(known, "weight", sure, Where(source.name))
+        table = read_columns(source, list(dict.fromkeys([*ids, label, sure])))
+        if sure == label:
+            table, sure = _cut(table, label), _PERCENT
         probability, found = _from_certainty(table, label, sure, classes)
     else:
         columns = _named(soft or (), names, source.name)
         table = _cells(source, [*ids, *columns])
-        if len(columns) == 1 and _are_plain(table.frame[columns[0]]):
+        if len(columns) == 1 and len(ids) > 1 and _are_plain(table.frame[columns[0]]):
             label = find_column(known, "label", request.label or request.question, Where(source.name))
             if label == columns[0]:
                 raise InputError(f"{source.name}: {label!r} holds one number per row, and nothing says of which class it is")
@@ -63,8 +67,30 @@ def read_soft(
         probability, found = (
             _from_columns(table, columns, classes) if len(columns) > 1 else _from_cells(table, columns[0], classes)
         )
-    item, annotator = (integers(tidy(table.frame[name])) for name in ids)
+    item = integers(tidy(table.frame[ids[0]]))
+    annotator = integers(tidy(table.frame[ids[1]])) if len(ids) > 1 else pl.Series(["model"] * len(item))
     return Annotations.from_probabilities(item, annotator, probability, classes=found, where=table.where)
+
+
+def _ids(source: Source, request: Request, names: list[str]) -> list[str]:
+    """The columns of the item and of the annotator; of the item alone, where every row is another and nobody is named."""
+    known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    # Judges call an item by its id, which is an annotator's or a row's elsewhere.
+    alone = "id" if "id" in names and not plays_role(names, "item") else None
+    if request.annotator is None and not plays_role(names, "annotator") and not by_words(names, "annotator"):
+        plain = [
+            name
+            for name in names
+            if source.kind not in ("json", "jsonl") or not isinstance(source.first.get(name), list | dict)
+        ]
+        frame = read_columns(source, plain).frame
+        item = find_item(frame, request, source.name) or naming_column(frame, plain)
+        if item is not None and frame[item].n_unique() == frame.height:
+            request.notes.append(f"{source.name}: item = {item!r}; no annotator is named, so that all rows are one model's")
+            return [item]
+    people = request.annotator or next(iter(by_words(names, "annotator")), None) if not plays_role(names, "annotator") else None
+    given = {"item": request.item or alone, "annotator": request.annotator or people}
+    return [find_column(known, role, name, Where(source.name)) for role, name in given.items()]
 
 
 def warn_of_shares(votes: Annotations, name: str, weight: str) -> None:
@@ -143,7 +169,7 @@ def _cells(source: Source, names: list[str]) -> Table:
 
 def _numbers(cells: pl.Series, where: Places) -> NDArray[np.float64]:
     """Numbers, NaN where a cell is empty; a text is an error that names its row."""
-    text = cells.cast(pl.String).str.strip_chars()
+    text = decimal_points(cells.cast(pl.String).str.strip_chars())
     percent = text.str.ends_with("%").fill_null(False)
     found = text.str.strip_suffix("%").cast(pl.Float64, strict=False)
     wrong = (found.is_null() & text.is_not_null() & (text != "")).arg_true()
@@ -158,7 +184,7 @@ def _are_plain(cells: pl.Series) -> bool:
     if cells.dtype == pl.Object:
         return False
     found = cells.drop_nulls()
-    numbers = found.cast(pl.String).str.strip_suffix("%").cast(pl.Float64, strict=False)
+    numbers = decimal_points(found.cast(pl.String).str.strip_suffix("%")).cast(pl.Float64, strict=False)
     return found.dtype.is_numeric() or bool(numbers.is_not_null().all())
 
 
@@ -226,6 +252,17 @@ def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple
         if numbers is None or len(numbers) != len(found) or any(type(n) not in (int, float) for n in numbers):
             raise InputError(f"{table.where.row(row)}: {texts[row]!s:.60} is no list of {len(found)} probabilities")
     return np.array(rows, np.float64), list(found)
+
+
+def _cut(table: Table, label: str) -> Table:
+    """Labels that say how sure they are, "cat (80%)", in two columns."""
+    found = [None if cell is None else SURE.fullmatch(str(cell).strip()) for cell in table.frame[label].to_list()]
+    for row, (cell, match) in enumerate(zip(table.frame[label].to_list(), found, strict=True)):
+        if cell not in (None, "") and match is None:
+            raise InputError(f"{table.where.row(row)}: {cell!r} is not a label with a percentage after it, such as 'cat (80%)'")
+    names = pl.Series(label, [match and match[1] for match in found], dtype=pl.String)
+    percents = pl.Series(_PERCENT, [match and f"{match[2]}%" for match in found], dtype=pl.String)
+    return Table(table.frame.with_columns(names, percents), table.where)
 
 
 def _from_certainty(

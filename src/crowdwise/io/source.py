@@ -25,7 +25,7 @@ from crowdwise.io.json_text import Record, as_records, is_lines, line_records, l
 from crowdwise.io.not_text import UTF16_MARKS, check_utf8, refuse_other_text
 from crowdwise.io.opening import HOW
 from crowdwise.io.places import Places, Table
-from crowdwise.io.strict_csv import parse_slowly, refuse_repeated, strict_rows
+from crowdwise.io.strict_csv import parse_slowly, refuse_repeated, repeated_header, strict_rows
 
 __all__ = ["KINDS", "Places", "Record", "Source", "Table", "checked_text", "open_source", "parse_delimited", "parse_json"]
 __all__ += ["read_header", "read_text_bytes", "refuse_known_binary", "sniff_kind", "sniff_separator"]
@@ -250,7 +250,7 @@ class Source:
         separator = sniff_separator(self.data, self.path.name.removesuffix(".gz")[-4:].lower())
         above, below = ([cell for cell in row if cell.strip()] for row in _first_rows(self.data, separator))
         # A header has a name for every column; one name alone, or fewer than there are cells below, may be a title.
-        if HOW.get().skip_rows is None and 1 < len(above) >= len(below):
+        if HOW.get().skip_rows is None and 1 < len(above) >= len(below) > 0:
             return self.data, separator, 1
         from crowdwise.io.archives import below_titles
 
@@ -324,7 +324,7 @@ class Source:
         return "record" if self.kind == "json" else "row"
 
     def table(self, columns: Sequence[str]) -> Table:
-        """Return these columns of a tabular file; delimited text stays text, blank lines are left out."""
+        """Return these columns of a tabular file; delimited text stays text, without blank lines and repeats of the header."""
         if self.kind in ("parquet", "arrow"):
             from crowdwise.io.binary import read_binary
 
@@ -341,9 +341,10 @@ class Source:
 
     @cached_property
     def _parsed(self) -> tuple[pl.DataFrame, pl.Series, int]:
-        """All columns of delimited text, which of its rows are blank, and the row of the names."""
+        """All columns of delimited text, which of its rows are left out, and the row of the names."""
         data, separator, first = self.body
         frame = parse_delimited(data, separator, self.name, first)
         if frame.height == 0:
             raise InputError(f"{self.name}: a header and no rows below it")
-        return frame, frame.select(pl.all_horizontal(pl.all().is_null())).to_series(), first
+        blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        return frame, blank | repeated_header(frame, self.name), first

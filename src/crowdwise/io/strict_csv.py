@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 
 import polars as pl
 
-from crowdwise.errors import InputError
+from crowdwise.errors import DataWarning, InputError
 
-__all__ = ["parse_slowly", "refuse_repeated", "strict_rows"]
+__all__ = ["parse_slowly", "refuse_repeated", "repeated_header", "strict_rows"]
 
 # Long answers (a page of JSON in a Zooniverse cell) exceed the csv module's default of 128 kB.
 csv.field_size_limit(2**30)
@@ -73,3 +74,15 @@ def refuse_repeated(header: list[str], name: str, first: int) -> None:
 
 def _is_number(text: str) -> bool:
     return text.strip().lstrip("-").replace(".", "", 1).isdigit()
+
+
+def repeated_header(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Which rows are the names of the columns again, as in files put together by hand; they are counted in a warning."""
+    if frame.width < 2 or not frame.select((pl.nth(0) == frame.columns[0]).any()).item():
+        return pl.repeat(False, frame.height, eager=True)
+    same = frame.select(pl.all_horizontal(pl.col(column).eq_missing(pl.lit(column)) for column in frame.columns)).to_series()
+    if same.any():
+        n = int(same.sum())
+        rows = "a row that repeats the header is" if n == 1 else f"{n:,} rows that repeat the header are"
+        warnings.warn(f"{name}: {rows} left out", DataWarning, stacklevel=2)
+    return same

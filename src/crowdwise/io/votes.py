@@ -1,4 +1,4 @@
-"""From what readers hand over (`crowdwise.io.exports`) to `Annotations`, and the reader of long tables.
+"""From what readers hand over (`crowdwise.io.exports`) to `Annotations`, and columns of tables of any kind.
 
 What names need a look (spellings, several answers in a cell, damaged ids) is seen here on the distinct ones; what is done about
 it is in modules that plain files never load.
@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import ALIASES, EDGES, find_column, integers, missing_mask, tidy
-from crowdwise.errors import DataWarning, InputError, listed
+from crowdwise.data.encode import EDGES, integers, missing_mask, tidy
+from crowdwise.errors import DataWarning, InputError
 from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_question, column, single
 from crowdwise.io.source import Places, Source, Table
 
 __all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "read_columns"]
-__all__ += ["is_odd", "item_column", "note_repeats", "read_tidy", "repeats_line", "single", "tabular"]
+__all__ += ["is_odd", "known_labels", "note_repeats", "repeats_line", "single", "tabular"]
 
 
 def tabular(
@@ -48,13 +48,13 @@ def tabular(
         # Labels and gold become integers together or not at all, or their classes would differ in type.
         both = integers(pl.concat([label, gold.cast(label.dtype)]))
         columns["label"], gold = both[: len(label)], both[len(label) :]
-        known = _known(columns["item"], gold)
+        known = known_labels(columns["item"], gold)
     else:
         columns["label"] = integers(label)
     return Export(pl.DataFrame(columns), table.where, known, n_left_out=n_left_out)
 
 
-def _known(item: pl.Series, gold: pl.Series) -> pl.DataFrame:
+def known_labels(item: pl.Series, gold: pl.Series) -> pl.DataFrame:
     """Items whose true label is there, each once."""
     return pl.DataFrame({"item": item, "label": gold}).filter(~missing_mask(gold, ())).unique(maintain_order=True)
 
@@ -68,8 +68,6 @@ _MARKS["annotator"] = (
     _MARKS["item"] + r"|(?i)^(gold|golden|truth|ground.?truth|gold.?standard|majority|consensus|adjudicat\w*)$"
 )
 _LONG = 10**15
-# Columns that say how much a vote counts, or whether it does.
-_QUALIFY = {"probability", "prob", "confidence", "certainty", "sure", "trust", "status", "rejected", "valid", "skipped"}
 
 
 def assemble(
@@ -167,107 +165,7 @@ def _union(parts: list[pl.Series], missing: Sequence[Any]) -> pl.Series:
     return (integers(union) if missing else union).sort()
 
 
-# -- tables: a row per vote, in delimited text, JSON, Parquet or Arrow --------------------------
-
-
-def read_tidy(source: Source, request: Request) -> Export:
-    """Read item, annotator, label and, where named, weight; a column called `gold` becomes gold.
-
-    Columns that were not named are found by the usual aliases. Only the needed ones are read from
-    Parquet and Arrow.
-    """
-    if source.kind == "folder":
-        raise InputError(f"{source.name}: a folder without a platform's export in it; name a file")
-    if source.kind == "matrix":
-        raise InputError(
-            f"{source.name}: a matrix of numbers without a header; if it is items x annotators, use format='answers'"
-        )
-    known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
-    where = Places(source.name)
-    given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
-    if all(_is_lost(known, role, name) for role, name in given.items() if role != "item"):
-        from crowdwise.io.roles import no_votes
-
-        raise InputError(no_votes(known.columns, source, request))
-    wanted = {role: _column(known, role, name, where, request) for role, name in given.items()}
-    if len(set(wanted.values())) < 3:
-        raise InputError(
-            f"{source.name}: item, annotator and label must be three different columns, got {list(wanted.values())}"
-        )
-    if request.weight is not None:
-        wanted["weight"] = find_column(known, "weight", request.weight, where)
-    if "gold" in known.columns and "gold" not in wanted.values():
-        wanted["gold"] = "gold"
-    table = read_columns(source, list(dict.fromkeys(wanted.values())))
-    columns = {role: table.frame[name] for role, name in wanted.items()}
-    request.notes.extend(_roles_note(source, wanted, request))
-    if any(_holds_lists(columns[role]) for role in ("annotator", "label")):
-        from crowdwise.io.lists import exploded
-
-        columns, table = exploded(columns, table, request)
-    gold = columns.pop("gold", None)
-    if source.kind == "delimited":
-        return tabular(
-            table, *(columns[role] for role in ("item", "annotator", "label")), weight=columns.get("weight"), gold=gold
-        )
-    return Export(pl.DataFrame(columns), table.where, None if gold is None else _known(columns["item"], gold))
-
-
-def item_column(source: Source, request: Request) -> str:
-    """The column that is taken as the item."""
-    known = pl.DataFrame(schema=dict.fromkeys(column_names(source), pl.String))
-    return _column(known, "item", request.item, Places(source.name), request)
-
-
-def _is_lost(known: pl.DataFrame, role: str, given: str | None) -> bool:
-    """Whether no column is named or found for the role."""
-    plain = {"".join(c for c in name.lower() if c.isalnum()) for name in known.columns}
-    if given is not None or not plain.isdisjoint(ALIASES[role]):
-        return False
-    from crowdwise.io.roles import by_words
-
-    return len(by_words(known.columns, role)) != 1
-
-
-def _column(known: pl.DataFrame, role: str, given: str | None, where: Places, request: Request) -> str:
-    """The column of a role: as `find_column` finds it, or the only one whose name has a word of the role in it."""
-    try:
-        return find_column(known, role, given, where)
-    except InputError as problem:
-        from crowdwise.io.roles import battle_shape, by_words, suggested, transposed
-
-        found = [] if given is not None or role == "item" else by_words(known.columns, role)
-        if len(found) == 1:
-            return found[0]
-        others = {"annotator": request.annotator, "label": request.label or request.question}
-        # A command that fails on the next column is no help.
-        lost = any(_is_lost(known, other, name) for other, name in others.items() if other != role)
-        lost = lost and battle_shape(known.columns) is None
-        advice = "" if lost else suggested(known.columns, role, given, where.source, request)
-        across = transposed(known.columns, where.source, request) if lost and role == "item" and given is None else ""
-        raise InputError(f"{problem}{advice}{across}") from None
-
-
-def _holds_lists(column: pl.Series) -> bool:
-    """Whether cells are lists, or text that begins like one."""
-    if column.dtype.is_nested() or column.dtype == pl.Object:
-        return True
-    return column.dtype == pl.String and bool(column.drop_nulls().head(100).str.starts_with("[").any())
-
-
-def _roles_note(source: Source, taken: dict[str, str], request: Request) -> list[str]:
-    """Which columns were taken as what, unless the user or the very names say so."""
-    given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
-    guessed = [role for role, name in given.items() if name is None and taken[role] != role]
-    unused = [name for name in column_names(source) if name not in taken.values()]
-    if not guessed:
-        qualify = [repr(name) for name in unused if name.lower() in _QUALIFY]
-        ways = "--sure, --probabilities or --weight uses one; filter the rows where some do not count"
-        return [f"{source.name}: not used: {listed(qualify, 8)} ({ways})"] if qualify else []
-    rest = list(map(repr, unused))
-    others = f"; other columns: {listed(rest, 8)}" if rest else ""
-    roles = ", ".join(f"{role} = {taken[role]!r}" for role in taken)
-    return [f"{source.name}: {roles}{others} (--{', --'.join(guessed)} choose otherwise)"]
+# -- columns of a table of any kind ------------------------------------------------------------
 
 
 def read_columns(source: Source, names: list[str]) -> Table:

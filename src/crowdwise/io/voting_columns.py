@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -13,7 +13,7 @@ from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import never_votes
 
-__all__ = ["check_one_set", "chosen_columns", "voting_columns"]
+__all__ = ["check_one_set", "chosen_columns", "numbered_alike", "voting_columns"]
 
 _NUMBERED = re.compile(
     r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+",
@@ -29,7 +29,9 @@ _FEW_CELLS = 1_000_000
 
 def chosen_columns(names: Sequence[str], request: Request, ids: str | None, source: str) -> list[str]:
     """The columns that the user names, as names, patterns or a comma-separated list, without those that are excluded."""
-    wanted = _matching(names, request.annotators, source, "--annotators") if request.annotators is not None else list(names)
+    wanted = (
+        _matching(names, request.annotators, source, "--annotator-columns") if request.annotators is not None else list(names)
+    )
     refused = set() if request.exclude is None else set(_matching(names, request.exclude, source, "--not"))
     found = [name for name in wanted if name not in refused and name != ids]
     if request.annotators is None:
@@ -52,13 +54,24 @@ def _matching(names: Sequence[str], given: str | Sequence[str], source: str, opt
     return list(found)
 
 
-def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = True) -> list[str]:
+def numbered_alike(names: Sequence[str]) -> set[str]:
+    """Names that are one text with a number after it, three or more of them: Image 1, Image 2, Image 3."""
+    stems: dict[str, list[str]] = {}
+    for name in names:
+        found = re.fullmatch(r"(.*?\D)\s*\d+\W*", name.strip())
+        if found:
+            stems.setdefault(found[1].strip().lower(), []).append(name)
+    return {name for group in stems.values() if len(group) > 2 for name in group}
+
+
+def voting_columns(frame: pl.DataFrame, names: Sequence[str], strict: bool = True, series: Collection[str] = ()) -> list[str]:
     """Columns that look like annotators: no gold, count, text or index by their names, and one set of labels among them.
 
-    Without `strict`, where a person says that the table is wide, all columns but those that cannot vote.
+    Columns of a `series` may vote whatever they are called. Without `strict`, where a person says that the table is wide, all
+    columns but those that cannot vote.
     """
     numbered = dict.fromkeys(name for name in names if _NUMBERED.fullmatch(name.strip()))
-    plain = [name for name in names if name in numbered or not never_votes(name)]
+    plain = [name for name in names if name in numbered or name in series or not never_votes(name)]
     labels = _labels(frame, plain)
     possible = {name: seen for name, seen in labels.items() if len(seen) <= _MOST_LABELS}
     if len(numbered) > 1 and set(numbered) <= set(possible):

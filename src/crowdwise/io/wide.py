@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -13,14 +14,17 @@ import polars as pl
 from crowdwise.data.encode import INTEGER, integers, missing_mask
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request
+from crowdwise.io.measures import doubt_labels
 from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, words_of
 from crowdwise.io.source import Places, Source, Table, read_text_bytes, sniff_separator
-from crowdwise.io.voting_columns import check_one_set, chosen_columns, voting_columns
+from crowdwise.io.tallies import check_total
+from crowdwise.io.voting_columns import check_one_set, chosen_columns, numbered_alike, voting_columns
 
-__all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide"]
+__all__ = ["Headless", "chosen_columns", "looks_wide", "read_answers", "read_wide", "refuse_grid"]
 
 
-_TOTALS = {"total", "totals", "sum", "mean", "average", "avg", "count", "counts", "grand total", "%"}
+_OTHERS = {"expert", "model", "prediction", "predicted", "chatgpt", "gpt", "llm", "ai", "machine", "classifier", "baseline"}
+_OTHERS |= {"reference", "auto", "automatic", "system", "claude", "gemini", "llama", "mistral", "adjudicator", "supervisor"}
 
 
 class Headless(Source):
@@ -47,7 +51,7 @@ def looks_wide(source: Source, request: Request) -> list[str]:
         return []
     frame = source.table(source.columns).frame
     if is_form(source.columns):
-        return voting_columns(frame, list(source.columns))
+        return voting_columns(frame, list(source.columns), series=numbered_alike(source.columns))
     item = find_item(frame, request, source.name) or source.columns[0]
     found = voting_columns(frame, [name for name in source.columns if name != item])
     cells = frame[item]
@@ -79,21 +83,25 @@ def read_wide(source: Source, request: Request) -> Export:
     table = source.table(source.columns)
     across = request.transposed or (is_form(source.columns) and request.annotators is None)
     if across:
-        _refuse_second_header(table)
+        table = _below_second_header(table, request)
     ids = _ids(table, source, request, across)
     chosen = chosen_columns(source.columns, request, ids, source.name) if _is_told(request) else []
+    if chosen and request.annotators is None:
+        # Of what is not left out, only columns with labels vote.
+        chosen = voting_columns(table.frame, chosen, strict=False)
     if not chosen:
         check_one_set(table.frame, [name for name in source.columns if name != ids], source.name, request)
-        chosen = voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False)
+        series = numbered_alike(source.columns) if across else ()
+        chosen = voting_columns(table.frame, [name for name in source.columns if name != ids], strict=False, series=series)
         if not across:
-            _refuse_grid(chosen, source.name, request)
+            refuse_grid(chosen, source.name, request)
     if not chosen:
         raise InputError(
             f"{source.name}: no columns that vote among {listed(map(repr, source.columns))}; a wide table has a column for the "
-            "item and one column per annotator: name them with --annotators (annotators=...)"
+            "item and one column per annotator: name them with --annotator-columns (annotators=...)"
         )
     if ids is not None:
-        _refuse_totals(table, ids, chosen)
+        check_total(table, ids, chosen)
     rows = pl.Series(np.arange(1, table.frame.height + 1)) if ids is None else integers(table.frame[ids])
     label = pl.concat([table.frame[name].cast(pl.String) for name in chosen]).replace("", None)
     label = _absent_removed(label, source.name, request)
@@ -104,6 +112,7 @@ def read_wide(source: Source, request: Request) -> Export:
     item, annotator = (names[c], rows[n]) if across else (rows[n], names[c])
     gold = None if across else _gold(table.frame, source.columns, chosen, ids, rows)
     _note(source, request, ids, chosen, across, gold is not None)
+    doubt_labels(labels, {}, source.name, request)
     where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
     votes = pl.DataFrame({"item": item, "annotator": annotator, "label": labels})
     if across and request.repeats != "all":
@@ -115,39 +124,38 @@ def read_wide(source: Source, request: Request) -> Export:
     return Export(votes, where, gold, items=names if across else rows, annotators=everyone)
 
 
-def _refuse_second_header(table: Table) -> None:
-    """Refuse rows below the header that describe the columns, as Qualtrics writes them: they would vote."""
+def _below_second_header(table: Table, request: Request) -> Table:
+    """The table without rows below the header that describe the columns, as Qualtrics writes them: they would vote."""
     for row, cells in enumerate(table.frame.head(2).rows()):
         if any(isinstance(cell, str) and cell.startswith('{"ImportId"') for cell in cells):
-            raise InputError(
-                f"{table.where.row(row)}: describes the columns, as Qualtrics writes below the header; remove the rows between "
-                "the header and the first answer"
+            n = row + 1
+            request.notes.append(
+                f"{table.where.source}: {n} row{'s' if n > 1 else ''} below the header that describe{'' if n > 1 else 's'} the "
+                "columns, as Qualtrics writes them, left out"
             )
+            where = table.where
+            rows = np.arange(n, table.frame.height) + where.first_row if where.rows is None else where.rows[n:]
+            return Table(table.frame[n:], Places(where.source, rows=rows, unit=where.unit))
+    return table
 
 
-def _refuse_totals(table: Table, ids: str, chosen: list[str]) -> None:
-    """Refuse a last row that sums up the others: its name says so, and none of its labels occurs above."""
-    last = table.frame.height - 1
-    name = str(table.frame[ids][last]).strip().strip(":").lower()
-    if name in _TOTALS and last > 0:
-        cells = table.frame.select(pl.col(chosen).cast(pl.String))
-        above = set(cells[:last].unpivot()["value"].drop_nulls().to_list())
-        if above.isdisjoint(cell for cell in cells.row(last) if cell is not None):
-            raise InputError(f"{table.where.row(last)}: {name!r} sums up the rows above, and is no item; remove the row")
-
-
-def _refuse_grid(chosen: list[str], source: str, request: Request) -> None:
+def refuse_grid(chosen: list[str], source: str, request: Request) -> None:
     """Refuse columns that cross questions with annotators: all of them together would be votes on one question."""
     from crowdwise.io.question_grid import questions_of
 
-    questions = questions_of(chosen)
-    if questions:
-        shown = "; ".join(listed(map(repr, names), 4) for names in questions[:3])
-        ways = [replace(request, annotators=",".join(names)).command(source) for names in (questions[0], chosen)]
-        raise InputError(
-            f"{source}: columns look like several questions to each annotator: {shown}. Read one: {ways[0]}; if all of them "
-            f"are annotators: {ways[1]}"
-        )
+    found = questions_of(chosen)
+    if found is None:
+        return
+    questions, others = found
+    ways = [
+        replace(request, annotators=",".join(names)).command(source)
+        for names in (next(iter(questions.values())), next(iter(others.values())), chosen)
+    ]
+    raise InputError(
+        f"{source}: columns look like several questions to each annotator: {listed(map(repr, questions), 4)} to "
+        f"{listed(map(repr, others), 4)}. Read one question: {ways[0]}; if the other part of the names is the question: "
+        f"{ways[1]}; if all of them are annotators: {ways[2]}"
+    )
 
 
 def _is_told(request: Request) -> bool:
@@ -169,7 +177,7 @@ def _ids(table: Table, source: Source, request: Request, across: bool) -> str | 
         first = [name for name in frame.columns[:1] if frame[name].n_unique() == frame.height and not is_form([name])]
         return next(iter([*found, *(first if request.header and not found else [])]), None)
     item = find_item(frame, request, source.name)
-    if item is None and request.header and (not _is_told(request) or _first_is_id(frame, request)):
+    if item is None and request.header and (request.annotators is None or _first_is_id(frame, request)):
         item = frame.columns[0]
         if item in voting_columns(frame, frame.columns, strict=False) and frame[item].n_unique() < frame.height:
             # It votes as the others do, so that rows have no names.
@@ -222,10 +230,15 @@ def _note(source: Source, request: Request, ids: str | None, chosen: list[str], 
     rest = [repr(name) for name in source.columns if name not in taken]
     ids_are = "the number of the row" if ids is None else repr(ids)
     left = f"; not voting: {listed(rest, 8)}" + (" (gold is one of them)" if gold else "") if rest else ""
+    # Experts and models are not in the crowd, as a rule; whoever made the table knows.
+    others = [] if across or request.annotators is not None else [name for name in chosen if _OTHERS & set(words_of(name))]
+    if others and len(others) < len(chosen):
+        left += f"; {listed(map(repr, others), 4)} {'votes' if len(others) == 1 else 'vote'} like everybody"
+        left += f" ({shlex.join(['--not', ','.join(others)])} leaves out)"
     request.notes.append(
         f"{source.name}: a {'row' if across else 'column'} per annotator; {'annotator' if across else 'item'} = {ids_are}, "
         f"{len(chosen):,} columns of {'items' if across else 'annotators'}: {listed(map(repr, chosen), 5)}{left} "
-        "(--annotators, --not, --item choose otherwise)"
+        "(--annotator-columns, --not, --item choose otherwise)"
     )
 
 

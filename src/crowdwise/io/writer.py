@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from crowdwise.io.source import AnyPath
 
-__all__ = ["SUFFIXES", "escape_formulas", "for_spreadsheets", "open_replacing", "replacing", "write_json", "write_table"]
+__all__ = ["SUFFIXES", "escape_formulas", "for_spreadsheets", "open_replacing", "replacing", "rounded"]
+__all__ += ["table_suffix", "write_json", "write_table"]
 
 
 @contextlib.contextmanager
@@ -152,6 +153,17 @@ def write_table(frame: pl.DataFrame, path: AnyPath, *, spreadsheet_safe: bool = 
         frame = for_spreadsheets(frame, fspath(path)) if spreadsheet_safe else frame
     with open_replacing(path) as file:
         SUFFIXES[suffix](frame, file)
+
+
+def rounded(frame: pl.DataFrame, path: Path | None = None) -> pl.DataFrame:
+    """A table for text with six digits of every fraction; binary files keep all."""
+    import polars as pl
+    from polars import selectors
+
+    if path is not None and table_suffix(path) in _BINARY:
+        return frame
+    value = selectors.float()
+    return frame.with_columns(pl.when(value.abs() < 1).then(value.round_sig_figs(6)).otherwise(value.round(6)).name.keep())
 
 
 def write_json(document: Any, path: AnyPath, *, lines: bool = False) -> None:

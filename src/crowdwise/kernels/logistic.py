@@ -1,69 +1,118 @@
-"""Sums over votes for models of the form P(vote is right) = sigmoid(ability x easiness).
+"""Models of the form P(vote is right) = sigmoid(ability x easiness): sums over votes, Newton steps, inference.
 
 Per vote, s = ability_a easiness_n and the expected log-likelihood is
-weight [rho log sigmoid(s) + (1 - rho) log sigmoid(-s)], rho the posterior of the class voted.
+weight [rho log sigmoid(s) + (1 - rho) log sigmoid(-s)], rho the posterior of the class voted. Wrong votes fall evenly on the
+other classes. Small problems run in numpy, larger ones in the compiled loops of `logistic_loops`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
-from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, log_sigmoid, segment_sum
+from crowdwise.kernels.numerics import (
+    COMPILED_FROM,
+    combined,
+    in_ranges,
+    infer_voted,
+    item_of_votes,
+    log_sigmoid,
+    of_type,
+    segment_sum,
+)
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["ability_terms", "easiness_terms", "logistic_terms"]
+__all__ = ["LogisticVotes", "climb", "logistic_terms"]
+
+_MOST_STEPS = 5
 
 
-def ability_terms(
-    item_ptr: Integers,
-    annotator: Integers,
-    label: Integers,
-    weight: Floats,
-    posterior: Floats,
-    ability: Floats,
-    easiness: Floats,
-) -> Floats:
-    """Value, slope and negative curvature by the ability of every annotator, [A, 3]."""
-    if len(label) < COMPILED_FROM:
-        item = item_of_votes(item_ptr)
-        scale = easiness[item]
-        value, slope, curve = _terms_of_votes(ability[annotator] * scale, posterior[item, label], weight)
-        return np.column_stack([segment_sum(annotator, t, len(ability)) for t in (value, slope * scale, curve * scale**2)])
-    from crowdwise.kernels import loops
+@dataclass(frozen=True, eq=False)
+class LogisticVotes:
+    """Votes sorted by item, as the loops take them: see `numerics` for the arrays."""
 
-    def add(start: int, stop: int) -> Floats:
-        sums = np.zeros((len(ability), 3))
-        loops.ability_terms(start, stop, item_ptr, annotator, label, weight, posterior, ability, easiness, sums)
-        return sums
+    item_ptr: Integers
+    annotator: Integers
+    label: Integers
+    weight: Floats
 
-    return np.asarray(sum(in_ranges(item_ptr, add)))
+    @property
+    def small(self) -> bool:
+        """Whether numpy is faster than loading the compiled loops."""
+        return len(self.label) < COMPILED_FROM
 
+    @property
+    def arrays(self) -> tuple[Integers, Integers, Integers, Floats]:
+        """The arrays, of the types for which the loops are compiled."""
+        return (
+            of_type(np.int64, self.item_ptr),
+            of_type(np.int32, self.annotator),
+            of_type(np.int16, self.label),
+            of_type(np.float64, self.weight),
+        )
 
-def easiness_terms(
-    item_ptr: Integers,
-    annotator: Integers,
-    label: Integers,
-    weight: Floats,
-    posterior: Floats,
-    ability: Floats,
-    easiness: Floats,
-) -> Floats:
-    """Value, slope and (Gauss-Newton) negative curvature by the log-easiness of every item, [N, 3]."""
-    if len(label) < COMPILED_FROM:
-        item = item_of_votes(item_ptr)
-        s = ability[annotator] * easiness[item]
-        value, slope, curve = _terms_of_votes(s, posterior[item, label], weight)
-        return np.column_stack([segment_sum(item, t, len(easiness)) for t in (value, slope * s, curve * s**2)])
-    from crowdwise.kernels import loops
+    def ability_terms(self, posterior: Floats, ability: Floats, easiness: Floats) -> Floats:
+        """Value, slope and negative curvature by the ability of every annotator, [A, 3]."""
+        if self.small:
+            item = item_of_votes(self.item_ptr)
+            scale = easiness[item]
+            value, slope, curve = self._terms(ability[self.annotator] * scale, posterior[item, self.label])
+            terms = (value, slope * scale, curve * scale**2)
+            return np.column_stack([segment_sum(self.annotator, term, len(ability)) for term in terms])
+        from crowdwise.kernels import logistic_loops
 
-    sums = np.zeros((len(easiness), 3))
-    in_ranges(
-        item_ptr,
-        lambda start, stop: loops.easiness_terms(
-            start, stop, item_ptr, annotator, label, weight, posterior, ability, easiness, sums
-        ),
-    )
-    return sums
+        last = of_type(np.float64, posterior), of_type(np.float64, ability), of_type(np.float64, easiness)
+        arrays = (*self.arrays, *last)
+
+        def add(start: int, stop: int) -> Floats:
+            sums, product = np.zeros((len(ability), 3)), np.ones(len(ability))
+            logistic_loops.ability_terms(start, stop, *arrays, sums, product)
+            sums[:, 0] -= np.log(product)
+            return sums
+
+        return np.asarray(sum(in_ranges(self.item_ptr, add)))
+
+    def climb_easiness(self, posterior: Floats, ability: Floats, log_easiness: Floats, centre: float) -> Floats:
+        """Newton steps on the log-easiness of every item, with its N(centre, 1) prior, [N]."""
+        if self.small:
+            return climb(lambda b: self._easiness_terms(posterior, ability, b, centre), log_easiness)
+        from crowdwise.kernels import logistic_loops
+
+        arrays = (*self.arrays, of_type(np.float64, posterior), of_type(np.float64, ability), float(centre), _MOST_STEPS)
+        reached = np.array(log_easiness)
+        in_ranges(self.item_ptr, lambda start, stop: logistic_loops.climb_easiness(start, stop, *arrays, reached))
+        return reached
+
+    def infer(
+        self, ability: Floats, log_easiness: Floats, log_prior: Floats, known: Integers, posterior: Floats
+    ) -> tuple[float, float]:
+        """Overwrite the posterior; return the summed log-normalisers and the sum of the changes of items."""
+        others = float(np.log(max(posterior.shape[1] - 1, 1)))
+        if self.small:
+            s = ability[self.annotator] * np.exp(log_easiness)[item_of_votes(self.item_ptr)]
+            base, bonus = log_sigmoid(-s) - others, s + others
+            each: Integers = np.empty(0, np.int32)
+            return infer_voted(self.item_ptr, self.label, each, self.weight, base, bonus, log_prior, known, posterior)
+        from crowdwise.kernels import logistic_loops
+
+        given = (of_type(np.float64, array) for array in (ability, np.exp(log_easiness)))
+        last = (of_type(np.float64, log_prior), of_type(np.int16, known), posterior)
+        return combined(self.item_ptr, logistic_loops.infer_logistic, *self.arrays, *given, others, *last)
+
+    def _easiness_terms(self, posterior: Floats, ability: Floats, b: Floats, centre: float) -> Floats:
+        item = item_of_votes(self.item_ptr)
+        s = ability[self.annotator] * np.exp(b)[item]
+        value, slope, curve = self._terms(s, posterior[item, self.label])
+        terms = np.column_stack([segment_sum(item, term, len(b)) for term in (value, slope * s, curve * s**2)])
+        # The exact curvature where it is the larger: Gauss-Newton alone overshoots on items whose votes look wrong, and
+        # circles around the top there.
+        missing = np.maximum(-terms[:, 1], 0.0)
+        return np.asarray(terms + np.column_stack([-0.5 * (b - centre) ** 2, centre - b, 1 + missing]))
+
+    def _terms(self, s: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
+        return logistic_terms(s, rho, self.weight if len(self.weight) else np.ones(len(s)))
 
 
 def logistic_terms(s: Floats, rho: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
@@ -74,5 +123,27 @@ def logistic_terms(s: Floats, rho: Floats, weight: Floats) -> tuple[Floats, Floa
     return weight * (log_right - (1 - rho) * s), weight * (rho - sigma), weight * sigma * (1 - sigma)
 
 
-def _terms_of_votes(s: Floats, rho: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    return logistic_terms(s, rho, weight if len(weight) else np.ones(len(s)))
+def climb(objective: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """A Newton step on every coordinate, shortened where it would not climb, and more for those whose steps are cut.
+
+    `objective` returns [value, slope, negative curvature] per coordinate, each of its own coordinate alone.
+    """
+    going = np.ones(len(x), bool)
+    for _ in range(_MOST_STEPS):
+        value, slope, curve = objective(x).T
+        # Near the top, rounding decides whether a step climbs; such a step is harmless.
+        enough = value - 1e-12 * (1 + np.abs(value))
+        wanted = np.where(going, slope / curve, 0.0)
+        step = np.clip(wanted, -1.0, 1.0)
+        for shrink in (0.25, 0.25, 0.0):
+            worse = objective(x + step)[:, 0] < enough
+            if not worse.any():
+                break
+            step = np.where(worse, shrink * step, step)
+        x = x + step
+        # Cut steps are all alike: stopping there would forget what the posterior says (from ability 1 they
+        # lead to 0, where votes on two classes mean nothing), and with it every start.
+        going &= np.abs(wanted) > 1
+        if not going.any():
+            break
+    return np.asarray(x)

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.kernels.numerics import FLOOR, log_floored
+from crowdwise.kernels.numerics import FLOOR, in_ranges, log_floored
 from crowdwise.kernels.pairs import Pairs
-from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["NodeLikelihood", "log_products", "without"]
+__all__ = ["NodeLikelihood", "log_products", "send_in_ranges", "without"]
 
 
 _BLOCK = 1 << 20
@@ -55,6 +55,26 @@ def without(log_post_us: Floats, length: Integers, factor_ps: Floats) -> Floats:
         return np.asarray(np.divide(np.repeat(np.exp(log_post_us), length, axis=0), factor_ps, out=factor_ps))
     log_cavity = np.repeat(log_post_us, length, axis=0) - np.log(factor_ps)
     return np.asarray(np.exp(log_cavity - log_cavity.max(axis=1, keepdims=True)))
+
+
+def send_in_ranges(
+    bounds: Integers,
+    pattern: Integers,
+    incoming: Floats,
+    likelihood: Floats,
+    in_logs: Flags,
+    weight: Floats,
+    total: Floats,
+    sent: Floats,
+) -> bool:
+    """`loops.send_messages` for ranges of annotators, in threads if it pays."""
+    from crowdwise.kernels.loops import send_messages
+
+    def send(start: int, stop: int) -> bool:
+        own = in_logs[start:stop], weight[start:stop], total[start:stop]
+        return bool(send_messages(bounds[start : stop + 1], pattern, incoming, likelihood, *own, sent))
+
+    return all(in_ranges(bounds, send))
 
 
 class NodeLikelihood:

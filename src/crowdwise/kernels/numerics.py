@@ -29,16 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdwise.errors import SettingError
+from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.types import Array, Floats, Integers
 
-__all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "clamp", "confusion_counts", "dirichlet_kl", "expected_log"]
+__all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "clamp", "class_mass", "combined", "confusion_counts"]
+__all__ += ["dirichlet_kl", "expected_log", "of_type"]
 __all__ += ["expected_rank", "generator", "harden", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
 __all__ += ["log_floored", "log_sigmoid", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
 __all__ += ["segment_sum", "softmax_into", "tempered", "vote_shares", "voted_sums"]
 
 
 # The one floor of the library: log(0) becomes about -690, small enough never to win against a
-# possible class, finite so that 0 * log(0) is 0. `loops._FLOOR` is the same number.
+# possible class, finite so that 0 * log(0) is 0. `vote_loops._FLOOR` is the same number.
 FLOOR = 1e-300
 
 
@@ -83,18 +85,14 @@ def moved(after: Floats, before: Floats) -> float:
 
 def expected_log(parameters: Floats, axis: int) -> Floats:
     """E[log p] under Dirichlets whose parameters lie along `axis`."""
-    from scipy.special import digamma
-
     return np.asarray(digamma(parameters) - digamma(parameters.sum(axis=axis, keepdims=True)))
 
 
 def dirichlet_kl(parameters: Floats, prior: Floats, axis: int) -> float:
     """Sum of KL(Dir(parameters) || Dir(prior)) over all Dirichlets whose parameters lie along `axis`."""
-    from scipy.special import gammaln
-
     prior = np.broadcast_to(prior, parameters.shape)
-    kl = (gammaln(parameters.sum(axis=axis)) - gammaln(prior.sum(axis=axis))).sum()
-    kl -= (gammaln(parameters) - gammaln(prior)).sum()
+    kl = (log_gamma(parameters.sum(axis=axis)) - log_gamma(prior.sum(axis=axis))).sum()
+    kl -= (log_gamma(parameters) - log_gamma(prior)).sum()
     kl += ((parameters - prior) * expected_log(parameters, axis)).sum()
     return float(kl)
 
@@ -228,11 +226,14 @@ def infer_table(
         scores = _sum_by_item(item_ptr, log_floored(table)[row], weight)
         scores += log_prior
         return softmax_into(scores, known, posterior)
-    from crowdwise.kernels import loops
+    from crowdwise.kernels import vote_loops
 
+    votes, known = (of_type(np.int64, item_ptr), of_type(np.int32, row)), of_type(np.int16, known)
     if len(weight) == 0 and len(log_prior) == 1:
-        return _combine(item_ptr, loops.infer_products, item_ptr, row, table, np.exp(log_prior[0]), known, posterior)
-    return _combine(item_ptr, loops.infer_logs, item_ptr, row, weight, log_floored(table), log_prior, known, posterior)
+        tables = of_type(np.float64, table), of_type(np.float64, np.exp(log_prior[0]))
+        return combined(item_ptr, vote_loops.infer_products, *votes, *tables, known, posterior)
+    logs = (of_type(np.float64, given) for given in (weight, log_floored(table), log_prior))
+    return combined(item_ptr, vote_loops.infer_logs, *votes, *logs, known, posterior)
 
 
 def infer_voted(
@@ -261,9 +262,11 @@ def infer_voted(
         scores = segment_sum(cell, bonus, n_items * n_classes).reshape(n_items, n_classes) + log_prior
         log_evidence, change = softmax_into(scores, known, posterior)
         return log_evidence + float(base.sum()), change
-    from crowdwise.kernels import loops
+    from crowdwise.kernels import vote_loops
 
-    return _combine(item_ptr, loops.infer_voted, item_ptr, label, entry, weight, base, bonus, log_prior, known, posterior)
+    votes = of_type(np.int64, item_ptr), of_type(np.int16, label), of_type(np.int32, entry)
+    logs = (of_type(np.float64, given) for given in (weight, base, bonus, log_prior))
+    return combined(item_ptr, vote_loops.infer_voted, *votes, *logs, of_type(np.int16, known), posterior)
 
 
 def voted_sums(item_ptr: Integers, label: Integers, entry: Integers, weight: Floats, posterior: Floats, size: int) -> Floats:
@@ -271,11 +274,14 @@ def voted_sums(item_ptr: Integers, label: Integers, entry: Integers, weight: Flo
     if len(label) < COMPILED_FROM:
         mass = posterior[item_of_votes(item_ptr), label]
         return segment_sum(entry, mass * weight if len(weight) else mass, size)
-    from crowdwise.kernels import loops
+    from crowdwise.kernels import vote_loops
+
+    votes = of_type(np.int64, item_ptr), of_type(np.int16, label), of_type(np.int32, entry)
+    masses = of_type(np.float64, weight), of_type(np.float64, posterior)
 
     def add(start: int, stop: int) -> Floats:
         sums = np.zeros(size)
-        loops.add_voted(start, stop, item_ptr, label, entry, weight, posterior, sums)
+        vote_loops.add_voted(start, stop, *votes, *masses, sums)
         return sums
 
     return np.asarray(sum(in_ranges(item_ptr, add)))
@@ -290,11 +296,14 @@ def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterio
             mass = mass * weight[:, None]
         cell = row.astype(np.int64)[:, None] * n_classes + np.arange(n_classes)
         return segment_sum(cell.ravel(), mass.ravel(), n_rows * n_classes).reshape(n_rows, n_classes)
-    from crowdwise.kernels import loops
+    from crowdwise.kernels import vote_loops
+
+    votes = of_type(np.int64, item_ptr), of_type(np.int32, row)
+    masses = of_type(np.float64, weight), of_type(np.float64, posterior)
 
     def count(start: int, stop: int) -> Floats:
         counts = np.zeros((n_rows, n_classes))
-        loops.add_counts(start, stop, item_ptr, row, weight, posterior, counts)
+        vote_loops.add_counts(start, stop, *votes, *masses, counts)
         return counts
 
     parts: list[Floats] = in_ranges(item_ptr, count)
@@ -303,17 +312,45 @@ def confusion_counts(item_ptr: Integers, row: Integers, weight: Floats, posterio
     return parts[0]
 
 
+def class_mass(item_ptr: Integers, posterior: Floats) -> Floats:
+    """Sum of the posterior over items, [K]."""
+    if item_ptr[-1] < COMPILED_FROM:
+        return np.asarray(posterior.sum(axis=0))
+    from crowdwise.kernels import vote_loops
+
+    rows = of_type(np.float64, posterior)
+
+    def add(start: int, stop: int) -> Floats:
+        total = np.zeros(posterior.shape[1])
+        vote_loops.add_rows(start, stop, rows, total)
+        return total
+
+    return np.asarray(sum(in_ranges(item_ptr, add)))
+
+
 def vote_shares(item_ptr: Integers, label: Integers, weight: Floats, n_classes: int, overall: Floats | None = None) -> Floats:
     """Share of each class among an item's votes, [N, K]; without votes the `overall` ones (default: of these votes)."""
-    n_items = len(item_ptr) - 1
-    cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
-    counts = segment_sum(cell, weight if len(weight) else None, n_items * n_classes).reshape(n_items, n_classes)
+    counts = _label_counts(item_ptr, label, weight, n_classes)
     total = counts.sum(axis=1)
     if overall is None:
         overall = overall_shares(counts.sum(axis=0))
     counts[total == 0] = overall
     total[total == 0] = 1
     counts /= total[:, None]
+    return counts
+
+
+def _label_counts(item_ptr: Integers, label: Integers, weight: Floats, n_classes: int) -> Floats:
+    """Weight of the votes of each item for each class, [N, K]."""
+    n_items = len(item_ptr) - 1
+    if len(label) < COMPILED_FROM:
+        cell = item_of_votes(item_ptr).astype(np.int64) * n_classes + label
+        return segment_sum(cell, weight if len(weight) else None, n_items * n_classes).reshape(n_items, n_classes)
+    from crowdwise.kernels import vote_loops
+
+    counts = np.zeros((n_items, n_classes))
+    arrays = of_type(np.int64, item_ptr), of_type(np.int16, label), of_type(np.float64, weight)
+    in_ranges(item_ptr, lambda start, stop: vote_loops.add_labels(start, stop, *arrays, counts))
     return counts
 
 
@@ -336,10 +373,20 @@ def _sum_by_item(item_ptr: Integers, rows_ek: Floats, weight: Floats) -> Floats:
     return segment_sum(cell.ravel(), rows_ek.ravel(), n_items * n_classes).reshape(n_items, n_classes)
 
 
-def _combine(item_ptr: Integers, loop: Callable[..., tuple[float, float]], *arrays: Any) -> tuple[float, float]:
+def combined(item_ptr: Integers, loop: Callable[..., tuple[float, float]], *arrays: Any) -> tuple[float, float]:
     """Run an inference loop over ranges of items; add evidence and changes."""
     parts = in_ranges(item_ptr, lambda start, stop: loop(start, stop, *arrays))
     return sum(evidence for evidence, _ in parts), sum(change for _, change in parts)
+
+
+def of_type(dtype: type[np.generic], array: Any) -> Any:
+    """The array as compiled loops read it: of this type, contiguous and not to be written to.
+
+    Loops are compiled for every combination of types they are called with, and read-only is a type; so there is one.
+    """
+    view = np.ascontiguousarray(array, dtype).view(np.ndarray)[...]
+    view.flags.writeable = False
+    return view
 
 
 def in_ranges(item_ptr: Integers, work: Callable[[int, int], Any]) -> list[Any]:

@@ -17,18 +17,31 @@ counts_c : [C, K or J - 1]   weight of the votes for each class (or voted state)
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
-from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["Pairs", "find_pairs", "pairs_of", "row_softmax", "scores_of", "state_mass", "state_rows"]
+__all__ = [
+    "Pairs",
+    "find_pairs",
+    "log_dot",
+    "pairs_of",
+    "row_max",
+    "row_softmax",
+    "row_sum",
+    "scores_of",
+    "state_mass",
+    "state_rows",
+]
 
 
 # Patterns beyond the plain ones (one vote) that get a matrix product of their own.
 _MOST_COMMON = 32
+_SHORT = 8
 _BLOCK = 1 << 20
 
 
@@ -118,7 +131,7 @@ def state_mass(pairs: Pairs, posterior: Floats) -> Floats:
         mass[start + row, slot] = rest[row, voted]
         # Summed, not one minus the others: the rest may be far below rounding of one.
         rest[row, voted] = 0.0
-        mass[part, -1] = rest.sum(axis=1)
+        mass[part, -1] = row_sum(rest)
     return mass
 
 
@@ -146,12 +159,32 @@ def scores_of(pairs: Pairs, value_pj: Floats, n_items: int, n_classes: int) -> F
 
 def row_softmax(scores: Floats) -> tuple[Floats, Floats]:
     """Softmax of every row, in place, and the log-normalisers."""
-    top = scores.max(axis=1, keepdims=True, initial=-np.inf) if scores.shape[1] else np.zeros((len(scores), 1))
-    scores -= top
+    top = row_max(scores) if scores.shape[1] else np.zeros(len(scores))
+    scores -= top[:, None]
     np.exp(scores, out=scores)
-    total = scores.sum(axis=1, keepdims=True)
-    scores /= total
-    return scores, (top + np.log(total))[:, 0]
+    total = row_sum(scores)
+    scores /= total[:, None]
+    return scores, top + np.log(total)
+
+
+def log_dot(weight_pj: Floats, log_value_pj: Floats) -> Floats:
+    """log sum_j weight_j exp(log_value_j) of every row."""
+    top = row_max(log_value_pj)
+    return np.asarray(top + log_floored(row_sum(weight_pj * np.exp(log_value_pj - top[:, None]))))
+
+
+def row_max(rows: Floats) -> Floats:
+    """Largest entry of every row; column by column where rows are short, which numpy reduces one by one."""
+    if rows.shape[1] > _SHORT:
+        return np.asarray(rows.max(axis=1))
+    return np.asarray(reduce(np.maximum, rows.T))
+
+
+def row_sum(rows: Floats) -> Floats:
+    """Sum of every row, as `row_max`."""
+    if rows.shape[1] > _SHORT or rows.shape[1] == 0:
+        return np.asarray(rows.sum(axis=1))
+    return np.asarray(reduce(np.add, rows.T))
 
 
 def _changes(*columns: Integers) -> Flags:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, segment_sum
+from crowdwise.kernels.numerics import COMPILED_FROM, in_ranges, item_of_votes, of_type, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
 __all__ = ["DISCRIMINATIONS", "count_discriminations", "infer_tilted", "mix_discriminations", "mixture_weights"]
@@ -61,7 +61,17 @@ def infer_tilted(
         evidence, top = np.empty((n_items, len(share_f))), np.empty(n_items)
         from crowdwise.kernels.tilt_loops import infer_items
 
-        arrays = item_ptr, row, weight, log_table, log_norm, DISCRIMINATIONS, log_prior, known, share_f
+        arrays = (
+            of_type(np.int64, item_ptr),
+            of_type(np.int32, row),
+            of_type(np.float64, weight),
+            of_type(np.float64, log_table),
+            of_type(np.float64, log_norm),
+            of_type(np.float64, DISCRIMINATIONS),
+            of_type(np.float64, log_prior),
+            of_type(np.int16, known),
+            of_type(np.float64, share_f),
+        )
         in_ranges(item_ptr, lambda start, stop: infer_items(start, stop, *arrays, evidence, top, posterior))
         return evidence, top
     item, annotator = item_of_votes(item_ptr).astype(np.int64), row // n_classes

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from crowdwise.kernels.loops import compiled
 from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.vote_loops import compiled
 
 __all__ = ["infer_items"]
 

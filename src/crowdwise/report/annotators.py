@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +16,14 @@ from crowdwise.report.markup import caption, clean, counted, percent, plain, rec
 from crowdwise.report.review import unit_of
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, Crowd
+from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
-from crowdwise.trust.crowd.table import annotator_table
+from crowdwise.trust.crowd.table import annotator_table, run_detectors
 
 __all__ = ["Detections", "annotators_data", "detect", "matrices"]
 
 # Matrices: the first are seen at once, the others when asked for.
 MOST_ANNOTATORS, MOST_MATRICES, FIRST_MATRICES = 2000, 32, 8
-# Pairs of votes on one item that the detectors of pairs look at; more would take minutes.
-_MOST_PAIRS = 4_000_000
 # Of the search for colluders: a few seconds.
 _MOST_WORK = 3_000_000
 _MOST_NUMBERS, _MOST_NAMES, _MOST_CELLS = 4, 8, 13_000
@@ -38,28 +38,34 @@ class Detections:
     notes: tuple[str, ...]
 
 
-def detect(result: Result, *, fdr: float = 0.05, time: Any = None) -> Detections:
+def detect(
+    result: Result,
+    *,
+    fdr: float = 0.05,
+    time: Any = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Detections:
     """Run the detectors that suit the method, on as many items as their cost allows."""
-    reports = {"spammer": spammers.score(result, fdr=fdr)}
+    detectors: dict[str, Callable[[], Report]] = {"spammer": lambda: spammers.score(result, fdr=fdr)}
     notes: list[str] = []
     if unit_of(result) == "share":
         # A plain vote has no model of errors: matrices fitted to it leave excess agreement everywhere.
         notes.append("copiers and groups were not looked for: that takes a model of errors, and this method has none")
     else:
-        some, share = _affordable(result.votes)
-        reports |= {"copier": copiers.score(result, some, fdr=fdr), "group": groups.score(result, some, level=fdr)}
+        met = of_pairs(result, result.votes)
+        detectors["copier"] = lambda: copiers.score(result, fdr=fdr, found=met)
+        detectors["group"] = lambda: groups.score(result, level=fdr, found=met)
         if _cost_of_colluders(result.votes) <= _MOST_WORK:
-            reports["colluder"] = colluders.score(result, some, fdr=fdr)
+            detectors["colluder"] = lambda: colluders.score(result, fdr=fdr, found=met)
         else:
             notes.append("colluders were not looked for, because that takes minutes here; run crowdwise annotators")
-        if share < 1:
-            notes.append(f"copiers and groups were looked for among {share:.0%} of the items, drawn at random")
     if time is not None:
-        reports["drift"] = drift.score(result, time, fdr=fdr)
+        detectors["drift"] = lambda: drift.score(result, time, fdr=fdr)
+    reports = run_detectors(detectors, progress)
     notes += [note for found in reports.values() for note in found.notes]
     # The page shows two digits.
     bits = capacity.channel_capacity(result.confusion, tol=1e-4)
-    verdict = capacity.score(result, fdr=fdr).frame["verdict"]
+    verdict = capacity.verdicts(result, fdr=fdr)
     return Detections(reports, annotator_table(result, reports, bits, verdict), tuple(dict.fromkeys(notes)))
 
 
@@ -67,17 +73,6 @@ def _cost_of_colluders(votes: Annotations) -> int:
     """Operations of one of some thousand sweeps: least squares with K^2 unknowns for every annotator."""
     n_annotators, rank = int((votes.votes_per_annotator > 0).sum()), votes.n_classes**2
     return n_annotators * rank**2 * (n_annotators + rank)
-
-
-def _affordable(votes: Annotations) -> tuple[Annotations, float]:
-    """The votes on as many random items as give not too many pairs, and the share of the items that is."""
-    pairs = votes.votes_per_item * (votes.votes_per_item - 1) // 2
-    if pairs.sum() <= _MOST_PAIRS:
-        return votes, 1.0
-    order = np.random.default_rng(0).permutation(votes.n_items)
-    kept = np.zeros(votes.n_items, bool)
-    kept[order[: max(int(np.searchsorted(pairs[order].cumsum(), _MOST_PAIRS)), 1)]] = True
-    return votes.take_votes(kept[votes.item]), float(kept.mean())
 
 
 def annotators_data(result: Result, crowd: Crowd, detections: Detections) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.report.answer_text import by_f1, by_skill, by_weight
-from crowdwise.report.answers import Intervals
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from crowdwise.methods.clusters.result import ClusterResult
     from crowdwise.methods.rank.result import Ranking
     from crowdwise.methods.tags.result import SequenceResult
+    from crowdwise.report.answers import Intervals
 
 __all__ = ["cluster_page", "number_page", "ranking_page", "set_page", "span_page"]
 
@@ -85,4 +85,7 @@ def set_page(title: str, items: pl.DataFrame, people: pl.DataFrame) -> dict[str,
 def _intervals(frame: pl.DataFrame, title: str, unit: str, columns: tuple[str, str, str]) -> Intervals:
     """The items of a frame as a picture; `columns` are those of lower ends, estimates and upper ends."""
     low, middle, high = (frame[column].cast(float).to_numpy() for column in columns)
+    # The page itself is loaded for those who ask for one.
+    from crowdwise.report.answers import Intervals
+
     return Intervals(title, unit, frame["item"].to_list(), low, middle, high)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crowdwise.methods.tags.result import SequenceResult
 
 __all__ = ["by_f1", "by_skill", "by_weight"]
-__all__ += ["cluster_lines", "number_document", "number_lines", "ranking_document", "ranking_lines", "span_lines"]
+__all__ += ["cluster_lines", "number_document", "number_lines", "ranking_document", "ranking_lines", "set_lines", "span_lines"]
 
 
 def ranking_lines(ranking: Ranking) -> Iterator[str]:
@@ -31,6 +31,13 @@ def ranking_lines(ranking: Ranking) -> Iterator[str]:
             names = people.filter(people["action"] == action)["annotator"].to_list()
             if names:
                 yield f"annotators who answer {how} ({len(names):,}): {some(names, 5)}{', ...' if len(names) > 5 else ''}"
+
+
+def set_lines(result: Any) -> Iterator[str]:
+    """What was fitted, and how it went."""
+    state = "converged" if result.converged else "did not converge"
+    sizes = f"{count(result.votes.n_items, 'item')}, {count(result.votes.n_annotators, 'annotator')}"
+    yield f"{result.method}: {sizes}; {state} after {count(result.n_iter, 'iteration')}"
 
 
 def ranking_document(ranking: Ranking) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from crowdwise.campaign.planning import Plan, plans
 from crowdwise.estimator.outcome import Result
 from crowdwise.report.charts import WIDTH
@@ -18,7 +20,7 @@ _NOTABLE = 0.02
 _REPEATS, _FEW_REPEATS, _LARGE = 19, 7, 100_000
 
 
-def plans_of(result: Result) -> list[Plan]:
+def plans_of(result: Result, progress: Callable[[str, int, int | None], None] | None = None) -> list[Plan]:
     """Plans for the next few targets above what is expected now; none where nothing can be said."""
     votes = result.votes
     if unit_of(result) == "share" or not votes.n_items or not votes.n_votes or votes.n_classes < 2:
@@ -27,10 +29,15 @@ def plans_of(result: Result) -> list[Plan]:
     # A step that takes away less than a quarter of the errors is none.
     targets = [target for target in _LADDER if 1 - target < 0.75 * (1 - now)][:_STEPS]
     repeats = _REPEATS if votes.n_votes <= _LARGE else _FEW_REPEATS
-    return plans(result, targets, repeats=repeats)
+    return plans(result, targets, repeats=repeats, progress=progress)
 
 
-def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
+def budget(
+    result: Result,
+    price: float | None = None,
+    gap: float = 0.0,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> str:
     """Return what the next targets cost, as a picture and a table.
 
     Parameters
@@ -39,8 +46,10 @@ def budget(result: Result, price: float | None = None, gap: float = 0.0) -> str:
         Of one vote.
     gap : float
         By how much confidences exceed the accuracy on known classes.
+    progress : function, optional
+        Called with what is simulated, how many are done, and how many there are.
     """
-    made = plans_of(result)
+    made = plans_of(result, progress)
     if not made:
         why = (
             "This method counts votes and has no model to predict more of them; fit a model, such as the default, to plan."

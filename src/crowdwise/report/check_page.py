@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from crowdwise.report.markup import clean
 from crowdwise.report.stylesheet import REPORT_STYLE
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from crowdwise.trust.audit import Draw
 
 __all__ = ["check_page", "write_check_page"]
@@ -46,15 +48,13 @@ def write_check_page(drawn: Draw, path: str | PathLike[str], **options: Any) -> 
     return f"{waiting:,} items to check in a browser"
 
 
-def check_page(
-    drawn: Draw, *, content: Mapping[Any, Sequence[tuple[str, str]]] | None = None, labels: bool = False, name: str = "check"
-) -> str:
+def check_page(drawn: Draw, *, content: Sequence[pl.DataFrame] = (), labels: bool = False, name: str = "check") -> str:
     """Return the page as text.
 
     Parameters
     ----------
-    content : mapping, optional
-        What to show of an item: item -> pairs of a column's name and its text. Links and names of pictures are shown as such.
+    content : frames, optional
+        What to show of the items, each with a row per item of the votes. Links and names of pictures are shown as such.
     labels : bool
         Show the proposed label too.
     name : str
@@ -62,8 +62,9 @@ def check_page(
     """
     frame = drawn.frame(labels=labels)
     rows = []
-    for row in frame.iter_rows(named=True):
-        shown = [(clean(key, 100), *_kind(str(value))) for key, value in (content or {}).get(row["item"], ())]
+    for code, row in zip(drawn.item.tolist(), frame.iter_rows(named=True), strict=True):
+        cells = [pair for table in content for pair in table.row(code, named=True).items() if pair[1] is not None]
+        shown = [(clean(key, 100), *_kind(str(value))) for key, value in cells]
         rows.append(
             {
                 "item": str(row["item"]),

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crowdwise.errors import SettingError
-from crowdwise.report.text import count, number, one_line
+from crowdwise.report.text import Table, count, framed, number, one_line
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.trust.compare import Comparison
 
-__all__ = ["check_suffix", "differences", "document", "level", "markdown", "overview", "page", "write_comparison"]
+__all__ = ["check_suffix", "differences", "document", "level", "markdown", "overview", "page", "tables", "write_comparison"]
 
 TEXTS = (".md", ".html", ".htm", ".json")
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~])")
+# What a terminal of 100 columns has room for.
+_SHOWN = ("accuracy", "log_loss", "held_out")
 _HEADS = {
     "method": "Method",
     "accuracy": "Accuracy",
@@ -46,6 +48,16 @@ def overview(found: Comparison) -> pl.DataFrame:
     left_out = ["agreement"] if "accuracy" in table.columns else []
     left_out += [name for name in ("held_out", "memory_mb", "note") if table[name].null_count() == table.height]
     return table.drop(left_out)
+
+
+def tables(found: Comparison) -> Iterator[Table]:
+    """What a terminal shows: the overview and, where there are any, the differences."""
+    yield framed(overview(found))
+    measures = [name for name in _SHOWN if name in found.measures]
+    rows = differences(found, measures, "{} {}".format)
+    if rows:
+        title = f"Difference to {found.reference}, with its {level(found)} interval over items; * where that leaves out 0"
+        yield title, ["method", *measures], rows, measures
 
 
 def differences(found: Comparison, measures: Sequence[str], shown: Callable[[str, str], str]) -> list[list[str]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.text import count
+from crowdwise.report.text import Table, count, framed
 
 if TYPE_CHECKING:
     from crowdwise.trust.fairness import Audit, ParityLabels
 
-__all__ = ["document", "gap_rows", "price", "rate_rows"]
+__all__ = ["document", "price", "tables"]
 
 
 def document(method: str, seen: Audit, alike: ParityLabels | None) -> dict[str, Any]:
@@ -29,7 +30,23 @@ def document(method: str, seen: Audit, alike: ParityLabels | None) -> dict[str, 
     return document
 
 
-def rate_rows(seen: Audit) -> list[list[str]]:
+def tables(seen: Audit, alike: ParityLabels | None, most: int = 10) -> Iterator[Table]:
+    """What a terminal shows, table by table."""
+    columns, names = ["of", "against", "measure", "class"], [str(name) for name in seen.groups.names]
+    if seen.groups.n_groups <= 6:
+        yield "Rates, and how many items or votes they are shares of", [*columns, *names], _rate_rows(seen), names
+    right = ["gap", "95 % interval"]
+    yield "Largest gaps between two groups", [*columns, "groups", *right], _gap_rows(seen), right
+    people = seen.annotators.drop_nulls("score").sort("probability", "score", descending=True).head(most)
+    if people.height:
+        # Of two groups, the farthest pair is known.
+        people = people.drop("n_least", "q_value", *(["group", "other"] if seen.groups.n_groups == 2 else []))
+        yield framed(people, "Annotators whose answers differ most between groups")
+    if alike is not None:
+        yield framed(alike.groups_frame(), f"Labels within {alike.within} of parity ({alike.constraint})")
+
+
+def _rate_rows(seen: Audit) -> list[list[str]]:
     """Rates, and how many items or votes they are shares of: a row per measure, a column per group after the first four."""
     parts = seen.rates.group_by("of", "against", "measure", "class", maintain_order=True)
     return [
@@ -38,7 +55,7 @@ def rate_rows(seen: Audit) -> list[list[str]]:
     ]
 
 
-def gap_rows(seen: Audit) -> list[list[str]]:
+def _gap_rows(seen: Audit) -> list[list[str]]:
     """Largest gaps between two groups: of, against, measure, class, groups, gap and its interval."""
     return [
         [of, _short(against), measure, name, f"{high} over {low}" if high is not None else "", _digits(gap), _span(start, stop)]

@@ -7,11 +7,13 @@ size makes a page of some hundred kilobytes to two megabytes. The same arguments
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from crowdwise.estimator.outcome import Result
@@ -26,7 +28,7 @@ from crowdwise.report.review import items_data, why_of
 from crowdwise.report.stylesheet import REPORT_STYLE
 from crowdwise.report.trust import trust
 
-__all__ = ["report_page", "safe_json", "table_script", "write_report"]
+__all__ = ["fingerprint", "report_page", "safe_json", "table_script", "write_report"]
 
 
 def write_report(
@@ -41,6 +43,7 @@ def write_report(
     groups: Any = None,
     made: Mapping[str, str] | None = None,
     about: Any = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
 ) -> None:
     """Write the report of a fit as one HTML file, whole or not at all.
 
@@ -66,9 +69,11 @@ def write_report(
         Lines for "How it was computed", such as the command and the date.
     about : polars.DataFrame, optional
         What is known of the items, a row each in the order of the votes, as `crowdwise.io.read_kept` makes it.
+    progress : function, optional
+        Called with what is computed, the steps done, and their number.
     """
     more = {"truth": truth, "title": title, "time": time, "price": price, "fdr": fdr, "groups": groups, "made": made}
-    markup = report_page(fitted, **more, about=about)
+    markup = report_page(fitted, **more, about=about, progress=progress)
     with open_replacing(path) as file:
         file.write(markup.encode())
 
@@ -84,10 +89,11 @@ def report_page(
     groups: Any = None,
     made: Mapping[str, str] | None = None,
     about: Any = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
 ) -> str:
     """Return the report as text; see `write_report`."""
     result: Result = getattr(fitted, "result_", fitted)
-    facts = parts.facts_of(result, truth, time, fdr)
+    facts = parts.facts_of(result, truth, time, fdr, progress)
     why = why_of(result, facts.uncertainty.least_certain)
     heading = plain(title or "Labels from votes: what to trust", 200)
     # Order of the page: what it is, what to do, whom to trust, what it rests on.
@@ -100,7 +106,7 @@ def report_page(
         ("annotators", "Annotators", parts.annotators_section(facts)),
         ("alike", "Annotators who answer alike", network(result, facts.crowd, facts.detections)),
         ("trust", "Can the confidences be trusted?", trust(result, facts.truth, facts.detections)),
-        ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts))),
+        ("budget", "What more votes would buy", budget(result, price, parts.gap_of(facts), progress)),
         ("computed", "How it was computed", parts.computed_section(result, made or {})),
     ]
     if groups is not None:
@@ -133,3 +139,12 @@ def safe_json(data: Any) -> str:
 def table_script() -> str:
     """Return the code that makes tables searchable."""
     return files("crowdwise.report").joinpath("tables.js").read_text(encoding="utf-8")
+
+
+def fingerprint(name: str, path: str | PathLike[str] | None) -> dict[str, str]:
+    """What says later whether a file is still the same: its name and checksum, for `made`; empty where there is no file."""
+    if path is None or not Path(path).is_file():
+        return {}
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read())
+    return {name: f"{Path(path).name} (SHA-256 {digest.hexdigest()[:16]}…)"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -59,7 +59,9 @@ class Facts:
     n_given: int
 
 
-def facts_of(result: Result, truth: Any, time: Any, fdr: float) -> Facts:
+def facts_of(
+    result: Result, truth: Any, time: Any, fdr: float, progress: Callable[[str, int, int | None], None] | None = None
+) -> Facts:
     """Compute once what several sections need; classes given to the fit are no known ones."""
     codes, n_given = None, 0
     if truth is not None:
@@ -69,7 +71,7 @@ def facts_of(result: Result, truth: Any, time: Any, fdr: float) -> Facts:
             n_given = int((given & (codes >= 0)).sum())
             codes = np.where(given, -1, codes).astype(np.int16)
     uncertainty = uncertainty_of(result, MOST_ITEMS)
-    detections = detect(result, fdr=fdr, time=time)
+    detections = detect(result, fdr=fdr, time=time, progress=progress)
     return Facts(result, summary(result.votes), crowd_of(result), uncertainty, detections, codes, n_given)
 
 

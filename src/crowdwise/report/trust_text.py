@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.report.text import count, number, one_line, some
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from crowdwise.campaign.assign import Assignments
     from crowdwise.trust.calibration.calibrating import Calibrated
     from crowdwise.trust.calibration.decisions import Decisions
     from crowdwise.trust.crowd.table import Findings
 
-__all__ = ["calibration_document", "calibration_lines", "decision_lines", "flag_lines", "plan_lines", "question_facts"]
-__all__ += ["question_lines"]
+__all__ = ["calibration_document", "calibration_lines", "decision_lines", "flag_lines", "plan_facts", "plan_lines"]
+__all__ += ["question_facts", "question_lines", "race_table", "reason_lines"]
 
 
 def calibration_document(done: Calibrated) -> dict[str, Any]:
@@ -103,6 +105,15 @@ def flag_lines(found: Findings, dropped: bool) -> Iterator[str]:
         yield f"note: {one_line(note)}"
 
 
+def reason_lines(table: pl.DataFrame, most: int = 20) -> Iterator[str]:
+    """Why the flagged are flagged, a line each, the least accurate first."""
+    flagged = table.filter((table["flags"] != "") & (table["flags"] != "unknown")).sort("accuracy", nulls_last=True)
+    for row in flagged.head(most).iter_rows(named=True):
+        yield one_line(f"{row['annotator']}: {row['reasons']}")
+    if flagged.height > most:
+        yield f"... and {flagged.height - most} more; write all with -o FILE"
+
+
 def question_facts(found: Assignments, policy: str, budget: float) -> dict[str, Any]:
     """What was asked for, what it costs, and how right the labels are expected to be."""
     from crowdwise.campaign.stopping import expected_accuracy
@@ -131,8 +142,18 @@ def question_lines(found: Assignments, facts: dict[str, Any]) -> Iterator[str]:
     yield f"{facts['method']} expects {mean} of the labels to be right now (95% interval {low} to {high})"
 
 
-def plan_lines(found: Any, target: float, n_items: int) -> Iterator[str]:
-    """How many more votes the target takes."""
+def plan_facts(found: Any, now: tuple[float, float, float]) -> dict[str, Any]:
+    """A plan as data; `now` is the expected accuracy with its interval."""
+    more = {"mean": found.votes, "low": found.low, "high": found.high}
+    accuracy = dict(zip(("mean", "low", "high"), now, strict=True))
+    return {"expected_accuracy": accuracy, "more_votes": more, "out_of_reach": found.out_of_reach}
+
+
+def plan_lines(found: Any, target: float, n_items: int, now: tuple[float, float, float]) -> Iterator[str]:
+    """How right the labels are expected to be now, and how many more votes the target takes."""
+    mean, low, high = now
+    yield f"expected accuracy now: {number(mean)} (95% interval {number(low)} to {number(high)})"
+    yield "as far as experience with other crowds goes; to measure it on these labels: crowdwise audit"
     if found.votes == 0:
         yield f"target {number(target)}: reached"
     elif found.out_of_reach == 1:
@@ -144,3 +165,17 @@ def plan_lines(found: Any, target: float, n_items: int) -> Iterator[str]:
         yield f"target {number(target)}: {votes}, {found.votes / max(n_items, 1):.1f} per item"
         if found.out_of_reach:
             yield f"out of reach within 50 more votes per item in {found.out_of_reach:.0%} of the simulated campaigns"
+
+
+def race_table(ends: pl.DataFrame) -> pl.DataFrame:
+    """The ends of a race of policies, in the columns that fit a screen."""
+    import polars as pl
+
+    error = pl.format(" ± {}", pl.col("standard_error").round(3)).fill_null("")
+    return ends.select(
+        "policy",
+        pl.col("votes").round().cast(pl.Int64),
+        pl.concat_str(pl.col("accuracy").round(3), error).alias("accuracy"),
+        pl.col("expected_accuracy").alias("expected by the model"),
+        pl.col("on_the_way").alias("mean on the way"),
+    )

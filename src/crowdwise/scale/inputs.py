@@ -25,7 +25,7 @@ from crowdwise.io.source import KINDS, AnyPath, Places, refuse_known_binary, sni
 from crowdwise.io.votes import Request
 from crowdwise.scale.text import columns_of_text, start_of
 
-__all__ = ["Column", "Input", "Plan", "check_inputs", "files_at", "find_inputs"]
+__all__ = ["Column", "Input", "Plan", "check_inputs", "columns_line", "files_at", "find_inputs"]
 
 _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 _IN_MEMORY = "Several files are read only as tables with a row per vote; other formats are read in memory, one file at a time"
@@ -128,6 +128,15 @@ def check_inputs(
     markers = (missing,) if isinstance(missing, str) else tuple(missing)
     several = "keep" if request.several == "keep" or classes is not None else "distinct"
     return Plan(source, columns, None if classes is None else tuple(classes), markers, several)
+
+
+def columns_line(paths: Sequence[AnyPath], request: Request) -> str:
+    """Which columns are taken as what; nothing where the user or the very names say so."""
+    columns = {role: column.name for role, column in check_inputs(find_inputs(paths), request).columns.items()}
+    given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
+    guessed = [role for role, name in given.items() if name is None and columns[role] != role]
+    taken = ", ".join(f"{role} = {name!r}" for role, name in columns.items())
+    return f"{taken} (--{', --'.join(guessed)} choose otherwise)" if guessed else ""
 
 
 def _expand(path: str) -> Iterator[tuple[str, str]]:

@@ -96,7 +96,7 @@ class LocalShards(Resumable):
         first = next(parts)
         return sum(parts, start=first)
 
-    renew = total
+    renew = refine = total
 
     def fold(self, step: Callable[..., T], state: T, *arguments: Any) -> T:
         """Pass a state from shard to shard."""

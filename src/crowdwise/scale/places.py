@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from crowdwise.errors import InputError, SettingError
+from crowdwise.estimator.storage import FILE_NAME
 from crowdwise.scale.batches import n_votes_of
 from crowdwise.scale.inputs import files_at, find_inputs
 
-__all__ = ["check_places", "ending_in_order", "rows_of"]
+__all__ = ["check_places", "ending_in_order", "is_one_file", "rows_of"]
 
 
 def check_places(
-    outputs: Mapping[str, Path | None], paths: Sequence[str], others: Sequence[Path | None], work_dir: Path | None
+    outputs: Mapping[str, Path | None], paths: Sequence[str], others: Sequence[str | Path | None], work_dir: Path | None
 ) -> None:
     """Refuse, before any work, outputs that would replace an input, be taken for votes, or lie in each other's folders.
 
@@ -68,8 +69,21 @@ def ending_in_order() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def rows_of(paths: Sequence[str], one_file: bool) -> int:
+def is_one_file(paths: Sequence[str]) -> bool:
+    """Whether there is nothing to put together: one file, stdin, a saved model, or a platform's folder."""
+    path = paths[0]
+    if len(paths) > 1 or path == "-" or Path(path).is_file():
+        return len(paths) == 1
+    if Path(path).is_dir():
+        # Folders of JSON are platforms' exports, which have a reader of their own.
+        files = [name for _, _, names in os.walk(path) for name in names]
+        return FILE_NAME in files or any(name.endswith((".json", ".jsonl")) for name in files)
+    return not any(c in path for c in "*?[")
+
+
+def rows_of(paths: Sequence[str]) -> int:
     """Votes in these files, nearly; 0 for one that is no table, as readers of other formats may know it."""
+    one_file = is_one_file(paths)
     if one_file and not Path(paths[0]).is_file():
         return 0
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -34,9 +35,10 @@ class Ray(Engine):
         "auto" for the cluster this machine belongs to, or host:port. By default one is started on this machine, reachable from
         nowhere else, that ends with the engine.
     shards : int, optional
-        Parts to cut votes into; by default one per four million votes, and at least one per actor.
+        Parts to cut votes into; by default one per four million votes, and at least one per core.
     actors : int, optional
-        Processes that hold shards, one core each; by default as many as the cluster has cores.
+        Processes that hold shards; they share out the cores of the cluster, and run a shard per core. By default as few as
+        leave no core idle, such as one per node where all nodes are alike.
     work_dir : path, optional
         Folder of the encoded shards and of what an interrupted fit resumes from. Kept; by default a temporary folder that is
         removed when the engine is closed.
@@ -69,12 +71,22 @@ class Ray(Engine):
 
     @property
     def n_workers(self) -> int:
-        """Actors: those asked for, or one per core of the cluster."""
+        """Shards that are worked on at a time: those of all threads of all actors."""
+        n_actors, threads = self._shape()
+        return n_actors * threads
+
+    def _shape(self) -> tuple[int, int]:
+        """Number of actors, and of the threads of each: all alike, so that any node can take over for another."""
         self._connect()
-        cores = max(int(import_ray().cluster_resources().get("CPU", 0)), 1)
-        if self.actors is not None and self.actors > cores:
-            raise SettingError(f"actors: {self.actors} need as many cores, and the cluster has {cores}; ask for fewer")
-        return self.actors or cores
+        nodes = [int(node["Resources"].get("CPU", 0)) for node in import_ray().nodes() if node["Alive"]]
+        nodes = [cores for cores in nodes if cores] or [1]
+        if self.actors is None:
+            threads = math.gcd(*nodes)
+            return sum(nodes) // threads, threads
+        if self.actors > sum(nodes):
+            raise SettingError(f"actors: {self.actors} need as many cores, and the cluster has {sum(nodes)}; ask for fewer")
+        fitting = (n for n in range(max(nodes), 0, -1) if sum(cores // n for cores in nodes) >= self.actors)
+        return self.actors, next(fitting)
 
     @property
     def place(self) -> str:
@@ -107,9 +119,9 @@ class Ray(Engine):
 
     def open(self, sources: Sequence[Source], checkpoints: Checkpoints | None) -> RayShards:
         """Shards in the memory of actors."""
-        n_actors = min(self.n_workers, len(sources))
+        n_actors, threads = self._shape()
         assert self._connection is not None
-        return RayShards(sources, checkpoints, n_actors, self._connection)
+        return RayShards(sources, checkpoints, min(n_actors, len(sources)), self._connection, threads)
 
     def close(self) -> None:
         """End the actors, delete a temporary work folder, and end the cluster or leave it."""

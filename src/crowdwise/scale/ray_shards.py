@@ -1,9 +1,10 @@
 """Shards in the memory of Ray actors.
 
 Shards are dealt out in *groups*, one per actor, and a group stays together for good. Its actor holds the votes and posteriors,
-gets what is broadcast, runs the step and adds up its tallies; actors then add up those of eight groups at a time until one is
-left, which alone comes to this process. Groups are added in the same order wherever they lie, so a fit that lost actors on its
-way ends with the same numbers to the last bit.
+gets what is broadcast, runs the step in its threads and adds up the tallies: with one actor per core, every core would hold a
+copy of the tables and send its own. Actors then add up the sums of eight groups at a time until one is left, which alone comes
+to this process. Groups are added in the same order wherever they lie, so a fit that lost actors on its way ends with the same
+numbers to the last bit.
 
 An actor that is lost, alone or with its node, is replaced; where no core is free for another one, those that are left take over
 its groups. Votes are read again, posteriors come back with the last step that made them, and the call is repeated. Whoever had
@@ -51,11 +52,16 @@ class RayShards(Resumable):
     """Shards in the memory of actors."""
 
     def __init__(
-        self, sources: Sequence[Source], checkpoints: Checkpoints | None, n_actors: int, connection: Connection
+        self,
+        sources: Sequence[Source],
+        checkpoints: Checkpoints | None,
+        n_actors: int,
+        connection: Connection,
+        threads: int = 1,
     ) -> None:
         # The connection is held for as long as somebody holds the shards.
         super().__init__(checkpoints)
-        self._ray, self._connection = import_ray(), connection
+        self._ray, self._connection, self._threads = import_ray(), connection, threads
         self._in_memory = all(isinstance(source, MemorySource) for source in sources)
         sent = [self._ray.put(source) if isinstance(source, MemorySource) else source for source in sources]
         parts = np.array_split(np.arange(len(sent)), n_actors)
@@ -63,7 +69,7 @@ class RayShards(Resumable):
         self._hosts: list[_Host] = []
         self._wanted, self._missing, self._doubtful, self._closed = n_actors, set(range(n_actors)), False, False
         self._calls = 0
-        self._renewed: tuple[int, Any] = (0, None)
+        self._renewed: list[tuple[int, Callable[..., Tally], Any]] = []
         self._gathered: tuple[int, Floats] | None = None
         self.n_lost = 0
         self._attempt(lambda: None)
@@ -74,7 +80,8 @@ class RayShards(Resumable):
         nodes, n_actors = {host.node for host in self._hosts}, len(self._hosts)
         lost = f", {self.n_lost} lost on the way" if self.n_lost else ""
         addresses = ", ".join(sorted({address for _, address in nodes}))
-        return f"{n_actors} Ray actor{'s' * (n_actors != 1)} on {len(nodes)} node{'s' * (len(nodes) != 1)} ({addresses}){lost}"
+        what = f"Ray actor{'s' * (n_actors != 1)}" + (f" of {self._threads} threads" if self._threads > 1 else "")
+        return f"{n_actors} {what} on {len(nodes)} node{'s' * (len(nodes) != 1)} ({addresses}){lost}"
 
     @property
     def posterior(self) -> Floats:
@@ -94,7 +101,16 @@ class RayShards(Resumable):
         """The same; the step is remembered, to bring back the posteriors of shards that are lost later."""
         message = self._put((step, arguments))
         tally = self._sum(message)
-        self._renewed = self._calls, message
+        self._renewed = [(self._calls, step, message)]
+        return tally
+
+    def refine(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        """The same; remembered beside those before it, of which it replaces an equal one: it leaves nothing of that."""
+        message = self._put((step, arguments))
+        tally = self._sum(message)
+        if self._renewed and self._renewed[-1][1] is step:
+            self._renewed.pop()
+        self._renewed.append((self._calls, step, message))
         return tally
 
     def fold(self, step: Callable[..., T], state: T, *arguments: Any) -> T:
@@ -119,7 +135,7 @@ class RayShards(Resumable):
         if self._ray.is_initialized():
             for host in self._hosts:
                 self._ray.kill(host.actor)
-        self._closed, self._hosts, self._groups, self._renewed = True, [], [], (0, None)
+        self._closed, self._hosts, self._groups, self._renewed = True, [], [], []
 
     # -- calls ---------------------------------------------------------------------------------
 
@@ -187,15 +203,16 @@ class RayShards(Resumable):
         if not self._missing:
             return
         self._start(self._wanted - len(self._hosts))
-        calls, refs = self._renewed, []
+        refs = []
         for group in sorted(self._missing):
             for host in self._hosts:
                 host.groups.discard(group)
             host = min(self._hosts, key=lambda host: len(host.groups))
             host.groups.add(group)
             refs.append(host.actor.own.remote(group, *self._groups[group]))
-            if calls[1] is not None:
-                refs += host.actor.run.options(num_returns=2).remote(calls[0], group, calls[1])[:1]
+            # An actor does one call after the other, in this order.
+            for call, _, message in self._renewed:
+                refs += host.actor.run.options(num_returns=2).remote(call, group, message)[:1]
         self._get(refs)
         self._missing = set()
 
@@ -221,8 +238,8 @@ class RayShards(Resumable):
     def _start(self, count: int) -> None:
         """Start actors, as many as the cluster has room for; at least one must be there in the end."""
         ray, end = self._ray, time.monotonic() + (_PATIENCE if self._hosts else _FIRST_PATIENCE)
-        owner = ray.remote(Owner).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
-        actors = [owner.remote() for _ in range(count)]
+        owner = ray.remote(Owner).options(num_cpus=self._threads, max_restarts=0, scheduling_strategy="SPREAD")
+        actors = [owner.remote(self._threads) for _ in range(count)]
         starting = {actor.where.remote(): actor for actor in actors}
         problem: Exception | None = None
         while starting and time.monotonic() < end:
@@ -233,13 +250,14 @@ class RayShards(Resumable):
                 except ray.exceptions.RayError as lost:
                     problem = lost
             # A node that is gone takes its cores with it, and nobody needs to wait for them.
-            if self._hosts and len(self._hosts) >= ray.cluster_resources().get("CPU", 0):
+            if self._hosts and (len(self._hosts) + 1) * self._threads > ray.cluster_resources().get("CPU", 0):
                 break
         for actor in starting.values():
             ray.kill(actor)
         if not self._hosts:
             raise problem or CrowdwiseError(
-                f"Ray started no actor within {_FIRST_PATIENCE:.0f} s: no core of the cluster is free; try again later, or "
-                "leave the address out to use this machine"
+                f"Ray started no actor within {_FIRST_PATIENCE:.0f} s: no node of the cluster has {self._threads} free "
+                f"core{'s' * (self._threads > 1)}; try again later, ask for more actors, which are smaller, "
+                "or leave the address out to use this machine"
             )
         self._wanted = len(self._hosts)

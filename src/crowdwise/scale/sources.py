@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.shards import Shard
+from crowdwise.engines.shards import MOVING, Shard
 from crowdwise.errors import InputError
 from crowdwise.scale.store import Store, full_disk_named
 
@@ -92,7 +92,10 @@ class FolderSource:
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
         in_memory = posterior_in_memory or self.n_items == 0
         posterior = np.zeros(shape) if in_memory else _mapped_posterior(folder / _POSTERIOR, shape)
-        return Shard(votes, known, posterior, self.index, self.folder)
+        shard = Shard(votes, known, posterior, self.index, self.folder)
+        if not in_memory and (folder / MOVING).exists():
+            shard.moving = np.load(folder / MOVING)
+        return shard
 
 
 def stored_array(folder: Path, name: str, mmap_mode: Literal["r"] | None = None) -> np.ndarray:

@@ -86,8 +86,9 @@ def test_an_interrupted_run_ends_in_the_same_bits(run: str, tmp_path: Path) -> N
     cls, settings = RUNS[run]
     count, path = Count(), tmp_path / "run.checkpoint"
     whole = fitted(cls, count, **settings)
-    # In the warm-up, in the first run, and (with a refit) in the second.
-    for after in {1, 4, len(count.numbers) - 1, len(count.numbers)}:
+    # In the first run and (with a refit) in the second; for one run of each kind also in the warm-up and at the end.
+    ends = {1, len(count.numbers)} if run in ("adam with dropout", "early stopping", "em") else set()
+    for after in {4, len(count.numbers) - 1} | ends:
         with pytest.raises(KeyboardInterrupt):
             fitted(cls, Stop(after), checkpoint=path, **settings)
         assert path.exists()

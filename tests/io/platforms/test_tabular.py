@@ -35,7 +35,7 @@ def test_mturk_leaves_rejected_assignments_out(tmp_path: Path) -> None:
 def test_mturk_questions_and_radio_buttons(tmp_path: Path) -> None:
     header = "HITId,WorkerId,Answer.mood.sad,Answer.mood.glad,Answer.age\n"
     path = write(tmp_path / "batch.csv", header + "H1,W1,true,false,20\nH1,W2,false,true,30\nH2,W1,false,false,20\n")
-    with pytest.raises(InputError, match=r"several questions: 'mood', 'age'\. Pick one: question=.*--question"):
+    with pytest.raises(InputError, match=r"several questions: 'mood', 'age'\. Pick one, for example: .*--question mood"):
         read(path)
     votes = read(path, question="mood")
     assert triples(votes) == [("H1", "W1", "sad"), ("H1", "W2", "glad")]

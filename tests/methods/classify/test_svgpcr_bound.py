@@ -214,13 +214,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("n_steps", [1, 12])
-def test_the_bound_is_that_of_draws(likelihood: str, options: dict[str, Any], n_steps: int) -> None:
+def test_the_bound_is_that_of_draws(likelihood: str, options: dict[str, Any]) -> None:
     """Every term within its own error, and the sum within its."""
     n_draws = 40_000
     # So many draws of softmax's own that their error is nothing beside that of the oracle.
     it = problem(likelihood=likelihood, n_draws=2**14, **options)
-    for _ in range(n_steps):
+    for _ in range(12):
         it.step()
     expected, got = drawn(it, n_draws, 5), closed(it)
     for name in TERMS:
@@ -315,7 +314,7 @@ CROWDS: dict[str, dict[str, bool]] = {
 
 
 @pytest.mark.parametrize("options", CROWDS.values(), ids=CROWDS)
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
 def test_full_batches_never_lower_the_bound(likelihood: str, n_classes: int, options: dict[str, bool]) -> None:
     it = problem(n_classes, likelihood, n_items=25, n_inducing=6, rate=0.3, **options)

@@ -150,6 +150,6 @@ def test_k_means_puts_equals_together() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["cbcc", "worker-cluster"])
-@pytest.mark.parametrize("dataset", ["bluebird", "rte", "web"])
+@pytest.mark.parametrize("dataset", ["bluebird", "rte"])
 def test_better_than_the_majority(shared_data: Path, method: str, dataset: str) -> None:
     assert accuracy_on(shared_data, dataset, method) > accuracy_on(shared_data, dataset, "majority") + 0.01

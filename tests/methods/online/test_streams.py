@@ -67,9 +67,7 @@ def test_a_settled_stream_stands_at_a_fixed_point_of_the_batch_fit(default: bool
     assert sum(model.result_.bound.values()) == pytest.approx(sum(batch.result_.bound.values()), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("chunk", "seed"), [pytest.param(1, 0, marks=pytest.mark.slow), (7, 1), (7, 2), (10**6, 3), (10**6, 4)]
-)
+@pytest.mark.parametrize(("chunk", "seed"), [pytest.param(1, 0, marks=pytest.mark.slow), (7, 1), (10**6, 3)])
 def test_any_order_ends_near_the_batch_fit(seed: int, chunk: int) -> None:
     votes, truth = mixed_crowd(2, 200)
     order = np.random.default_rng(seed).permutation(votes.n_votes)
@@ -79,13 +77,12 @@ def test_any_order_ends_near_the_batch_fit(seed: int, chunk: int) -> None:
     assert distance(stream, batch) < 0.015
 
 
-@pytest.mark.parametrize("chunk", [pytest.param(7, marks=pytest.mark.slow), 50])
-def test_online_em_over_all_orders_ends_near_the_batch_fit(chunk: int) -> None:
+def test_online_em_over_all_orders_ends_near_the_batch_fit() -> None:
     # Steps weigh late votes more than early ones: on 200 items a single order may end three points away, their mean does not.
     votes, truth = mixed_crowd(2, 200)
     batch = DawidSkene().fit(votes)
     orders = [np.random.default_rng(seed).permutation(votes.n_votes) for seed in range(5)]
-    models = [replay(OnlineEM(), votes, order, chunk) for order in orders]
+    models = [replay(OnlineEM(), votes, order, 50) for order in orders]
     scores = [model.score(votes, truth) for model in models]
     assert np.mean(scores) > batch.score(votes, truth) - 0.01
     assert min(scores) > batch.score(votes, truth) - 0.04
@@ -93,14 +90,14 @@ def test_online_em_over_all_orders_ends_near_the_batch_fit(chunk: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dataset", "seed"), [("temp", 0), ("cf", 1), ("labelme", 2), ("wsd", 1), ("bluebird", 2)])
+@pytest.mark.parametrize(("dataset", "seed"), [("temp", 0), ("labelme", 2), ("wsd", 1)])
 def test_real_votes_in_any_order_end_near_the_batch_fit(shared_data: Path, dataset: str, seed: int) -> None:
     votes, truth = real(shared_data, dataset)
     order = np.random.default_rng(seed).permutation(votes.n_votes)
     batch = batch_fit(votes)
     for chunk in (20, 10**6):
         stream = replay(StreamingDawidSkene(), votes, order, chunk)
-        # A point, or two items where a point is hardly one (bluebird has 108).
+        # A point, or two items where a point is hardly one (wsd has 177).
         near = max(0.01, 2 / votes.n_items) + 1e-9
         assert accuracy(stream.result_.model_posterior, truth) == pytest.approx(
             accuracy(batch.result_.model_posterior, truth), abs=near
@@ -132,13 +129,6 @@ def test_streams_of_real_votes_do_not_end_below_majority_vote(shared_data: Path,
     known = accuracy(shares / shares.sum(axis=1, keepdims=True), truth)
     error = float(np.sqrt(known * (1 - known) / (truth >= 0).sum()))
     assert accuracy(stream.result_.model_posterior, truth) >= known - error
-
-
-@pytest.mark.slow
-def test_real_votes_one_by_one_end_near_the_batch_fit(shared_data: Path) -> None:
-    votes, _ = real(shared_data, "wsd")
-    order = np.random.default_rng(0).permutation(votes.n_votes)
-    assert distance(replay(StreamingDawidSkene(), votes, order, 1), batch_fit(votes)) < 0.02
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_one_stratum_of_few_items_and_of_one() -> None:
 
 @pytest.mark.slow
 def test_simulated_audits_with_a_look_after_every_check_fail_rarely() -> None:
-    """Every set just above the allowed share: any certificate is false. Alpha 0.1, 600 audits of up to 300 checks."""
+    """Every set just above the allowed share: any certificate is false. Alpha 0.1, 300 audits of up to 300 checks."""
     bands = strata([40] * 10, [0.01 * k for k in range(1, 11)])
     weight, rng = drawing_weights(bands, 0.05), np.random.default_rng(0)
     wrong = np.zeros(400, bool)
@@ -83,12 +83,12 @@ def test_simulated_audits_with_a_look_after_every_check_fail_rarely() -> None:
         wrong[40 * k : 40 * k + (3 if k == 0 else 2)] = True
     assert (np.cumsum(wrong)[39::40] > 0.05 * np.arange(40, 401, 40)).all()
     failed = 0
-    for _ in range(600):
+    for _ in range(300):
         order = drawing_order(bands, weight, int(rng.integers(2**31)))[:300]
         found = certified_bands(bands, weight, bands.stratum[order], wrong[order], error=0.05, alpha=0.1)
         # Wealth that once sufficed is kept as long as the allowed errors are not found.
         failed += found.n_bands > 0
-    assert failed / 600 <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 600)
+    assert failed / 300 <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 300)
 
 
 @pytest.mark.slow

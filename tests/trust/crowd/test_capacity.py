@@ -50,3 +50,17 @@ def test_spammers_are_flagged_adversaries_are_not_and_newcomers_are_unknown() ->
 def test_the_same_seed_gives_the_same_report() -> None:
     result = fit(simulate(100, 6, 3, 3, "one-coin", random_state=0).votes)
     assert capacity.score(result).frame.equals(capacity.score(result).frame)
+
+
+def test_asking_only_for_enough_decides_alike() -> None:
+    rng = np.random.default_rng(0)
+    confusion = rng.dirichlet(np.full(4, 0.7), size=(300, 4))
+    capacities = channel_capacity(confusion)
+    for enough in (0.1, 0.5, 1.0):
+        np.testing.assert_array_equal(channel_capacity(confusion, enough=enough) >= enough, capacities >= enough)
+
+
+def test_verdicts_are_those_of_the_report() -> None:
+    crowd = simulate(200, 30, 3, 4, {"one-coin": 0.7, "uniform-spammer": 0.3}, random_state=0)
+    result = fit(crowd.votes)
+    assert capacity.verdicts(result).tolist() == capacity.score(result).frame["verdict"].to_list()

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from tests.trust.crowd.crowds import fit
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.engines.dependence import Residuals
 from crowdwise.trust.crowd import colluders
+from crowdwise.trust.crowd.pairs import of_pairs
 
 # The tutorial: N = 5,000, A = 60, K = 3, colluders give a common wrong label with probability 0.9.
 OPTIONS = {"dirichlet": {"diagonal": 5.0, "off_diagonal": 1.0}, "colluder": {"accuracy": 0.1}}
@@ -47,3 +50,25 @@ def test_too_few_honest_annotators_are_named() -> None:
     assert report.flagged == []
     assert "more than K^2 = 16 honest annotators" in report.notes[0]
     assert report.frame["p_value"].null_count() == 12
+
+
+def test_large_crowds_are_searched_among_the_busiest_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = simulate(800, 30, 2, 12, {"dirichlet": 0.8, "colluder": 0.2}, options=OPTIONS, random_state=0).votes
+    # Ten more who met hardly anybody.
+    rng = np.random.default_rng(0)
+    item, label = busy.items[rng.integers(800, size=60)], busy.classes[rng.integers(2, size=60)]
+    votes = busy.concat(Annotations.from_arrays(item, [f"z{n % 10}" for n in range(60)], label))
+    result = fit(votes)
+    met = of_pairs(result, votes)
+    # Names are sorted, so the ten come last.
+    among = (met.first < 30) & (met.second < 30)
+    columns = {name: getattr(met, name)[among] for name in ("first", "second", "n_items", "agree", "expected", "variance")}
+    alone = colluders.score(result, found=Residuals(**columns))
+    assert alone.notes == colluders.score(result).notes == ()
+    # Work of a sweep over all pairs among thirty.
+    monkeypatch.setattr(colluders, "_MOST_WORK", (30 * 29 // 2 + 30 * 4) * 16)
+    part = colluders.score(result)
+    assert part.notes == ("colluders were looked for among the 30 annotators with most votes: among all it takes too long",)
+    assert part.frame.filter(part.frame["annotator"].str.starts_with("z"))["p_value"].null_count() == 10
+    assert part.frame.equals(alone.frame)
+    assert part.flagged

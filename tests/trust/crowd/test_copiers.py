@@ -9,7 +9,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.dependence import residual_agreement
 from crowdwise.engines.meetings import answers_of, pair_sums
-from crowdwise.trust.crowd import copiers
+from crowdwise.trust.crowd import copiers, pairs
 
 
 def test_residual_agreement_by_hand() -> None:
@@ -70,3 +70,18 @@ def test_honest_crowds_have_no_copiers() -> None:
 def test_annotators_who_met_nobody_are_not_tested() -> None:
     report = copiers.score(fit(Annotations.from_arrays([0, 1], ["x", "y"], ["a", "b"])))
     assert report.frame["p_value"].to_list() == [None, None]
+
+
+def test_beyond_a_number_of_meetings_items_are_drawn_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fit(simulate(400, 10, 3, 5, "one-coin", random_state=0).votes)
+    whole = copiers.score(result)
+    assert whole.notes == ()
+    monkeypatch.setattr(pairs, "MOST_MEETINGS", 1000)
+    found = pairs.of_pairs(result, result.votes)
+    # 400 items have 4,000 pairs of answers.
+    assert found.share == 0.25
+    assert found.n_items.sum() == 1000
+    part = copiers.score(result)
+    assert "on 25% of their common items" in part.notes[0]
+    assert "2.0 times" in part.notes[0]
+    assert part.frame.equals(copiers.score(result, found=found).frame)

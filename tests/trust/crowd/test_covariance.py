@@ -6,6 +6,7 @@ from tests.trust.crowd.crowds import fit
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.engines.meetings import answers_of
 from crowdwise.errors import SettingError
 from crowdwise.trust.crowd import covariance, spammers
 from crowdwise.trust.crowd.raykar_yu import spammer_score
@@ -90,3 +91,30 @@ def test_odd_votes_survive() -> None:
     assert spammers.score(fit(empty)).flagged == []
     with pytest.raises(SettingError, match="rule"):
         covariance.score(fit(one_class), rule="guess")
+
+
+def test_sparse_sums_are_those_of_a_loop_over_answers() -> None:
+    # Repeated votes are one answer with shares; some items have a single answer.
+    rng = np.random.default_rng(0)
+    item, who = rng.integers(40, size=150), rng.integers(6, size=150)
+    result = fit(Annotations.from_arrays(item, who, rng.integers(3, size=150)))
+    answers = answers_of(result.votes)
+    table = covariance._Table(answers, result.votes.n_items)
+    loading = rng.normal(size=(6, 3, 2))
+    x_cl = np.array([answers.share_cl[answers.annotator == a].mean(axis=0) for a in range(6)])
+    x_cl = answers.share_cl - x_cl[answers.annotator]
+    y_cr = np.array([x @ loading[a] for x, a in zip(x_cl, answers.annotator, strict=True)])
+    t_cr, right, gram = np.zeros_like(y_cr), np.zeros((6, 3, 2)), np.zeros((6, 2, 2))
+    for c, (n, a) in enumerate(zip(answers.item, answers.annotator, strict=True)):
+        for d in np.flatnonzero(answers.item == n):
+            if d != c:
+                t_cr[c] += y_cr[d]
+                gram[a] += loading[answers.annotator[d]].T @ loading[answers.annotator[d]]
+        right[a] += np.outer(x_cl[c], t_cr[c])
+    ridge = np.trace(gram.sum(axis=0)) / len(answers.item) / 2 + 1e-12
+    expected = 0.5 * (loading + right @ np.linalg.inv(gram + ridge * np.eye(2)))
+    np.testing.assert_allclose(covariance._loadings(table, loading, 1, 0.0), expected, rtol=1e-10, atol=1e-12)
+    means = np.array([t_cr[answers.annotator == a].mean(axis=0) for a in range(6)])
+    np.testing.assert_allclose(table.of_others(loading), t_cr - means[answers.annotator], rtol=1e-10, atol=1e-12)
+    squares = [x_cl[answers.annotator == a].T @ x_cl[answers.annotator == a] for a in range(6)]
+    np.testing.assert_allclose(table.xx_alm, squares, atol=1e-12)

@@ -10,6 +10,7 @@ import pytest
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
 from crowdwise.trust.crowd import dependence, fusion
 
 SETS = [
@@ -185,3 +186,9 @@ def test_log_tail_beside_scipy(x: float) -> None:
     from scipy.special import log_ndtr
 
     assert dependence._log_above(x) == pytest.approx(float(log_ndtr(-x)), rel=1e-9, abs=1e-12)
+
+
+def test_votes_that_are_still_in_use_are_searched_once() -> None:
+    votes = simulate(100, 8, 3, 5, random_state=0).votes
+    assert dependence.find(votes) is dependence.find(votes)
+    assert dependence.find(votes) is not dependence.find(votes, most_pairs=10)

@@ -11,6 +11,7 @@ from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, MissingExtraError
 from crowdwise.estimator.registry import make
 from crowdwise.report.plot.crowd import plot_confusions
+from crowdwise.trust.crowd.grades import crowd_of
 from crowdwise.trust.crowd.pruning import refit_without
 from crowdwise.trust.crowd.table import examine, with_dropped
 
@@ -87,3 +88,20 @@ def test_plots_name_the_extra_they_need(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"crowdwise\[report\]"):
         plot_confusions(fit(demo().votes), tmp_path / "c.png")
+
+
+def test_nobody_is_unknown_whose_accuracy_is_above_chance() -> None:
+    votes = simulate(300, 40, 2, 4, "one-coin", random_state=2).votes
+    result = fit(votes)
+    table = examine(result).table
+    crowd = crowd_of(result)
+    chance = dict(zip(votes.annotators.tolist(), crowd.chance.tolist(), strict=True))
+    unknown = table.filter(table["flags"] == "unknown")
+    assert unknown.height
+    assert all(row["accuracy_low"] <= chance[row["annotator"]] for row in unknown.iter_rows(named=True))
+
+
+def test_every_detector_is_announced() -> None:
+    steps: list[tuple[str, int, int | None]] = []
+    examine(fit(demo().votes), progress=lambda *step: steps.append(step))
+    assert steps == [(f"looking for {name}s", n, 4) for n, name in enumerate(["spammer", "copier", "colluder", "group"])]

@@ -18,6 +18,7 @@ def read(source: Source, request: Request) -> Export:
     if not questions or (wanted in frame.columns and wanted not in questions):
         # Without test questions, answers and input data cannot be distinguished by name.
         questions = [name for name in frame.columns if not name.startswith("_")]
+        questions = questions if wanted in questions else _answered(frame, questions) or questions
     question = choose_question(questions, wanted, source.name)
     gold = None
     if f"{question}_gold" in frame.columns:
@@ -36,6 +37,12 @@ def read(source: Source, request: Request) -> Export:
         drop=_true(frame, "_tainted"),
         why="tainted judgments",
     )
+
+
+def _answered(frame: pl.DataFrame, names: list[str]) -> list[str]:
+    """Columns on which judgments of one unit differ: what is the same in all of them was shown, not answered."""
+    units = frame.group_by("_unit_id").agg(pl.col(names).n_unique())
+    return [name for name in names if bool((units[name] > 1).any())]
 
 
 def _true(frame: pl.DataFrame, name: str) -> pl.Series:

@@ -10,6 +10,7 @@ from typing import Any
 from crowdwise.errors import InputError
 from crowdwise.io.offsets import Document, spans_of
 from crowdwise.io.source import Record, Source
+from crowdwise.io.tallies import repeats_itself
 from crowdwise.io.votes import Ballot, Export, Request
 
 
@@ -19,9 +20,10 @@ def matches(source: Source) -> bool:
     if part.kind not in ("json", "jsonl"):
         return False
     first = part.first
-    return bool({"id", "text"} <= first.keys()) and any(
-        isinstance(first.get(key), list) for key in ("label", "labels", "entities")
-    )
+    keys = [key for key in ("label", "labels", "entities") if isinstance(first.get(key), list)]
+    # Nobody ticks a label twice: lists in which one recurs are the votes of several people.
+    again = any(repeats_itself(record.get(key)) for key in keys for _, record in part.records[:50])
+    return bool({"id", "text"} <= first.keys()) and bool(keys) and not again
 
 
 def read(source: Source, request: Request) -> Export:
@@ -34,8 +36,6 @@ def read(source: Source, request: Request) -> Export:
                 raise InputError(
                     f"{part.name} row {row}: spans of text, no labels of whole items; crowdwise spans {source.name} reads them"
                 )
-            if isinstance(value, list) and len(value) > 1:
-                raise InputError(f"{part.name} row {row}: several labels {value!r:.80}; a vote has one label here")
             ballot.vote(row, record.get("id"), name, {"label": value})
     return ballot.export(request.question or request.label)
 

@@ -8,6 +8,7 @@ from typing import Any
 from crowdwise.errors import InputError
 from crowdwise.io.roles import battle_shape
 from crowdwise.io.source import Record, Source
+from crowdwise.io.tallies import refuse_mapped_counts
 from crowdwise.io.votes import Ballot, Export, Request
 
 # In order of preference: a file may hold a verdict and the score that led to it.
@@ -62,6 +63,9 @@ def read(source: Source, request: Request) -> Export:
             if isinstance(vote, dict):
                 judge = vote.get(_key(vote, _JUDGE) or "")
                 ballot.vote(row, item, judge, {"label": _scalar(vote.get(_key(vote, labels) or ""))})
+    if maybe_counts and request.format is None:
+        held = [record.get(_key(record, _LISTS) or "") for _, record in source.records]
+        refuse_mapped_counts(held, _key(source.first, _LISTS) or "", source.name, request, "judges")
     if maybe_counts:
         request.notes.append(f"{source.name}: read as {{judge: label}}; if these are counts per class, add --format counts")
     return ballot.export(None)

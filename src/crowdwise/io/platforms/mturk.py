@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import polars as pl
 
 from crowdwise.io.platforms.forms import form_answers
 from crowdwise.io.source import Source, Table
 from crowdwise.io.votes import Export, Request, choose_question, column, single, tabular
 
-_ANSWER = "Answer."
+_ANSWER, _INPUT = "Answer.", "Input."
 
 
 def read(source: Source, request: Request) -> Export:
@@ -18,6 +21,13 @@ def read(source: Source, request: Request) -> Export:
     questions = _questions(frame)
     wanted = request.question or request.label
     question = choose_question(list(questions), wanted and wanted.removeprefix(_ANSWER), source.name)
+    shown = _shown_for(question, list(questions), frame.columns)
+    if shown is not None and request.item is None:
+        way = replace(request, question=question, item=shown).command(source.name)
+        request.notes.append(
+            f"{source.name}: a HIT shows several inputs, and {question!r} seems to be about {shown!r}; the item is the HIT; "
+            f"to have the input as the item: {way}"
+        )
     if "AssignmentStatus" in frame.columns:
         rejected = (frame["AssignmentStatus"].str.to_lowercase() == "rejected").fill_null(False)
     elif "Reject" in frame.columns:
@@ -33,6 +43,16 @@ def read(source: Source, request: Request) -> Export:
         drop=rejected,
         why="rejected assignments",
     )
+
+
+def _shown_for(question: str, questions: list[str], names: list[str]) -> str | None:
+    """The input that a numbered question is about, where every question has an input with its number."""
+    numbers = {name: re.search(r"\d+$", name) for name in questions}
+    shown = {n[0]: name for name in names if name.startswith(_INPUT) and (n := re.search(r"\d+$", name)) is not None}
+    asked = [n[0] for n in numbers.values() if n is not None]
+    if len(asked) < 2 or len(asked) < len(questions) or not set(asked) <= shown.keys():
+        return None
+    return shown[numbers[question][0]]  # type: ignore[index]
 
 
 def _unpacked(table: Table) -> pl.DataFrame:

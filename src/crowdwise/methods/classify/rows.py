@@ -24,7 +24,7 @@ def taken_by(estimator: Any, rows: Features) -> Any:
     """Features in the one form in which training and prediction take them, so that the same rows are the same numbers."""
     X = rows.X
     if rows.names is not None:
-        return pl.DataFrame(X, schema=rows.names, orient="row")
+        return rows.table
     # Only networks read from disk as they go, and they take whole numbers from there as they are (or as pixels);
     # a table in memory is turned into fractions first.
     if isinstance(X, np.memmap) and X.ndim == 2 and (X.dtype.kind != "f" or not estimator.takes_images):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from crowdwise.data.encode import series_of
 from crowdwise.data.ratings import Ratings
@@ -62,7 +62,7 @@ class CovarianceCrowd(RatingMethod):
         for d in range(problem.n_dimensions):
             found = moments(problem, d, self.overlap)
             n_pairs = max(len(found.first) / 2, 1)
-            threshold = float(norm.isf(min(self.alarm / n_pairs, 1.0) / 2))
+            threshold = -float(ndtri(min(self.alarm / n_pairs, 1.0) / 2))
             parts, fitted = self._decompose(problem, d, found, threshold)
             done.append((fitted.estimate, fitted.variance, fitted.bias, fitted.gain, parts.noise, fitted.share))
             pairs.append(_pairs(d, found, parts))

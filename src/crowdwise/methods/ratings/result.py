@@ -77,11 +77,11 @@ class Estimates(Outcome):
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Central interval of every estimate at this level: low and high, [N, D] each."""
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
         if not 0 < level < 1:
             raise SettingError(f"level must lie between 0 and 1; got {level!r}")
-        half = t.ppf((1 + level) / 2, self.freedom) * self.scale
+        half = stdtrit(self.freedom, (1 + level) / 2) * self.scale
         return self.estimate - half, self.estimate + half
 
     def items_frame(self, level: float = 0.95) -> pl.DataFrame:

@@ -16,13 +16,15 @@ h_m : [M]               shares of the communities
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
 from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
-from crowdwise.kernels.numerics import expected_log, log_floored
+from crowdwise.kernels.gamma import digamma, log_gamma
+from crowdwise.kernels.numerics import expected_log, in_ranges, log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
 
@@ -32,6 +34,8 @@ __all__ = ["CommunityConfusion", "log_evidence"]
 # Inside this interval digammas keep their digits; Minka's surrogate is unimodal, so clipping never lowers it.
 _LOWEST, _HIGHEST = 1e-3, 1e4
 _FIRST_STEPS, _STEPS = 20, 3
+# Annotators times entries of all communities from which compiled loops pay for being loaded.
+_COMPILED_FROM = 10_000
 
 
 @storable
@@ -67,29 +71,27 @@ class CommunityConfusion:
         if first:
             rho = soft_clusters(counts, len(self.h_m))
         else:
-            rho = np.exp(log_softmax_rows(log_evidence(counts, self.eta_mlk) + log_floored(self.h_m)))
-        eta = np.stack(
-            [
-                self._fit_community(counts, rho[:, m], self.eta_mlk[m], _FIRST_STEPS if first else _STEPS)
-                for m in range(rho.shape[1])
-            ]
-        )
+            rho = np.exp(log_softmax_rows(_evidence(counts, self.eta_mlk) + log_floored(self.h_m)))
+        eta = self.eta_mlk
+        for _ in range(_FIRST_STEPS if first else _STEPS):
+            gain, cost = _gains(counts, rho, eta)
+            eta = np.clip((eta * gain + self.trust * self.eta0_lk) / (cost[:, None] + self.trust), _LOWEST, _HIGHEST)
         return replace(self, counts_alk=counts, rho_am=rho, eta_mlk=eta, h_m=rho.mean(axis=0))
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step over the labels with E[log R]."""
-        return infer_by_table(votes, np.exp(self._expected_log()), log_prior, known, posterior)
+        return infer_by_table(votes, np.exp(self._rows[0]), log_prior, known, posterior)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """E[log R] of each vote, [len(index), K]."""
-        return table_log_lik(votes, index, self._expected_log())
+        return table_log_lik(votes, index, self._rows[0])
 
     def penalty(self) -> float:
         """KL of memberships and confusion rows, minus the log-likelihood of earlier answers and the log prior of eta."""
         memberships = (self.rho_am * (log_floored(self.rho_am) - log_floored(self.h_m))).sum()
         # KL(Dir(eta + C) || Dir(eta)) = sum C E[log R] - log DM(C | eta)
-        rows = -(self.rho_am * log_evidence(self.counts_alk, self.eta_mlk)).sum()
-        rows += ((self.counts_alk - self.earlier_alk) * self._expected_log()).sum()
+        table, evidence = self._rows
+        rows = ((self.counts_alk - self.earlier_alk) * table).sum() - evidence
         prior = self.trust * (self.eta0_lk * np.log(self.eta_mlk) - self.eta_mlk).sum()
         return float(memberships + rows - prior)
 
@@ -115,34 +117,69 @@ class CommunityConfusion:
         """Mean Dirichlet parameters over the communities, [A, K, L]: a summary of the mixture."""
         return np.asarray(self.counts_alk + np.einsum("am,mlk->alk", self.rho_am, self.eta_mlk)).transpose(0, 2, 1)
 
-    def _expected_log(self) -> Floats:
-        """E[log R], [A, L, K]: the mean over communities of Dirichlet expectations."""
-        table = np.zeros(self.counts_alk.shape)
-        for m, eta in enumerate(self.eta_mlk):
-            table += self.rho_am[:, m, None, None] * expected_log(self.counts_alk + eta, 1)
-        return table
+    @cached_property
+    def _rows(self) -> tuple[Floats, float]:
+        """E[log R], [A, L, K], the mean over communities of Dirichlet expectations; and the sum of rho log DM(C_a | eta_m)."""
+        table, counts, eta = np.zeros(self.counts_alk.shape), self.counts_alk, self.eta_mlk
+        if _compiled(counts, eta):
+            from crowdwise.kernels.community_loops import community_rows
 
-    def _fit_community(self, counts: Floats, rho_a: Floats, eta: Floats, steps: int) -> Floats:
-        """Minka's fixed point for one community, [L, K]; every step climbs."""
-        from scipy.special import digamma
+            rho = np.ascontiguousarray(self.rho_am)
+            return table, sum(
+                in_ranges(_work(counts, eta), lambda start, stop: community_rows(start, stop, counts, rho, eta, table))
+            )
+        for m, own in enumerate(eta):
+            table += self.rho_am[:, m, None, None] * expected_log(counts + own, 1)
+        return table, float((self.rho_am * log_evidence(counts, eta)).sum())
 
-        total = counts.sum(axis=1)
-        for _ in range(steps):
-            size = eta.sum(axis=0)
-            gain = eta * np.einsum("a,alk->lk", rho_a, digamma(counts + eta) - digamma(eta))
-            cost = rho_a @ (digamma(total + size) - digamma(size))
-            eta = np.clip((gain + self.trust * self.eta0_lk) / (cost + self.trust), _LOWEST, _HIGHEST)
-        return np.asarray(eta)
+
+def _compiled(counts_alk: Floats, eta_mlk: Floats) -> bool:
+    return counts_alk.size * len(eta_mlk) >= _COMPILED_FROM
+
+
+def _evidence(counts_alk: Floats, eta_mlk: Floats) -> Floats:
+    """`log_evidence`, in compiled loops where these pay."""
+    if not _compiled(counts_alk, eta_mlk):
+        return log_evidence(counts_alk, eta_mlk)
+    from crowdwise.kernels.community_loops import evidence_of_communities
+
+    found = np.empty((len(counts_alk), len(eta_mlk)))
+    in_ranges(_work(counts_alk, eta_mlk), lambda start, stop: evidence_of_communities(start, stop, counts_alk, eta_mlk, found))
+    return found
+
+
+def _work(counts_alk: Floats, eta_mlk: Floats) -> Integers:
+    """Terms before every annotator, by which annotators are divided among threads, [A + 1]."""
+    return np.arange(len(counts_alk) + 1) * eta_mlk.size
+
+
+def _gains(counts: Floats, rho: Floats, eta_mlk: Floats) -> tuple[Floats, Floats]:
+    """Of Minka's fixed point for every community: sum_a rho (psi(C + eta) - psi(eta)), [M, L, K]; of sums over labels, [M, K].
+
+    Every step with their ratio climbs.
+    """
+    if _compiled(counts, eta_mlk):
+        from crowdwise.kernels.community_loops import add_gains
+
+        def add(start: int, stop: int) -> tuple[Floats, Floats]:
+            sums = np.zeros(eta_mlk.shape), np.zeros((len(eta_mlk), eta_mlk.shape[2]))
+            add_gains(start, stop, counts, rho, eta_mlk, *sums)
+            return sums
+
+        gain, cost = (np.asarray(sum(part)) for part in zip(*in_ranges(_work(counts, eta_mlk), add), strict=True))
+        return gain, cost
+    total, size = counts.sum(axis=1), eta_mlk.sum(axis=1)
+    gains = [np.einsum("a,alk->lk", rho[:, m], digamma(counts + eta) - digamma(eta)) for m, eta in enumerate(eta_mlk)]
+    costs = [rho[:, m] @ (digamma(total + own) - digamma(own)) for m, own in enumerate(size)]
+    return np.stack(gains), np.stack(costs)
 
 
 def log_evidence(counts_alk: Floats, eta_mlk: Floats) -> Floats:
     """log DM(C_a | eta_m), summed over true classes, [A, M]."""
-    from scipy.special import gammaln
-
     total = counts_alk.sum(axis=1)
     columns = []
     for eta in eta_mlk:
         size = eta.sum(axis=0)
-        rows = (gammaln(counts_alk + eta) - gammaln(eta)).sum(axis=(1, 2))
-        columns.append(rows - (gammaln(total + size) - gammaln(size)).sum(axis=1))
+        rows = (log_gamma(counts_alk + eta) - log_gamma(eta)).sum(axis=(1, 2))
+        columns.append(rows - (log_gamma(total + size) - log_gamma(size)).sum(axis=1))
     return np.stack(columns, axis=1)

@@ -9,7 +9,6 @@ is a one-dimensional problem given the other side, and a step that would lower i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -17,16 +16,15 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.kernels.logistic import ability_terms, easiness_terms, logistic_terms
+from crowdwise.kernels.logistic import LogisticVotes, climb, logistic_terms
 from crowdwise.kernels.numerics import log_sigmoid
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import WithoutPosterior, infer_by_votes, voted_log_lik, weight_of
+from crowdwise.parts.annotators.model import WithoutPosterior, voted_log_lik, weight_of
 
 __all__ = ["AbilityDifficulty"]
 
 
 _CENTRE = 1.0
-_MOST_STEPS = 5
 
 
 @storable
@@ -48,27 +46,13 @@ class AbilityDifficulty(WithoutPosterior):
 
     def update(self, votes: Annotations, posterior: Floats) -> AbilityDifficulty:
         """Newton steps on the abilities, then on the items, up the expected log-likelihood plus log prior."""
-        arrays = (votes.item_ptr, votes.annotator, votes.label, weight_of(votes), posterior)
-        ability, log_easiness = self.ability, self.log_easiness
-
-        def of_ability(a: Floats) -> Floats:
-            return self._with_ability_prior(a, ability_terms(*arrays, a, np.exp(log_easiness)))
-
-        ability = _climb(of_ability, ability)
-
-        def of_easiness(b: Floats) -> Floats:
-            terms = easiness_terms(*arrays, ability, np.exp(b))
-            # The exact curvature where it is the larger: Gauss-Newton alone overshoots on items whose votes look
-            # wrong, and circles around the top there.
-            missing = np.maximum(-terms[:, 1], 0.0)
-            return np.asarray(terms + np.column_stack([-0.5 * (b - _CENTRE) ** 2, _CENTRE - b, 1 + missing]))
-
-        return replace(self, ability=ability, log_easiness=_climb(of_easiness, log_easiness))
+        own, easiness = _as_logistic(votes), np.exp(self.log_easiness)
+        ability = climb(lambda a: self._with_ability_prior(a, own.ability_terms(posterior, a, easiness)), self.ability)
+        return replace(self, ability=ability, log_easiness=own.climb_easiness(posterior, ability, self.log_easiness, _CENTRE))
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step."""
-        base, bonus = self._evidence(votes.annotator, votes.item)
-        return infer_by_votes(votes, base, bonus, log_prior, known, posterior)
+        return _as_logistic(votes).infer(self.ability, self.log_easiness, log_prior, known, posterior)
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """log P(vote | class), [len(index), K]."""
@@ -110,25 +94,5 @@ class AbilityDifficulty(WithoutPosterior):
         return np.asarray(terms + np.column_stack(prior))
 
 
-def _climb(objective: Callable[[Floats], Floats], x: Floats) -> Floats:
-    """A Newton step on every coordinate, shortened where it would not climb, and more while steps are cut.
-
-    `objective` returns [value, slope, negative curvature] per coordinate.
-    """
-    for _ in range(_MOST_STEPS):
-        value, slope, curve = objective(x).T
-        # Near the top, rounding decides whether a step climbs; such a step is harmless.
-        enough = value - 1e-12 * (1 + np.abs(value))
-        wanted = slope / curve
-        step = np.clip(wanted, -1.0, 1.0)
-        for shrink in (0.25, 0.25, 0.0):
-            worse = objective(x + step)[:, 0] < enough
-            if not worse.any():
-                break
-            step = np.where(worse, shrink * step, step)
-        x = x + step
-        # Cut steps are all alike: stopping there would forget what the posterior says (from ability 1 they
-        # lead to 0, where votes on two classes mean nothing), and with it every start.
-        if (np.abs(wanted) <= 1).all():
-            break
-    return np.asarray(x)
+def _as_logistic(votes: Annotations) -> LogisticVotes:
+    return LogisticVotes(votes.item_ptr, votes.annotator, votes.label, weight_of(votes))

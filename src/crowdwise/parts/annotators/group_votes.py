@@ -15,7 +15,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable, within
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Flags, Floats, Integers
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.weights import VoteShares
 
 __all__ = ["GroupVotes"]
@@ -46,17 +46,17 @@ class GroupVotes(VoteShares):
         first = int(group_a.max(initial=-1)) + 1
         return cls(np.where(alone, first + np.cumsum(alone) - 1, group_a), weight, typical)
 
-    def shares(self, votes: Annotations, prior: Floats) -> Floats:
-        """Share of the groups' voices, [N, K]; items without any get the class prior."""
+    def voices(self, votes: Annotations) -> Floats:
+        """Voices of the groups for every class, [N, K]."""
         voice = self._voice_of_votes(votes, np.arange(votes.n_votes))
         cell = votes.item.astype(np.int64) * votes.n_classes + votes.label
-        mass = segment_sum(cell, voice, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
+        return segment_sum(cell, voice, votes.n_items * votes.n_classes).reshape(votes.n_items, votes.n_classes)
+
+    def shares(self, votes: Annotations, prior: Floats, voices: Floats | None = None) -> Floats:
+        """Share of the groups' voices, [N, K]; items without any get the class prior."""
+        mass = self.voices(votes) if voices is None else voices
         total = mass.sum(axis=1, keepdims=True)
         return np.where(total > 0, mass / np.where(total > 0, total, 1.0), prior)
-
-    def heard(self, votes: Annotations) -> Flags:
-        """Whether any group has a voice on each item, [N]."""
-        return segment_sum(votes.item, self._voice_of_votes(votes, np.arange(votes.n_votes)), votes.n_items) > 0
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; the outvoted of a group add nothing."""
@@ -84,7 +84,8 @@ class GroupVotes(VoteShares):
         top = count_pl.max(axis=1, keepdims=True, initial=0.0)
         wins_pl = (count_pl >= top * (1 - _TIE)) & (top > 0)
         # A voice is as strong as the mean member who voted: one, unless votes or annotators have weights.
-        present = np.unique((pair * len(self.group_a) + who)[weight > 0]) // max(len(self.group_a), 1)
+        present = np.sort((pair * len(self.group_a) + who)[weight > 0])
+        present = present[np.diff(present, prepend=-1) > 0] // max(len(self.group_a), 1)
         members = np.maximum(segment_sum(present, None, len(key)), 1.0)
         voice_p = count_pl.sum(axis=1) / members / np.maximum(wins_pl.sum(axis=1), 1)
         count = count_pl[pair, label]

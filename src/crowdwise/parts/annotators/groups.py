@@ -18,16 +18,29 @@ group_a : [A]           group of every annotator; J for none
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable, within
-from crowdwise.kernels.numerics import NO_WEIGHT, confusion_counts, log_floored, segment_sum, softmax_into
+from crowdwise.kernels.numerics import (
+    COMPILED_FROM,
+    NO_WEIGHT,
+    confusion_counts,
+    in_ranges,
+    log_floored,
+    segment_sum,
+    softmax_into,
+)
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import WithoutPosterior, _normalised, counts_of, table_log_lik
 
 __all__ = ["GroupConfusion"]
+
+_Sorted = tuple[Integers, Integers, Integers, Integers, Floats]
+# Votes sorted by the groups of a fit, kept as long as the votes live: every round needs them.
+_LAYOUTS: WeakKeyDictionary[Annotations, tuple[Integers, _Sorted]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,29 +87,27 @@ class GroupConfusion(WithoutPosterior):
 
     def update(self, votes: Annotations, posterior: Floats) -> GroupConfusion:
         """M-step from the joint posterior of labels and of what the groups saw, under the current values."""
-        layout = self._layout(votes)
-        log_lambda = self._log_lambda(votes, layout)
-        log_lambda -= log_lambda.max(axis=1, keepdims=True, initial=-np.inf)
-        lambda_pc, q_pk = np.exp(log_lambda), posterior[layout.item]
+        if votes.n_votes >= COMPILED_FROM:
+            counts, counts_jkc, pooled = self._counts_in_ranges(votes, posterior)
+        else:
+            counts, counts_jkc = self._counts(votes, posterior)
+            pooled = counts_of(votes, posterior).sum(axis=0)
         n_classes = votes.n_classes
-        seen_pc = np.zeros_like(lambda_pc)
-        counts_jkc = np.zeros_like(self.xi_jkc)
-        for j, rows in enumerate(self._rows_of_groups(layout.group)):
-            xi_kc, lambda_rc = self.xi_jkc[j], lambda_pc[rows]
-            mu = lambda_rc @ xi_kc.T
-            share_rk = q_pk[rows] / np.where(mu > 0, mu, 1.0)
-            seen_pc[rows] = lambda_rc * (share_rk @ xi_kc)
-            counts_jkc[j] = xi_kc * (share_rk.T @ lambda_rc)
-        weight = NO_WEIGHT if votes.weight is None else votes.weight[layout.order]
-        counts = confusion_counts(layout.ptr, votes.row[layout.order], weight, seen_pc, votes.n_annotators * n_classes)
         counts_alc = counts.reshape(votes.n_annotators, n_classes, n_classes)
-        pooled = _normalised(counts_of(votes, posterior).sum(axis=0) + 1 / n_classes)
+        pooled = _normalised(pooled + 1 / n_classes)
         xi = _normalised((counts_jkc[:-1] + self.prior_kc).transpose(0, 2, 1)).transpose(0, 2, 1)
         xi_jkc = np.concatenate([xi, self.xi_jkc[-1:]])
         return replace(self, pi_alc=_normalised(counts_alc + self.prior_alk), xi_jkc=xi_jkc, pooled_lk=pooled)
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step for the labels."""
+        if votes.n_votes >= COMPILED_FROM:
+            from crowdwise.kernels.group_loops import score_groups
+
+            scores = np.array(np.broadcast_to(log_prior, posterior.shape))
+            arrays = (*self._sorted_votes(votes), log_floored(self.pi_alc).reshape(-1, votes.n_classes), self.xi_jkc, scores)
+            in_ranges(arrays[0], lambda start, stop: score_groups(start, stop, *arrays))
+            return softmax_into(scores, known, posterior)
         layout = self._layout(votes)
         log_mu = self._log_mu(self._log_lambda(votes, layout), layout.group)
         n_items, n_classes = posterior.shape
@@ -147,6 +158,51 @@ class GroupConfusion(WithoutPosterior):
     def confusion(self) -> Floats:
         """P(observed | true class), through the group, [A, K, L]."""
         return np.asarray(np.einsum("akc,alc->akl", self.xi_jkc[self.group_a], self.pi_alc))
+
+    def _counts(self, votes: Annotations, posterior: Floats) -> tuple[Floats, Floats]:
+        """Expected counts of members [A L, C] and of groups [J + 1, K, C]."""
+        layout = self._layout(votes)
+        log_lambda = self._log_lambda(votes, layout)
+        log_lambda -= log_lambda.max(axis=1, keepdims=True, initial=-np.inf)
+        lambda_pc, q_pk = np.exp(log_lambda), posterior[layout.item]
+        seen_pc = np.zeros_like(lambda_pc)
+        counts_jkc = np.zeros_like(self.xi_jkc)
+        for j, rows in enumerate(self._rows_of_groups(layout.group)):
+            xi_kc, lambda_rc = self.xi_jkc[j], lambda_pc[rows]
+            mu = lambda_rc @ xi_kc.T
+            share_rk = q_pk[rows] / np.where(mu > 0, mu, 1.0)
+            seen_pc[rows] = lambda_rc * (share_rk @ xi_kc)
+            counts_jkc[j] = xi_kc * (share_rk.T @ lambda_rc)
+        weight = NO_WEIGHT if votes.weight is None else votes.weight[layout.order]
+        n_rows = votes.n_annotators * votes.n_classes
+        return confusion_counts(layout.ptr, votes.row[layout.order], weight, seen_pc, n_rows), counts_jkc
+
+    def _counts_in_ranges(self, votes: Annotations, posterior: Floats) -> tuple[Floats, Floats, Floats]:
+        """The same in compiled loops, and the counts of all annotators together, [L, K]."""
+        from crowdwise.kernels.group_loops import count_groups
+
+        n_classes = votes.n_classes
+        arrays = (*self._sorted_votes(votes), log_floored(self.pi_alc).reshape(-1, n_classes), self.xi_jkc, posterior)
+
+        def count(start: int, stop: int) -> tuple[Floats, Floats, Floats]:
+            shapes = (votes.n_annotators * n_classes, n_classes), self.xi_jkc.shape, (n_classes, n_classes)
+            sums = np.zeros(shapes[0]), np.zeros(shapes[1]), np.zeros(shapes[2])
+            count_groups(start, stop, *arrays, *sums)
+            return sums
+
+        members, groups, pooled = (np.asarray(sum(part)) for part in zip(*in_ranges(arrays[0], count), strict=True))
+        return members, groups, pooled
+
+    def _sorted_votes(self, votes: Annotations) -> _Sorted:
+        """Where items begin among pairs, where pairs begin among votes, groups of pairs, and votes sorted by pair."""
+        kept = _LAYOUTS.get(votes)
+        if kept is None or kept[0] is not self.group_a:
+            layout = self._layout(votes)
+            item_ptr = np.searchsorted(layout.item, np.arange(votes.n_items + 1))
+            weight = NO_WEIGHT if votes.weight is None else votes.weight[layout.order]
+            kept = self.group_a, (item_ptr, layout.ptr, layout.group, votes.row[layout.order], weight)
+            _LAYOUTS[votes] = kept
+        return kept[1]
 
     def _layout(self, votes: Annotations) -> _Layout:
         key = votes.item.astype(np.int64) * len(self.xi_jkc) + self.group_a[votes.annotator]

@@ -36,9 +36,10 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
+from crowdwise.kernels.gamma import digamma
 from crowdwise.kernels.numerics import dirichlet_kl, expected_log, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import FittedToCounts, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, infer_by_table, table_log_lik
 
 __all__ = ["Habits"]
 
@@ -53,7 +54,7 @@ _SLIP = 1e-6
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Habits(FittedToCounts):
+class Habits(FittedToConfusion):
     """Attention and habit of every annotator, the shared matrix, and how far own matrices may be from it."""
 
     shapes: ClassVar[dict[str, str]] = {"attention": "a", "mean_habit": "l", "strength": "k"}
@@ -176,8 +177,6 @@ class Habits(FittedToCounts):
 
     def _draws(self, counts: Floats, mean: Floats) -> tuple[Floats, Floats]:
         """Expected draws from mu, [A, L, K], and the strength of the next round, [K]."""
-        from scipy.special import digamma
-
         prior = np.maximum(self.strength * mean, _LEAST)
         draws = prior * (digamma(counts + prior) - digamma(prior))
         spread = (digamma(counts.sum(axis=1) + self.strength) - digamma(self.strength)).sum(axis=0)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
 
 __all__ = ["ItemGroupConfusion"]
+
+# Votes by pair, kept as long as the votes live: every round needs them.
+_BY_PAIR: WeakKeyDictionary[Annotations, tuple[tuple[Integers, Integers, Integers], Annotations]] = WeakKeyDictionary()
 
 
 @storable
@@ -121,6 +125,18 @@ class ItemGroupConfusion:
 
     def _by_pair(self, votes: Annotations) -> Annotations:
         """The votes with pairs in the place of annotators; a pair never seen becomes its annotator's parent."""
+        kept = _BY_PAIR.get(votes)
+        if kept is None or any(mine is not theirs for mine, theirs in zip(kept[0], self._pairing, strict=True)):
+            kept = self._pairing, self._paired(votes)
+            _BY_PAIR[votes] = kept
+        return kept[1]
+
+    @property
+    def _pairing(self) -> tuple[Integers, Integers, Integers]:
+        """What pairs of annotator and group hang on; a fit hands it on from round to round."""
+        return self.pair_a, self.pair_s, self.group_n
+
+    def _paired(self, votes: Annotations) -> Annotations:
         own = self.pair_a * self.n_groups + self.pair_s
         group = self.group_n[votes.item]
         wanted = votes.annotator.astype(np.int64) * self.n_groups + group

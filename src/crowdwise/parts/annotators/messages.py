@@ -33,9 +33,9 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import pointers, storable, within
-from crowdwise.kernels.nodes import NodeLikelihood, log_products, without
+from crowdwise.kernels.nodes import NodeLikelihood, log_products, send_in_ranges, without
 from crowdwise.kernels.numerics import log_floored, segment_sum, softmax_into
-from crowdwise.kernels.pairs import Pairs, find_pairs, pairs_of, row_softmax, scores_of, state_mass, state_rows
+from crowdwise.kernels.pairs import Pairs, find_pairs, log_dot, pairs_of, row_softmax, scores_of, state_mass, state_rows
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.atoms import matched_concentration
 from crowdwise.parts.annotators.model import weight_of
@@ -156,7 +156,7 @@ class BeliefMessages:
         sent = self._round_compiled(pairs, incoming) or self._round(pairs, incoming)
         log_post, log_total, log_message = sent
         now = replace(self, incoming_pj=incoming, log_post=log_post)
-        log_pair = _log_dot(incoming, log_message)
+        log_pair = log_dot(incoming, log_message)
         # Bethe: log-normalisers of annotators minus those of pairs; `infer` adds those of items.
         correction = float(log_total.sum() - log_pair.sum())
         return replace(now, log_message_pj=log_message, correction=correction)
@@ -261,13 +261,12 @@ class BeliefMessages:
         size_a = np.diff(self.row_ptr)
         if len(pairs.counts) > pairs.common or size_a[pairs.annotator].sum() < _COMPILED_FROM:
             return None
-        from crowdwise.kernels.loops import send_messages
-
         log_post, log_total = self.log_prior.copy(), np.zeros(len(self.rule))
         message, log_scale = np.empty_like(incoming), np.empty(len(pairs.item))
-        rule_p = self.rule[pairs.annotator[pairs.by_annotator]]
+        several = len(self.rule_ptr) > 2
+        rule_p = self.rule[pairs.annotator[pairs.by_annotator]] if several else self.rule
         for r in range(len(self.rule_ptr) - 1):
-            part = pairs.by_annotator[rule_p == r] if len(self.rule_ptr) > 2 else pairs.by_annotator
+            part = pairs.by_annotator[rule_p == r] if several else pairs.by_annotator
             if len(part) == 0:
                 continue
             start = np.flatnonzero(np.diff(pairs.annotator[part], prepend=-1))
@@ -283,7 +282,7 @@ class BeliefMessages:
             # Sorted copies: pairs all over memory would cost more than what is done with them.
             own, pattern = incoming[part], pairs.pattern[part]
             sent = np.empty_like(own)
-            if not send_messages(bounds, pattern, own, likelihood_cjs, in_logs, rows, total, sent):
+            if not send_in_ranges(bounds, pattern, own, likelihood_cjs, in_logs, rows, total, sent):
                 return None
             message[part] = sent
             np.log(rows, out=rows, where=plain)
@@ -345,8 +344,3 @@ def _pairs_of_votes(votes: Annotations, by_class: bool) -> Pairs:
     if by_class not in kept:
         kept[by_class] = pairs_of(votes.item, votes.annotator, votes.label, weight_of(votes), votes.n_classes, by_class)
     return kept[by_class]
-
-
-def _log_dot(weight_pj: Floats, log_value_pj: Floats) -> Floats:
-    top = log_value_pj.max(axis=1, initial=-np.inf)
-    return np.asarray(top + log_floored((weight_pj * np.exp(log_value_pj - top[:, None])).sum(axis=1)))

@@ -32,8 +32,8 @@ from crowdwise.kernels.numerics import (
 )
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["AnnotatorModel", "Confusion", "DirichletConfusion", "FittedToCounts", "WithoutPosterior", "counts_of"]
-__all__ += ["infer_by_table", "infer_by_votes", "predictive", "row_smoothing", "voted_mass"]
+__all__ = ["AnnotatorModel", "Confusion", "DirichletConfusion", "FittedToConfusion", "FittedToCounts"]
+__all__ += ["WithoutPosterior", "counts_of", "infer_by_table", "infer_by_votes", "predictive", "row_smoothing", "voted_mass"]
 
 
 Self = TypeVar("Self", bound="AnnotatorModel")
@@ -87,11 +87,23 @@ class WithoutPosterior:
 
 
 class FittedToCounts:
-    """Base of models that know their votes by sums over them: confusion counts, unless a model says otherwise."""
+    """Base of models that know their votes by sums over them."""
 
     def update(self: CountedT, votes: Annotations, posterior: Floats) -> CountedT:
         """Fit to the votes under a posterior of the labels, [N, K]."""
         return self.conditioned(self.statistics(votes, posterior))
+
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Sums over votes under a posterior of the labels."""
+        raise NotImplementedError
+
+    def conditioned(self: CountedT, statistics: tuple[Floats, ...]) -> CountedT:
+        """Fit to the sums over all votes."""
+        raise NotImplementedError
+
+
+class FittedToConfusion(FittedToCounts):
+    """Base of models whose sums are confusion counts, and whose votes have the likelihood of a table."""
 
     def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
         """Expected confusion counts, [A, L, K]."""
@@ -101,9 +113,10 @@ class FittedToCounts:
         """Likelihood of every vote as inference takes it, [A, L, K]: of votes that are distributions, it weighs the labels."""
         raise NotImplementedError
 
-    def conditioned(self: CountedT, statistics: tuple[Floats, ...]) -> CountedT:
-        """Fit to the sums over all votes."""
-        raise NotImplementedError
+    def expected(self, statistics: tuple[Floats, ...]) -> float:
+        """Expected log-likelihood of votes with these counts."""
+        (counts,) = statistics
+        return float((counts * log_floored(self.vote_table())).sum())
 
 
 def weight_of(votes: Annotations) -> Floats:
@@ -195,7 +208,7 @@ def row_smoothing(crowd: Crowd, smoothing: float) -> Floats:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Confusion(FittedToCounts, WithoutPosterior):
+class Confusion(FittedToConfusion, WithoutPosterior):
     """Confusion matrices as points: pi_akl proportional to C_akl + pseudo-count (a MAP step)."""
 
     prior_alk: Floats
@@ -245,7 +258,7 @@ class Confusion(FittedToCounts, WithoutPosterior):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class DirichletConfusion(FittedToCounts):
+class DirichletConfusion(FittedToConfusion):
     """Confusion matrices with Dirichlet rows: beta = beta0 + expected counts."""
 
     prior_alk: Floats

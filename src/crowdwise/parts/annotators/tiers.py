@@ -27,10 +27,11 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
+from crowdwise.kernels.gamma import digamma
 from crowdwise.kernels.numerics import expected_log
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.communities import log_evidence
-from crowdwise.parts.annotators.model import FittedToCounts, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, infer_by_table, table_log_lik
 
 __all__ = ["Tiers"]
 
@@ -41,7 +42,7 @@ _LOWEST, _HIGHEST = 0.2, 0.95
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Tiers(FittedToCounts):
+class Tiers(FittedToConfusion):
     """Communities of annotators that start as quantiles of agreement."""
 
     earlier_alk: Floats
@@ -139,8 +140,6 @@ def _first_centres(counts_alk: Floats, n_tiers: int) -> Floats:
 
 def _step(counts: Floats, member_a: Floats, centre: Floats) -> Floats:
     """One of Minka's steps for one community, [L, K]."""
-    from scipy.special import digamma
-
     size = centre.sum(axis=0)
     gain = np.einsum("a,alk->lk", member_a, digamma(counts + centre) - digamma(centre))
     cost = member_a @ (digamma(counts.sum(axis=1) + size) - digamma(size))

@@ -96,7 +96,11 @@ class VoteWeights(VoteShares):
 
     def per_item(self, votes: Annotations) -> Floats:
         """Total weight of the votes on each item, [N]."""
-        return segment_sum(votes.item, self._weight_of_votes(votes), votes.n_items)
+        total, voted = np.zeros(votes.n_items), np.flatnonzero(votes.votes_per_item)
+        if len(voted):
+            # Votes are sorted by item; an item of every vote would take more memory than the votes.
+            total[voted] = np.add.reduceat(self._weight_of_votes(votes), votes.item_ptr[voted])
+        return total
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """What each vote adds to the share of each class, [len(index), K]; votes of one item sum to its shares."""

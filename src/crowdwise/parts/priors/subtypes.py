@@ -1,10 +1,12 @@
 """A label prior over latent states: every class splits into subtypes with shares of their own.
 
-State s = k G + m is subtype m of class k, with prior probability d_k pi_km; pi_k ~ Dir(a / G, ..., a / G).
+Subtype m of class k has prior probability d_k pi_km; pi_k ~ Dir(a / G, ..., a / G). A state is a subtype, or several of a class
+that are equal: subtypes without any mass, which most are before long, need to be computed once.
 
 Symbols
 -------
-eta_km : [K, G]   Dirichlet parameters of the subtypes' shares within each class
+class_s, times_s : [S]   class of a state, and how many equal subtypes it stands for
+mass_s : [S]             posterior mass of the state on items with votes
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crowdwise.kernels.numerics import dirichlet_kl, expected_log
-from crowdwise.kernels.types import Array, Flags, Floats
+from crowdwise.kernels.numerics import segment_sum
+from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.marginals import Marginals
 
@@ -47,7 +49,9 @@ class Subtypes:
 
     marginals: Marginals | Anchored
     eta0: float
-    eta_km: Floats
+    class_s: Integers
+    times_s: Floats
+    mass_s: Floats
     silent: Flags
     known: Array
 
@@ -56,17 +60,42 @@ class Subtypes:
         """Class shares, [K]."""
         return self.marginals.probability
 
-    def log_prob(self) -> Floats:
-        """log d_k + E[log pi_km] of every state, [1 or N, K G]."""
-        return states_log_prior(self.marginals.log_prob(), expected_log(self.eta_km, 1), self.silent, self.known)
+    @property
+    def eta_s(self) -> Floats:
+        """Dirichlet parameter of each subtype of a state, [S]."""
+        return self.eta0 + self.mass_s / self.times_s
 
-    def update(self, posterior: Floats) -> Subtypes:
-        """Fit class shares and condition subtype shares on a posterior of the states, [N, K G]."""
-        n_classes, n_subtypes = self.eta_km.shape
-        xi_nkm = posterior.reshape(-1, n_classes, n_subtypes)
-        eta_km = self.eta0 + xi_nkm[~self.silent].sum(axis=0)
-        return replace(self, marginals=self.marginals.update(xi_nkm.sum(axis=2)), eta_km=eta_km)
+    def log_rows(self) -> tuple[Floats, Floats]:
+        """Log prior of the states of an item with votes, and of one without, which says nothing of subtypes, [S] each."""
+        from scipy.special import digamma
+
+        log_d = self.marginals.log_prob()[0][self.class_s] + np.log(self.times_s)
+        log_pi = digamma(self.eta_s) - digamma(self._by_class(self.times_s * self.eta_s))[self.class_s]
+        return log_d + log_pi, log_d - np.log(self._by_class(self.times_s))[self.class_s]
+
+    def log_prob(self) -> Floats:
+        """Log prior of the states of every item, [1 or N, S]; states of other classes than a `known` one are impossible."""
+        voted, even = self.log_rows()
+        if not self.silent.any() and not len(self.known):
+            return voted[None]
+        rows = np.where(self.silent[:, None], even, voted)
+        if len(self.known):
+            rows[(self.known[:, None] != self.class_s) & (self.known >= 0)[:, None]] = -np.inf
+        return rows
+
+    def conditioned(self, mass: Floats) -> Subtypes:
+        """Fit class shares and condition subtype shares on the mass of the states on items with votes and without, [2, S]."""
+        return replace(self, marginals=self.marginals.conditioned(self._by_class(mass.sum(axis=0))), mass_s=mass[0])
 
     def penalty(self) -> float:
         """Minus the log prior of the class shares, plus the KL of the subtype shares."""
-        return self.marginals.penalty() + dirichlet_kl(self.eta_km, np.asarray(self.eta0), 1)
+        from scipy.special import digamma, gammaln
+
+        total, count = self._by_class(self.times_s * self.eta_s), self._by_class(self.times_s)
+        kl = (gammaln(total) - gammaln(count * self.eta0)).sum()
+        kl -= (self.times_s * (gammaln(self.eta_s) - gammaln(self.eta0))).sum()
+        kl += (self.mass_s * (digamma(self.eta_s) - digamma(total)[self.class_s])).sum()
+        return self.marginals.penalty() + float(kl)
+
+    def _by_class(self, values_s: Floats) -> Floats:
+        return segment_sum(self.class_s, values_s, int(self.class_s.max(initial=-1)) + 1)

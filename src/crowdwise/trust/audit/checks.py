@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import Where, as_text, codes_of, series_of, tidy, to_polars
-from crowdwise.errors import CrowdwiseError, InputError, did_you_mean, listed
+from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean, listed
 from crowdwise.estimator.outcome import Result
 from crowdwise.io.source import open_source
 from crowdwise.io.votes import read_columns
 from crowdwise.kernels.types import Flags, Integers
 from crowdwise.trust.audit.plan import DESIGN, DRAW, TRUE_LABEL, Plan, parse_design, plan_of
 
-__all__ = ["UNCLEAR", "CheckTable", "Checks", "checks_of", "filled_labels", "read_checks"]
+__all__ = ["UNCLEAR", "CheckTable", "Checks", "check_unfilled", "checks_of", "read_checks"]
 
 UNCLEAR = "?"
 _BLANK, _UNCLEAR = -1, -2
@@ -102,19 +102,23 @@ def read_checks(source: Any) -> CheckTable:
     return CheckTable(frame, where, *parsed)
 
 
-def filled_labels(path: Path) -> int:
-    """Count the true labels that a person has written into a file; 0 where it is no table of checks, or does not exist."""
+def check_unfilled(path: Path) -> None:
+    """Refuse to replace a table into which somebody has written true labels: nothing else brings that work back."""
     if not path.is_file():
-        return 0
+        return
     try:
         opened = open_source(path)
         own = _plain_names(opened.columns).get(TRUE_LABEL.replace(" ", ""))
-        if own is None:
-            return 0
-        text = as_text(tidy(read_columns(opened, [own]).frame[own])).str.strip_chars()
+        text = pl.Series([], dtype=pl.String) if own is None else as_text(tidy(read_columns(opened, [own]).frame[own]))
     except CrowdwiseError:
-        return 0
-    return int((text.fill_null("") != "").sum())
+        # No table, so none of checks.
+        return
+    filled = int((text.str.strip_chars().fill_null("") != "").sum())
+    if filled:
+        raise SettingError(
+            f"-o: {path} has {filled:,} true label{'s' * (filled > 1)} filled in; certify it with --checked, add draws with "
+            "--more, or name another file"
+        )
 
 
 def _plain_names(columns: list[str]) -> dict[str, str]:

@@ -55,6 +55,12 @@ class Calibrated:
     before: Reliability | None
     after: Reliability | None
 
+    @property
+    def curves(self) -> dict[str, Reliability]:
+        """The curves to draw by name, as far as there are any; where nothing was changed, one."""
+        found = {"before": self.before, "after": None if self.how == "none" else self.after}
+        return {name: curve for name, curve in found.items() if curve is not None}
+
 
 def calibrate(
     result: Result,

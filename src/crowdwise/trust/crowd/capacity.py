@@ -23,18 +23,21 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import log_floored
-from crowdwise.kernels.types import Floats
-from crowdwise.trust.crowd.draws import score_of_draws
+from crowdwise.kernels.types import Array, Floats
+from crowdwise.trust.crowd.draws import score_of_draws, verdict_of_draws
 from crowdwise.trust.crowd.report import Report
 
-__all__ = ["channel_capacity", "score"]
+__all__ = ["channel_capacity", "score", "verdicts"]
+
+# Bits that a draw's capacity may be off, and the share of log2 K below which answers carry next to nothing.
+_CLOSE, _LEAST = 1e-3, 0.05
 
 
 def score(
     result: Result,
     votes: Annotations | None = None,
     *,
-    least: float = 0.05,
+    least: float = _LEAST,
     fdr: float = 0.05,
     n_draws: int = 100,
     random_state: int | None = 0,
@@ -43,7 +46,7 @@ def score(
     bits = float(np.log2(max(result.votes.n_classes, 2)))
     return score_of_draws(
         "capacity",
-        lambda confusion: channel_capacity(confusion, tol=1e-3),
+        lambda confusion: channel_capacity(confusion, tol=_CLOSE),
         lambda value: f"labels carry {value:.2g} of {bits:.2g} bits",
         result,
         votes,
@@ -54,7 +57,17 @@ def score(
     )
 
 
-def channel_capacity(confusion_akl: Floats, tol: float = 1e-8, max_iter: int = 10_000) -> Floats:
+def verdicts(result: Result, *, fdr: float = 0.05, n_draws: int = 100, random_state: int | None = 0) -> Array:
+    """The column `verdict` of `score`, [A]: spammer, informative or unknown."""
+    least = _LEAST * float(np.log2(max(result.votes.n_classes, 2)))
+
+    def reaches(confusion_akl: Floats) -> Floats:
+        return np.asarray(channel_capacity(confusion_akl, tol=_CLOSE, enough=least) >= least, float)
+
+    return verdict_of_draws(reaches, result, fdr=fdr, n_draws=n_draws, random_state=random_state)
+
+
+def channel_capacity(confusion_akl: Floats, tol: float = 1e-8, max_iter: int = 10_000, enough: float | None = None) -> Floats:
     """Capacity in bits of every channel, [A].
 
     Parameters
@@ -62,6 +75,9 @@ def channel_capacity(confusion_akl: Floats, tol: float = 1e-8, max_iter: int = 1
     confusion_akl : [A, K, L]
     tol : float
         Largest distance from the maximum, in bits.
+    enough : float, optional
+        Ask only which channels have so many bits: one that is known to, or not to, stays where it is. Information never
+        falls from one round to the next and bounds capacity from below, as the largest D_k does from above.
 
     Examples
     --------
@@ -80,10 +96,13 @@ def channel_capacity(confusion_akl: Floats, tol: float = 1e-8, max_iter: int = 1
         d_ak = own_ak - np.einsum("akl,al->ak", pi, log_floored(output_al))
         mutual = np.einsum("ak,ak->a", input_ak, d_ak)
         capacity[left] = mutual
-        going = d_ak.max(axis=1) - mutual > tol * np.log(2)
+        top = d_ak.max(axis=1)
+        going = top - mutual > tol * np.log(2)
+        if enough is not None:
+            going &= (mutual < enough * np.log(2)) & (top >= enough * np.log(2))
         if not going.any():
             break
         left, pi, own_ak, d_ak = left[going], pi[going], own_ak[going], d_ak[going]
-        input_ak = input_ak[going] * np.exp(d_ak - d_ak.max(axis=1, keepdims=True))
+        input_ak = input_ak[going] * np.exp(d_ak - top[going, None])
         input_ak /= input_ak.sum(axis=1, keepdims=True)
     return np.asarray(np.maximum(capacity, 0.0) / np.log(2))

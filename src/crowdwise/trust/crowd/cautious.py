@@ -28,17 +28,23 @@ from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make_aggregator
 from crowdwise.kernels.types import Floats, Integers
+from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
 from crowdwise.trust.crowd.dependence import Dependence, Reading
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-__all__ = ["cautious", "lowered", "lowest", "refitted", "settled_by_gold", "settled_by_trust"]
+__all__ = ["believed", "cautious", "lowered", "lowest", "refitted", "settled_by_gold", "settled_by_trust"]
 
 
 # A label stays ahead by this much; differences below 1e-9 count as ties.
 _AHEAD = 1e-6
 # Of the test by which known labels choose between readings.
 _LEVEL = 0.05
+
+
+def believed(result: Result, found: Dependence) -> Result:
+    """The result with the confidence that is left if the groups found share errors."""
+    return with_posterior(result, cautious(result, found), result.confidence_source)
 
 
 def settled_by_gold(result: Result, found: Dependence) -> Dependence:

@@ -41,10 +41,11 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of, pair_sums
+from crowdwise.engines.dependence import Residuals
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats
+from crowdwise.trust.crowd.pairs import of_pairs, sampling_notes
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 __all__ = ["score"]
@@ -53,10 +54,17 @@ __all__ = ["score"]
 _SWEEPS, _ROUNDS, _FEWEST, _STARTS = 30, 10, 5, 8
 # A row this many times farther off than the honest half's is not taken in.
 _FAR = 3.0
+# Numbers that a sweep may add up; two thousand sweeps of this size take about five seconds.
+_MOST_WORK = 8_000_000
 
 
 def score(
-    result: Result, votes: Annotations | None = None, *, trusted: Iterable[Any] | None = None, fdr: float = 0.05
+    result: Result,
+    votes: Annotations | None = None,
+    *,
+    trusted: Iterable[Any] | None = None,
+    fdr: float = 0.05,
+    found: Residuals | None = None,
 ) -> Report:
     """Flag annotators whose agreements leave the honest subspace; `score` is the mean squared residual.
 
@@ -64,8 +72,10 @@ def score(
     ----------
     trusted : annotators, optional
         Known to be honest (the variant "TA"); without any, at least half must be (the variant "H").
+    found : Residuals, optional
+        `crowdwise.trust.crowd.pairs.of_pairs`, where it is at hand.
     """
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     check_level(fdr)
     votes = votes_of(result, votes)
@@ -73,31 +83,51 @@ def score(
     given = np.zeros(n_annotators, bool)
     if trusted is not None:
         given[votes.positions(trusted, "annotator")] = True
-    answers = answers_of(votes)
-    share = answers.share_cl
-    found = pair_sums(answers, lambda i, j: np.einsum("pl,pl->p", share[i], share[j])[:, None], 1)
-    kept = found.n_items >= _FEWEST
-    edges = _Edges(found.first[kept], found.second[kept], found.n_items[kept], found.sums[kept, 0], n_annotators)
-    model = np.einsum("k,akl->akl", np.sqrt(result.class_prior), result.confusion).reshape(n_annotators, rank)
-    honest, residual_p = _honest_set(edges, model, given)
-    partners = edges.per_annotator(np.ones(len(edges.n)))
-    total = edges.per_annotator(residual_p**2)
+    found = of_pairs(result, votes) if found is None else found
+    kept, n_searched = _affordable(found, votes, given, rank)
+    # Only those who met somebody have rows.
+    who, pairs = np.unique(np.concatenate([found.first[kept], found.second[kept]]), return_inverse=True)
+    first, second = pairs.reshape(2, -1)
+    edges = _Edges(first, second, found.n_items[kept], found.agree[kept], len(who))
+    model = np.einsum("k,akl->akl", np.sqrt(result.class_prior), result.confusion[who]).reshape(len(who), rank)
+    # Too few for any test: nothing to search for.
+    tested = len(who) > rank
+    honest, residual_p = _honest_set(edges, model, given[who]) if tested else (np.ones(len(who), bool), np.zeros(len(edges.n)))
+    partners, total = np.zeros((2, n_annotators))
+    partners[who] = edges.per_annotator(np.ones(len(edges.n)))
+    total[who] = edges.per_annotator(residual_p**2)
     degrees = partners - rank
     enough = (honest.sum() > rank) & (degrees > 0)
     inside = honest[edges.first] & honest[edges.second]
     # 0.455 is the median of chi^2(1).
     scale = max(float(np.median(residual_p[inside] ** 2)) / 0.455, 1.0) if inside.any() else 1.0
-    p_value = np.where(enough, chi2.sf(total / scale, np.maximum(partners, 1)), np.nan)
+    p_value = np.where(enough, chdtrc(np.maximum(partners, 1), total / scale), np.nan)
     q_value = benjamini_hochberg(p_value)
     flag = (np.nan_to_num(q_value, nan=1.0) <= fdr) & ~given
     mean = np.where(partners > 0, total / np.maximum(partners, 1), np.nan)
-    notes = () if honest.sum() > rank else (
+    notes = sampling_notes(found)
+    if n_searched < n_annotators:
+        notes += (f"colluders were looked for among the {n_searched} annotators with most votes: among all it takes too long",)
+    notes += () if honest.sum() > rank else (
         f"colluders were not tested: that needs more than K^2 = {rank} honest annotators who met each other, and there "
         f"are at most {int(honest.sum())}; pairs who agree too much are flagged as copiers",
     )  # fmt: skip
     reason = [f"agreements with others are {m / scale:.1f} times farther off than chance" if f else ""
               for f, m in zip(flag, mean, strict=True)]  # fmt: skip
     return report("colluders", votes, score=mean, p_value=p_value, q_value=q_value, flag=flag, reason=reason, notes=notes)
+
+
+def _affordable(found: Residuals, votes: Annotations, given: Flags, rank: int) -> tuple[Flags, int]:
+    """The pairs to search, and among how many annotators: all, or the trusted and those with most votes."""
+    kept = found.n_items >= _FEWEST
+    place = np.empty(votes.n_annotators, np.int64)
+    place[np.lexsort((-votes.votes_per_annotator, ~given))] = np.arange(len(place))
+    later = np.maximum(place[found.first], place[found.second])
+    n_pairs = np.cumsum(np.bincount(later[kept], minlength=len(place)))
+    # A sweep adds K^4 numbers per pair, and solves K^2 equations per annotator.
+    work = (n_pairs + np.arange(1, len(place) + 1) * rank) * rank**2
+    n_searched = int(np.searchsorted(work, _MOST_WORK, side="right"))
+    return kept & (later < n_searched), n_searched
 
 
 class _Edges:
@@ -183,9 +213,11 @@ def _residuals(edges: _Edges, u_ar: Floats, cov_ars: Floats | None = None) -> Fl
     variance = 1 / edges.weight
     if cov_ars is not None:
         # Without this, rows outside H, which were not fitted to all their pairs, would look far off.
-        for a, u_b in ((edges.first, second), (edges.second, first)):
-            for part in np.array_split(np.arange(len(a)), max(len(a) * cov_ars[0].size // 2**22, 1)):
-                variance[part] += np.einsum("pr,prs,ps->p", u_b[part], cov_ars[a[part]], u_b[part])
+        upper, lower = np.triu_indices(u_ar.shape[1])
+        cov_ah, square_ah = cov_ars[:, upper, lower] * np.where(upper == lower, 1, 2), u_ar[:, upper] * u_ar[:, lower]
+        for part in np.array_split(np.arange(len(variance)), max(len(variance) * len(upper) // 2**22, 1)):
+            a, b = edges.first[part], edges.second[part]
+            variance[part] += np.einsum("ph,ph->p", cov_ah[a], square_ah[b]) + np.einsum("ph,ph->p", cov_ah[b], square_ah[a])
     return np.asarray((edges.rate - np.einsum("pr,pr->p", first, second)) / np.sqrt(variance))
 
 
@@ -195,11 +227,17 @@ def _fit(weight: Any, product: Any, u_ar: Floats, honest: Flags) -> tuple[Floats
     Half steps, because all rows move at once.
     """
     rank = u_ar.shape[1]
+    upper, lower = np.triu_indices(rank)
+    chosen = np.flatnonzero(honest)
+    weight, product = weight[:, chosen], product[:, chosen]
+    # Where row r and column s of a symmetric matrix stand among its entries on and above the diagonal.
+    square = np.empty((rank, rank), np.int64)
+    square[upper, lower] = square[lower, upper] = np.arange(len(upper))
     # A ridge around the present value, weighing as much as one item: directions that the columns do not span stay.
     ridge = 4.0
     for _ in range(_SWEEPS):
-        columns = np.where(honest[:, None], u_ar, 0.0)
-        gram = (weight @ np.einsum("ar,as->ars", columns, columns).reshape(len(columns), -1)).reshape(-1, rank, rank)
+        columns = u_ar[chosen]
+        gram = np.take(weight @ (columns[:, upper] * columns[:, lower]), square, axis=1)
         gram += ridge * np.eye(rank)
         fitted = np.linalg.solve(gram, (product @ columns + ridge * u_ar)[:, :, None])[:, :, 0]
         change = float(np.abs(fitted - u_ar).max(initial=0.0))

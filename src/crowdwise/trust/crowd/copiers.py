@@ -19,8 +19,9 @@ import polars as pl
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
-from crowdwise.engines.dependence import residual_agreement
+from crowdwise.engines.dependence import Residuals
 from crowdwise.estimator.outcome import Result
+from crowdwise.trust.crowd.pairs import of_pairs, sampling_notes
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 __all__ = ["score"]
@@ -29,18 +30,26 @@ __all__ = ["score"]
 _FEWEST = 5
 
 
-def score(result: Result, votes: Annotations | None = None, *, fdr: float = 0.05, least: float = 0.05) -> Report:
+def score(
+    result: Result,
+    votes: Annotations | None = None,
+    *,
+    fdr: float = 0.05,
+    least: float = 0.05,
+    found: Residuals | None = None,
+) -> Report:
     """Flag annotators in a pair of significant excess agreement; `score` is the largest standardised excess.
 
     The report's `pairs` lists flagged pairs: first, second, n_items, agreement, expected, z, p_value, q_value.
+    `found` is `crowdwise.trust.crowd.pairs.of_pairs`, where it is at hand.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     check_level(fdr)
     votes = votes_of(result, votes)
-    found = residual_agreement(votes, result.model_posterior, result.confusion)
+    found = of_pairs(result, votes) if found is None else found
     z = found.z(least)
-    p_value = np.where(found.n_items >= _FEWEST, norm.sf(z), np.nan)
+    p_value = np.where(found.n_items >= _FEWEST, ndtr(-z), np.nan)
     q_value = benjamini_hochberg(p_value)
     hit = np.nan_to_num(q_value, nan=1.0) <= fdr
     score_a, p_a, q_a = (np.full(votes.n_annotators, start) for start in (-np.inf, np.inf, np.inf))
@@ -76,10 +85,7 @@ def score(result: Result, votes: Annotations | None = None, *, fdr: float = 0.05
         for one, other in ((a, b), (b, a)):
             more = f" and {partners[one] - 1} more" if partners[one] > 1 else ""
             reason[one] = f"agrees with {votes.annotators[other]} on {observed:.0%} of items, expected {expected:.0%}{more}"
-    many = 2 * int(flag.sum()) > votes.n_annotators
-    notes = (
-        ("more than half of the annotators are flagged as copiers: the fit itself may follow a colluding group",)
-        if many
-        else ()
-    )
+    notes = sampling_notes(found)
+    if 2 * int(flag.sum()) > votes.n_annotators:
+        notes += ("more than half of the annotators are flagged as copiers: the fit itself may follow a colluding group",)
     return report("copiers", votes, score=score_a, p_value=p_a, q_value=q_a, flag=flag, reason=reason, notes=notes, pairs=pairs)

@@ -25,7 +25,8 @@ Notes
 -----
 The tutorial codes labels as numbers; one-hot coding makes the result independent of their order.
 ``least=0.05`` is the usual threshold of Raykar and Yu's score, to which `score` is comparable: for
-one-coin annotators both are ((K accuracy - 1) / (K - 1))^2. Cost: O(C K^2) per sweep; no pair is built.
+one-coin annotators both are ((K accuracy - 1) / (K - 1))^2. Cost: O(C K^2) per sweep, as two products with a sparse
+matrix of items and (annotator, label); no pair is built, and nothing has more numbers per answer than x or t.
 
 References
 ----------
@@ -34,6 +35,8 @@ ICASSP 2025 tutorial on learning from crowdsourced labels, "Flagging spammers wi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
@@ -41,7 +44,7 @@ from crowdwise.engines.meetings import Answers, answers_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Flags, Floats, Integers
+from crowdwise.kernels.types import Flags, Floats
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 __all__ = ["score"]
@@ -72,11 +75,12 @@ def score(
         flag = np.zeros(votes.n_annotators, bool)
         reason = ["too many classes to tell" if too_much else "nothing to tell apart"] * votes.n_annotators
         return report("covariance", votes, score=nothing, p_value=nothing, q_value=nothing, flag=flag, reason=reason)
-    centred = answers.share_cl - _mean_by(answers.annotator, answers.share_cl, votes.n_annotators)[answers.annotator]
-    loading = _loadings(answers, centred, _from_confusion(result), votes.n_items, *_SWEEPS[rule])
-    t_cr = _others(answers, np.einsum("cl,clr->cr", centred, loading[answers.annotator]), votes.n_items)
-    statistic, degrees = _association(answers, centred, t_cr)
-    perfect = _perfect(answers, result.model_posterior[answers.item], t_cr)
+    table = _Table(answers, votes.n_items)
+    loading = _loadings(table, _from_confusion(result), *_SWEEPS[rule])
+    t_cr = table.of_others(loading)
+    tt = table.products(t_cr, t_cr)
+    statistic, degrees = _association(table, t_cr, tt)
+    perfect = _perfect(table, result.model_posterior, t_cr, tt)
     share = np.where(perfect > 0, (statistic - degrees) / np.maximum(n_answers, 1) / np.where(perfect > 0, perfect, 1), np.nan)
     p_value = np.where(n_answers >= _FEWEST, _below(statistic, degrees, n_answers * least * perfect), np.nan)
     q_value = benjamini_hochberg(p_value)
@@ -106,17 +110,76 @@ def _from_confusion(result: Result) -> Floats:
     return np.asarray(np.einsum("akl,kr->alr", result.confusion, root))
 
 
-def _loadings(answers: Answers, centred: Floats, loading: Floats, n_items: int, sweeps: int, tol: float) -> Floats:
+class _Table:
+    """Answers as a sparse matrix by (annotator, label), with a row per item or per answer, and sums that no sweep changes."""
+
+    def __init__(self, answers: Answers, n_items: int) -> None:
+        from scipy.sparse import csr_array
+
+        who, share_cl, n = answers.annotator, answers.share_cl, answers.n_annotators
+        self.who, self.item, self.shape = who, answers.item, (n, answers.n_classes)
+        self.count = segment_sum(who, None, n)
+        cell, label = np.nonzero(share_cl)
+        column, share = (who[cell] * answers.n_classes + label).astype(np.int32), share_cl[cell, label]
+        # Answers are sorted by item, so the same entries in the same order are the rows of both matrices.
+        self.items, self.answers = (
+            csr_array(
+                (share, column, np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))])),
+                (size, n * share_cl.shape[1]),
+            )
+            for row, size in ((self.item[cell], n_items), (cell, len(who)))
+        )
+        self.mean_al = self.by_label(self.answers, np.ones((len(who), 1)))[:, :, 0] / np.maximum(self.count, 1)[:, None]
+        centred = share_cl - self.mean_al[who]
+        self.xx_alm = self.products(centred, centred)
+
+    def by_label(self, matrix: Any, values: Floats) -> Floats:
+        """Sum of the values of rows over the answers of every annotator and label, [A, L, R]."""
+        return np.asarray(matrix.T @ values).reshape(*self.shape, -1)
+
+    def scores(self, loading: Floats) -> Floats:
+        """V_a' x for every label that a could give, [A, L, R]."""
+        return np.asarray(loading - np.einsum("al,alr->ar", self.mean_al, loading)[:, None, :])
+
+    def of_others(self, loading: Floats) -> Floats:
+        """t of every answer, the scores of the others' on its item, centred by annotator, [C, R]."""
+        flat = self.scores(loading).reshape(-1, loading.shape[2])
+        t_cr = (self.items @ flat)[self.item]
+        t_cr -= self.answers @ flat
+        t_cr -= self.means(t_cr)[self.who]
+        return np.asarray(t_cr)
+
+    def means(self, values: Floats) -> Floats:
+        """Mean over the answers of every annotator, [A, R]."""
+        n = len(self.count)
+        total = np.column_stack([segment_sum(self.who, column, n) for column in values.T])
+        return np.asarray(total / np.maximum(self.count, 1)[:, None])
+
+    def products(self, left: Floats, right: Floats) -> Floats:
+        """Sum of outer products of rows over the answers of every annotator, [A, I, J]; one pair of columns at a time."""
+        n, made = len(self.count), np.empty((len(self.count), left.shape[1], right.shape[1]))
+        for i, j in np.ndindex(made.shape[1:]):
+            made[:, i, j] = made[:, j, i] if left is right and j < i else segment_sum(self.who, left[:, i] * right[:, j], n)
+        return made
+
+
+def _loadings(table: _Table, loading: Floats, sweeps: int, tol: float) -> Floats:
     """Alternating least squares on the off-diagonal blocks, [A, L, R]; half steps, because all move at once."""
-    who, n_annotators = answers.annotator, answers.n_annotators
+    n_annotators, n_labels, rank = loading.shape
+    upper, lower = np.triu_indices(rank)
+    gram = np.empty((n_annotators, rank, rank))
     for _ in range(sweeps):
-        t_cr = _others(answers, np.einsum("cl,clr->cr", centred, loading[who]), n_items)
-        right = _sum_by(who, np.einsum("cl,cr->clr", centred, t_cr), n_annotators)
-        own = np.einsum("alr,als->ars", loading, loading)
-        gram = _sum_by(who, _others(answers, own[who], n_items), n_annotators)
+        own = np.einsum("alr,als->ars", loading, loading)[:, upper, lower]
+        # Scores of labels and squares of annotators side by side: one pass over the answers there, and one back.
+        both = np.concatenate([table.scores(loading), np.repeat(own[:, None], n_labels, axis=1)], axis=2)
+        back = table.by_label(table.items, table.items @ both.reshape(n_annotators * n_labels, -1))
+        total = back.sum(axis=1)
+        # The own answer is taken out of the sums over its item, here for all answers of an annotator at once.
+        right = back[:, :, :rank] - table.mean_al[:, :, None] * total[:, None, :rank] - table.xx_alm @ loading
+        gram[:, upper, lower] = gram[:, lower, upper] = total[:, rank:] - table.count[:, None] * own
         # A ridge as large as one typical answer: annotators with a handful of answers stay bounded.
-        ridge = np.trace(gram.sum(axis=0)) / max(len(who), 1) / loading.shape[2] + 1e-12
-        fitted = right @ np.linalg.inv(gram + ridge * np.eye(loading.shape[2]))
+        ridge = np.trace(gram.sum(axis=0)) / max(len(table.who), 1) / rank + 1e-12
+        fitted = right @ np.linalg.inv(gram + ridge * np.eye(rank))
         change = np.abs(fitted - loading).max()
         loading = 0.5 * (loading + fitted)
         if change < tol:
@@ -124,36 +187,34 @@ def _loadings(answers: Answers, centred: Floats, loading: Floats, n_items: int, 
     return loading
 
 
-def _association(answers: Answers, x_cl: Floats, t_cr: Floats) -> tuple[Floats, Floats]:
+def _association(table: _Table, t_cr: Floats, tt: Floats) -> tuple[Floats, Floats]:
     """N_a times the sum of squared canonical correlations of answers and scores, and its degrees of freedom, [A]."""
-    who, n = answers.annotator, answers.n_annotators
-    t_cr = t_cr - _mean_by(who, t_cr, n)[who]
-    xx, tt, xt = (_sum_by(who, np.einsum("ci,cj->cij", a, b), n) for a, b in ((x_cl, x_cl), (t_cr, t_cr), (x_cl, t_cr)))
-    inverse_x, rank_x = _pseudo_inverse(xx)
+    inverse_x, rank_x = _pseudo_inverse(table.xx_alm)
     inverse_t, rank_t = _pseudo_inverse(tt)
+    # Scores are centred, so that answers need not be.
+    xt = table.by_label(table.answers, t_cr)
     total = np.einsum("alm,amr,ars,als->a", inverse_x, xt, inverse_t, xt, optimize=True)
-    return segment_sum(who, None, n) * total, rank_x * rank_t
+    return table.count * total, rank_x * rank_t
 
 
-def _perfect(answers: Answers, q_ck: Floats, t_cr: Floats) -> Floats:
+def _perfect(table: _Table, q_nk: Floats, t_cr: Floats, tt: Floats) -> Floats:
     """The same sum for somebody who would answer the true class, per answer, [A]: labels drawn from the posterior."""
-    who, n = answers.annotator, answers.n_annotators
-    count = np.maximum(segment_sum(who, None, n), 1)[:, None, None]
-    mean_q, mean_t = _mean_by(who, q_ck, n), _mean_by(who, t_cr, n)
-    t_cr, q_centred = t_cr - mean_t[who], q_ck - mean_q[who]
+    count = np.maximum(table.count, 1)[:, None, None]
+    q_ck = q_nk[table.item]
+    mean_q = table.means(q_ck)
     zz = np.einsum("ak,kj->akj", mean_q, np.eye(q_ck.shape[1])) - np.einsum("ak,aj->akj", mean_q, mean_q)
-    tt, zt = (_sum_by(who, np.einsum("ci,cj->cij", a, t_cr), n) / count for a in (t_cr, q_centred))
-    inverse_z, inverse_t = _pseudo_inverse(zz)[0], _pseudo_inverse(tt)[0]
+    zt = table.products(q_ck, t_cr) / count
+    inverse_z, inverse_t = _pseudo_inverse(zz)[0], _pseudo_inverse(tt / count)[0]
     return np.asarray(np.einsum("alm,amr,ars,als->a", inverse_z, zt, inverse_t, zt, optimize=True))
 
 
 def _below(statistic: Floats, degrees: Floats, noncentrality: Floats) -> Floats:
     """P(noncentral chi^2 <= statistic); without degrees of freedom (one answer throughout) the atom at zero."""
-    from scipy.stats import ncx2
+    from scipy.special import chndtr
 
     p_value = np.exp(-noncentrality / 2)
     some = degrees > 0
-    p_value[some] = ncx2.cdf(statistic[some], degrees[some], np.maximum(noncentrality[some], 1e-12))
+    p_value[some] = chndtr(statistic[some], degrees[some], np.maximum(noncentrality[some], 1e-12))
     return p_value
 
 
@@ -169,22 +230,6 @@ def _near_zero(norm: Floats, present: Flags) -> Flags:
         low, high = float(values[lower].mean()), float(values[~lower].mean())
     flag[present] = values < (low + high) / 2
     return flag
-
-
-def _others(answers: Answers, values: Floats, n_items: int) -> Floats:
-    """Sum of `values` over the other answers on the same item."""
-    return np.asarray(_sum_by(answers.item, values, n_items)[answers.item] - values)
-
-
-def _sum_by(index: Integers, values: Floats, size: int) -> Floats:
-    """Sum rows of `values` over equal entries of `index`."""
-    flat = values.reshape(len(values), -1)
-    return np.column_stack([segment_sum(index, column, size) for column in flat.T]).reshape(size, *values.shape[1:])
-
-
-def _mean_by(index: Integers, values: Floats, size: int) -> Floats:
-    count = np.maximum(segment_sum(index, None, size), 1)
-    return np.asarray(_sum_by(index, values, size) / count[:, None])
 
 
 def _pseudo_inverse(matrix: Floats) -> tuple[Floats, Floats]:

@@ -27,6 +27,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
 from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
 from crowdwise.engines.linkage import linked
-from crowdwise.engines.meetings import Answers, answers_of, sampled
+from crowdwise.engines.meetings import MOST_MEETINGS, Answers, answers_of, sampled
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
@@ -42,12 +43,16 @@ from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
 __all__ = ["Dependence", "Reading", "SharedErrors", "find"]
 
 
-MOST_MEETINGS, MOST_PAIRS = 4_000_000, 200_000
+MOST_PAIRS = 200_000
 # A test at level 0.01, an excess that matters, and what must remain of it given those outside.
 _LEVEL, _EXCESS, _CONFIRMED = 0.01, 0.2, 0.1
 _PASSES = 4
 # A faction with more of the votes than this is the crowd.
 _FACTION = 0.75
+
+
+# What was found in votes that are still in use: commands lower confidence by it, and pages tell of it.
+_FOUND: WeakKeyDictionary[Annotations, dict[tuple[int, int], Dependence]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +144,14 @@ def find(votes: Annotations, *, most_meetings: int = MOST_MEETINGS, most_pairs: 
     >>> [[str(name) for name in group.names(votes)] for group in find(votes).groups]
     [['a', 'b', 'c']]
     """
+    bounds = (most_meetings, most_pairs)
+    known = _FOUND.setdefault(votes, {})
+    if bounds not in known:
+        known[bounds] = _found(votes, *bounds)
+    return known[bounds]
+
+
+def _found(votes: Annotations, most_meetings: int, most_pairs: int) -> Dependence:
     answers = sampled(answers_of(votes), most_meetings)
     if len(answers.item) == 0 or np.count_nonzero(answers.share_cl.sum(axis=0)) < 2:
         return Dependence()
@@ -213,13 +226,15 @@ class _Search:
         trial, size = Trial(self.answers, self.pairs, background, members), self.pairs.n_annotators
         while True:
             m = len(trial.members)
-            ways = math.lgamma(size + 1) - math.lgamma(m + 1) - math.lgamma(size - m + 1) + math.log(m * (m - 1))
-            log_p = _log_above(trial.ratio) + ways
             by_member = trial.by_member
             loosest = int(by_member.argmin())
             loose = m > 2 and by_member[loosest] < 0.5 * np.median(by_member)
-            if log_p < math.log(_LEVEL) and trial.excess >= _EXCESS and not loose:
-                break
+            # The ratio last: it sums over items, the others over pairs.
+            if trial.excess >= _EXCESS and not loose:
+                ways = math.lgamma(size + 1) - math.lgamma(m + 1) - math.lgamma(size - m + 1) + math.log(m * (m - 1))
+                log_p = _log_above(trial.ratio) + ways
+                if log_p < math.log(_LEVEL):
+                    break
             if m == 2:
                 return None
             trial.drop(loosest)

@@ -13,10 +13,10 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Flags, Floats
+from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 
-__all__ = ["score_of_draws"]
+__all__ = ["score_of_draws", "verdict_of_draws"]
 
 
 # Numbers of the matrices that are measured together: calls on small arrays would take most of the time.
@@ -46,7 +46,27 @@ def score_of_draws(
     rng = np.random.default_rng(random_state)
     value = measure(result.confusion)
     drawn = _measured(measure, rng, result.concentration, n_draws)
-    informative = (drawn >= least).mean(axis=0)
+    informative, q_value, flag, verdict = _judged(result, votes, (drawn >= least).mean(axis=0), fdr)
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    reason = [
+        f"{words(v)} (90 % of draws: {lo:.2g} to {hi:.2g})" if f else "too few votes to tell" if state == "unknown" else ""
+        for f, v, lo, hi, state in zip(flag, value, low, high, verdict, strict=True)
+    ]
+    more = {"low": low, "high": high, "verdict": verdict}
+    return report(detector, votes, score=value, p_value=informative, q_value=q_value, flag=flag, reason=reason, more=more)
+
+
+def verdict_of_draws(
+    reaches: Callable[[Floats], Floats], result: Result, *, fdr: float, n_draws: int, random_state: int | None
+) -> Array:
+    """The verdicts of `score_of_draws` alone, [A], from whether a draw's measure is large enough: less than its value takes."""
+    check_level(fdr)
+    drawn = _measured(reaches, np.random.default_rng(random_state), result.concentration, n_draws)
+    return _judged(result, result.votes, drawn.mean(axis=0), fdr)[3]
+
+
+def _judged(result: Result, votes: Annotations, informative: Floats, fdr: float) -> tuple[Floats, Floats, Flags, Array]:
+    """The posterior probability of enough, its running mean, flags and verdicts, [A] each."""
     n_votes = segment_sum(votes.annotator, votes.weight, votes.n_annotators)
     informative[n_votes == 0] = np.nan
     order = np.argsort(informative, kind="stable")
@@ -56,14 +76,7 @@ def score_of_draws(
     if votes.n_classes < 2:
         flag[:] = False
     clear = _depends_on_class(result, fdr)
-    verdict = np.where(flag, "spammer", np.where(clear & (n_votes > 0), "informative", "unknown"))
-    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
-    reason = [
-        f"{words(v)} (90 % of draws: {lo:.2g} to {hi:.2g})" if f else "too few votes to tell" if state == "unknown" else ""
-        for f, v, lo, hi, state in zip(flag, value, low, high, verdict, strict=True)
-    ]
-    more = {"low": low, "high": high, "verdict": verdict}
-    return report(detector, votes, score=value, p_value=informative, q_value=q_value, flag=flag, reason=reason, more=more)
+    return informative, q_value, flag, np.where(flag, "spammer", np.where(clear & (n_votes > 0), "informative", "unknown"))
 
 
 def _measured(measure: Callable[[Floats], Floats], rng: np.random.Generator, concentration_akl: Floats, n_draws: int) -> Floats:
@@ -83,7 +96,7 @@ def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:
 
 def _depends_on_class(result: Result, level: float) -> Flags:
     """Likelihood-ratio test of equal rows in the expected confusion counts, [A]."""
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     from crowdwise.parts.annotators.model import counts_of
 
@@ -96,4 +109,4 @@ def _depends_on_class(result: Result, level: float) -> Flags:
     # Rows and columns that never occur have nothing to vary.
     used = [np.maximum((part > 1e-9).sum(axis=(1, 2)) - 1, 0) for part in (row, column)]
     degrees = used[0] * used[1]
-    return np.asarray((degrees > 0) & (chi2.sf(g, np.maximum(degrees, 1)) < level))
+    return np.asarray((degrees > 0) & (chdtrc(np.maximum(degrees, 1), g) < level))

@@ -13,42 +13,52 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
-from crowdwise.engines.dependence import group_codes, residual_agreement
+from crowdwise.engines.dependence import Residuals, group_codes
 from crowdwise.estimator.outcome import Result
+from crowdwise.trust.crowd.pairs import of_pairs, sampling_notes
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 from crowdwise.trust.metrics import accuracy, ece
 
 __all__ = ["groups", "overconfidence", "score"]
 
 
-def score(result: Result, votes: Annotations | None = None, *, level: float = 0.05, least: float = 0.0) -> Report:
+def score(
+    result: Result,
+    votes: Annotations | None = None,
+    *,
+    level: float = 0.05,
+    least: float = 0.0,
+    found: Residuals | None = None,
+) -> Report:
     """Flag annotators who belong to a group; `score` is the mean standardised excess agreement with its members.
 
     `p_value` is that of the strongest tie inside the group and `q_value` its Bonferroni correction over
-    all pairs, since the cut controls the chance of any false tie.
+    all pairs, since the cut controls the chance of any false tie. `found` is `crowdwise.trust.crowd.pairs.of_pairs`, where
+    it is at hand.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     check_level(level)
     votes = votes_of(result, votes)
-    found = residual_agreement(votes, result.model_posterior, result.confusion)
+    found = of_pairs(result, votes) if found is None else found
     code = group_codes(found, votes.n_annotators, level, least)
     z = found.z(least)
     inside = (code[found.first] == code[found.second]) & (code[found.first] >= 0)
-    total, count = np.zeros(votes.n_annotators), np.zeros(votes.n_annotators)
+    ends = np.concatenate([found.first[inside], found.second[inside]])
+    count = np.bincount(ends, minlength=votes.n_annotators)
+    total = np.bincount(ends, np.tile(z[inside], 2), minlength=votes.n_annotators)
     top = np.full(votes.n_annotators, -np.inf)
     for side in (found.first, found.second):
-        np.add.at(total, side[inside], z[inside])
-        np.add.at(count, side[inside], 1)
         np.maximum.at(top, side, z)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    p_value = np.where(np.isfinite(top), norm.sf(top), np.nan)
+    p_value = np.where(np.isfinite(top), ndtr(-top), np.nan)
     q_value = np.minimum(p_value * max(len(z), 1), 1.0)
     size = np.bincount(code[code >= 0], minlength=1)
     others = ["1 other" if n == 2 else f"{n - 1} others" for n in size.tolist()]
     reason = [f"group {c + 1}: shares errors with {others[c]}" if c >= 0 else "" for c in code.tolist()]
     more = {"group": np.where(code >= 0, code + 1, 0)}
-    return report("groups", votes, score=mean, p_value=p_value, q_value=q_value, flag=code >= 0, reason=reason, more=more)
+    numbers = {"score": mean, "p_value": p_value, "q_value": q_value}
+    return report("groups", votes, **numbers, flag=code >= 0, reason=reason, more=more, notes=sampling_notes(found))
 
 
 def groups(result: Result, votes: Annotations | None = None, *, level: float = 0.05) -> dict[Any, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Array, Floats
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, crowd_of
+from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
-__all__ = ["Findings", "annotator_table", "examine", "for_terminal", "with_dropped"]
+__all__ = ["Findings", "annotator_table", "examine", "for_terminal", "run_detectors", "with_dropped"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +34,17 @@ class Findings:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes of all detectors."""
-        return tuple(note for found in self.reports.values() for note in found.notes)
+        return tuple(dict.fromkeys(note for found in self.reports.values() for note in found.notes))
 
 
-def examine(result: Result, *, fdr: float = 0.05, time: Any = None, random_state: int | None = 0) -> Findings:
+def examine(
+    result: Result,
+    *,
+    fdr: float = 0.05,
+    time: Any = None,
+    random_state: int | None = 0,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Findings:
     """Run every detector and sum up what they find.
 
     Parameters
@@ -46,21 +55,37 @@ def examine(result: Result, *, fdr: float = 0.05, time: Any = None, random_state
         When votes were given (see `crowdwise.trust.crowd.drift`); without it nobody is tested for drift.
     random_state : int or None
         Of the posterior draws behind the capacities.
+    progress : function, optional
+        Called with what is looked for, the number of steps done, and their number.
     """
-    reports = {
-        "spammer": spammers.score(result, fdr=fdr, random_state=random_state),
-        "copier": copiers.score(result, fdr=fdr),
-        "colluder": colluders.score(result, fdr=fdr),
-        "group": groups.score(result, level=fdr),
+    met = of_pairs(result, result.votes)
+    detectors: dict[str, Callable[[], Report]] = {
+        "spammer": lambda: spammers.score(result, fdr=fdr, random_state=random_state),
+        "copier": lambda: copiers.score(result, fdr=fdr, found=met),
+        "colluder": lambda: colluders.score(result, fdr=fdr, found=met),
+        "group": lambda: groups.score(result, level=fdr, found=met),
     }
     if time is not None:
-        reports["drift"] = drift.score(result, time, fdr=fdr)
+        detectors["drift"] = lambda: drift.score(result, time, fdr=fdr)
+    reports = run_detectors(detectors, progress)
     bits = capacity.channel_capacity(result.confusion, tol=1e-6)
-    verdict = capacity.score(result, fdr=fdr, random_state=random_state).frame["verdict"]
+    verdict = capacity.verdicts(result, fdr=fdr, random_state=random_state)
     return Findings(reports, annotator_table(result, reports, bits, verdict))
 
 
-def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, verdict: pl.Series) -> pl.DataFrame:
+def run_detectors(
+    detectors: Mapping[str, Callable[[], Report]], progress: Callable[[str, int, int | None], None] | None = None
+) -> dict[str, Report]:
+    """Reports of detectors by the flag they give, one after the other."""
+    reports = {}
+    for done, (name, detector) in enumerate(detectors.items()):
+        if progress is not None:
+            progress(f"looking for {name}s" if name != "drift" else "looking for drift", done, len(detectors))
+        reports[name] = detector()
+    return reports
+
+
+def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, verdict: Array) -> pl.DataFrame:
     """Annotators, most accurate first: votes, accuracy with its 95 % interval, bits, worst confusion, flags, reasons.
 
     Between them, where the model knows of it, `attention`: the share of votes that were no guesses.
@@ -79,8 +104,8 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         if grade.paint == "bad" and "spammer" not in flags[a]:
             flags[a].append(grade.name)
             reasons[a].append(_standing_reason(result, crowd, a))
-    for a, state in enumerate(verdict.to_list()):
-        if state == "unknown" and not flags[a]:
+    for a, state in enumerate(verdict.tolist()):
+        if state == "unknown" and not flags[a] and not low[a] > crowd.chance[a]:
             flags[a].append("unknown")
             reasons[a].append("too few votes to tell from chance")
     table = own.select("annotator", "n_votes", "accuracy").with_columns(
@@ -108,7 +133,9 @@ def with_dropped(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 
 
 def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
-    """The columns that fit a screen; the reasons are for lines of their own."""
+    """The columns that fit a screen, those who deserve a look first: the flagged, then from the least accurate on."""
+    fine = table["flags"].is_in(["", "unknown"])
+    table = table.sort(fine, table["accuracy"], nulls_last=True, maintain_order=True)
     interval = pl.format("{} ({} to {})", *(pl.col(c).round(2) for c in ("accuracy", "accuracy_low", "accuracy_high")))
     return table.select("annotator", "n_votes", interval.alias("accuracy"), pl.col("bits").round(2), "worst_confusion", "flags")
 
@@ -132,11 +159,11 @@ def _interval(result: Result) -> tuple[Floats, Floats]:
 
 
 def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-3)
-    low, high = (beta.ppf(level, mean * size, (1 - mean) * size) for level in (0.025, 0.975))
+    low, high = (betaincinv(mean * size, (1 - mean) * size, level) for level in (0.025, 0.975))
     return low, high
 
 

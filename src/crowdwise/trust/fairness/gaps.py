@@ -181,10 +181,10 @@ def _largest(found: Rates, m: int, level: float) -> tuple[int, int, float, float
     if len(some) == 2:
         ends = _quantiles(drawn, level)
         return high, low, gap, float(ends[0]), float(ends[1])
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     n_pairs = len(some) * (len(some) - 1) / 2
-    half = norm.isf((1 - level) / 2 / n_pairs) * np.nanstd(drawn)
+    half = -ndtri((1 - level) / 2 / n_pairs) * np.nanstd(drawn)
     return high, low, gap, max(gap - half, -1.0), min(gap + half, 1.0)
 
 

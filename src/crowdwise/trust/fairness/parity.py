@@ -92,7 +92,7 @@ class ParityLabels:
         return pl.DataFrame(
             {
                 "item": series_of(self.votes.items),
-                "group": series_of(self.groups.names)[self.groups.codes],
+                "group": self.groups.of_items,
                 "label": classes[self.codes],
                 "label_before": classes[self.before],
                 "margin": self.margin,

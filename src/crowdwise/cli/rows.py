@@ -1,0 +1,91 @@
+"""Features of items, and classifiers that learn from them and from votes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, build, gold_by_use, read_gold, say_matches, set_up
+from crowdwise.cli.job import note, progress_of
+from crowdwise.cli.options import KnownOptions, MaybeFeatures, MethodOptions, TaskOptions
+from crowdwise.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.io.features import Features
+
+__all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "check_rows", "fit_rows", "learns", "of_items"]
+__all__ += ["read_features"]
+
+# Campaigns fit again and again, and several processes train one network.
+QUICK_CLASSIFIER = "ccem"
+
+
+def read_features(options: MaybeFeatures, votes_item: str | None = None) -> Features | None:
+    """Read features, if any are named; the votes' own name for the item column serves where the file has it too."""
+    if options.features is None:
+        return None
+    from crowdwise.io.features import names_in, read_features
+
+    item = options.features_item
+    if item is None and votes_item is not None and votes_item in names_in(options.features):
+        item = votes_item
+    return read_features(options.features, item=item, key=options.key)
+
+
+def check_rows(rows: Features, votes: Annotations, all_items: bool = False) -> None:
+    """Refuse features that lack a row of an item with votes, or of any item, and say when order decides."""
+    from crowdwise.io import feature_rows
+
+    note((feature_rows.check_all_rows if all_items else feature_rows.check_rows)(rows, votes))
+
+
+def build_classifier(options: TaskOptions, default: str = DEFAULT_CLASSIFIER) -> Any:
+    """Make the chosen classifier with its settings, checked before any file is read."""
+    from crowdwise.estimator.registry import make_classifier
+
+    return set_up(make_classifier(options.method or default), options)
+
+
+def build_campaign(method: MethodOptions, trains: bool) -> Any:
+    """Make the method of a campaign: a classifier where one is trained."""
+    return build_classifier(method, QUICK_CLASSIFIER) if trains else build(method, "dawid-skene")
+
+
+def learns(method: MethodOptions, features: str | None) -> bool:
+    """Whether a classifier is trained; options that do not go together are refused."""
+    from crowdwise.estimator.registry import classifiers
+
+    chosen = method.method in classifiers() or (method.method is None and features is not None)
+    if chosen and features is None:
+        raise SettingError(f"{method.method} learns from features: give them with --features FILE")
+    if chosen and (method.history is not None or method.class_prior is not None):
+        raise SettingError("--history and --class-prior are for methods without features")
+    return chosen
+
+
+def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: KnownOptions, **more: Any) -> Any:
+    """Fit a classifier to features and votes; returns the features in the form in which it took them."""
+    from crowdwise.methods.classify.rows import taken_by
+
+    if votes.anonymous:
+        raise SettingError(f"{estimator.name} learns about annotators, and nobody knows who gave these votes")
+    X, known = taken_by(estimator, rows), read_gold(method.gold, votes)
+    votes, known, truth = gold_by_use(votes, known, method.gold_is)
+    with progress_of(estimator) as progress:
+        estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)
+    say_matches(estimator.result_, truth)
+    return X
+
+
+def of_items(frame: pl.DataFrame, items: Any, path: str, whose: str) -> pl.DataFrame:
+    """The rows of these items; a table without any is refused."""
+    import polars as pl
+
+    from crowdwise.data.encode import codes_of, series_of, tidy
+
+    found = frame.filter(pl.Series(codes_of(tidy(frame["item"]), tidy(series_of(items))) >= 0))
+    if not found.height:
+        raise InputError(f"{path}: names no item of {whose}; check that both use the same ids")
+    return found

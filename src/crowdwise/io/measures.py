@@ -1,0 +1,58 @@
+"""Labels that are numbers, or that say how sure they are: more of them than classes can be is asked about."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+import polars as pl
+
+from crowdwise.data.encode import as_text, tidy
+from crowdwise.errors import InputError
+from crowdwise.io.exports import Request
+
+__all__ = ["SURE", "doubt_labels"]
+
+# "cat (80%)", "cat 80 %", "cat: 0.8%"
+SURE = re.compile(r"(.*?)[\s:,(\[]+(\d{1,3}(?:[.,]\d+)?)\s*%\s*[)\]]?")
+_MANY = 20
+_NUMBER = r"^[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?$"
+
+
+def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, request: Request) -> None:
+    """Refuse labels that are measured numbers, or that have percents in them; say of many whole numbers that each is a class.
+
+    `taken` says which columns play which role; empty for tables of another shape, for which there is no other command.
+    """
+    distinct = as_text(tidy(label)).drop_nulls().unique()
+    distinct = distinct.filter(distinct != "")
+    if request.several != "refuse" or len(distinct) < 2:
+        return
+    if distinct.str.contains("%").all() and taken:
+        _refuse_percents(distinct.sort().to_list(), taken, source, request)
+    if len(distinct) <= _MANY or not distinct.str.contains(_NUMBER).all():
+        return
+    roles = {"item": "--item", "annotator": "--annotator", "label": "--value"}
+    words = [word for role, option in roles.items() if role in taken for word in (option, taken[role])]
+    regress = shlex.join(["crowdwise", "regress", source, *words])
+    way = f"if they measure something: {regress}" if taken else "numbers that measure something are for crowdwise regress"
+    what = f"{source}: the labels are {len(distinct):,} different numbers, such as {distinct.sort()[0]!r}"
+    if distinct.str.contains(r"[.,]").any():
+        raise InputError(
+            f"{what}, and each would be a class of its own; {way}; if classes are meant: "
+            f"{request.command(source, '--one-label')}"
+        )
+    ordinal = request.command(source, "--type", "ordinal")
+    request.notes.append(f"{what}, each a class of its own; {way}; if they are grades in order: {ordinal}")
+
+
+def _refuse_percents(names: list[str], taken: Mapping[str, str], source: str, request: Request) -> None:
+    """Refuse "cat (80%)" beside "cat (60%)": a label, and how sure it is."""
+    found = [SURE.fullmatch(name.strip()) for name in names]
+    if all(found) and len({match[1] for match in found if match}) < len(names):
+        ways = [request.command(source, *more) for more in (("--sure", taken["label"]), ("--one-label",))]
+        raise InputError(
+            f"{source}: labels such as {names[0]!r} say how sure they are. Read them so: {ways[0]}; if each is a class of its "
+            f"own: {ways[1]}"
+        )

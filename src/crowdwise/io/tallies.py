@@ -1,0 +1,181 @@
+"""Numbers in columns, or in mappings, that may be labels, counts of votes per class, or shares of them: what they look like.
+
+Annotators of one item mostly agree; classes of one item take votes from each other. Where numbers leave it open, both
+commands are given and nothing is read.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crowdwise.errors import DataWarning, InputError, listed
+from crowdwise.io.exports import Request
+from crowdwise.io.roles import never_votes, words_of
+from crowdwise.io.source import Table
+
+__all__ = [
+    "check_total",
+    "numbers_of",
+    "refuse_counts_or_labels",
+    "refuse_mapped_counts",
+    "refuse_mapped_labels",
+    "refuse_shares",
+]
+__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts"]
+
+# Words for a row below the others.
+_TOTALS = {"total", "totals", "sum", "summe", "gesamt", "mean", "average", "avg", "count", "agreement", "kappa", "majority"}
+# Words in the names of columns of probabilities.
+_PROBABLE = {"p", "pr", "prob", "proba", "probability", "share", "shares", "pct", "percent", "fraction"}
+# Names that say "annotator 3": nothing about them is open.
+_PERSON = re.compile(r"(annotator|worker|rater|coder|judge|user|labell?er|expert|person|crowd|label|vote|[arwcju])[ _.-]?\d+")
+_SUM = 0.02
+# Shares of more votes than these are measured, not counted.
+_MOST_VOTES = 100
+
+
+def seem_counts(values: Any) -> bool:
+    """Whether whole numbers, [rows, columns], may be votes per class: some are 0, and columns do not rise together."""
+    if values.shape[0] < 2 or values.shape[1] < 2 or np.isnan(values).any():
+        return False
+    if (values < 0).any() or (values != np.floor(values)).any() or values.max() <= 1 or values.min() > 0:
+        return False
+    moving = values[:, values.std(axis=0) > 0]
+    if moving.shape[1] < 2:
+        return False
+    together = np.corrcoef(moving, rowvar=False)
+    return bool((together.sum() - moving.shape[1]) <= 0)
+
+
+def repeats_itself(value: Any) -> bool:
+    """Whether a list holds a label twice: ticks of one person are different, votes of several people are not."""
+    return isinstance(value, list) and all(isinstance(part, str | int) for part in value) and len(set(value)) < len(value)
+
+
+def refuse_mapped_labels(mappings: Sequence[Any], key: str, source: str, request: Request) -> None:
+    """Refuse mappings to whole numbers, taken as votes per class, that do not look like it."""
+    if {"count", "counts", "counter"}.isdisjoint(words_of(key)) and _mapped_counts(mappings) is False:
+        _refuse_mapped(mappings, key, source, request, "keyed")
+
+
+def refuse_mapped_counts(mappings: Sequence[Any], key: str, source: str, request: Request, taken: str) -> None:
+    """Refuse mappings to whole numbers, taken as labels in the format `taken`, that look like votes per class."""
+    if _mapped_counts(mappings):
+        _refuse_mapped(mappings, key, source, request, taken)
+
+
+def _mapped_counts(mappings: Sequence[Any]) -> bool | None:
+    """Whether mappings look like votes per class: as many in all, or seeming so; None where there are too few to tell."""
+    whole = [mapping for mapping in mappings if isinstance(mapping, dict)]
+    if len(whole) < 3 or any(type(value) is not int for mapping in whole for value in mapping.values()):
+        return None
+    keys = list(dict.fromkeys(name for mapping in whole for name in mapping))
+    table = np.array([[mapping.get(name, 0) for name in keys] for mapping in whole], float)
+    total = table.sum(axis=1)
+    return bool((total == total[0]).all()) or seem_counts(table)
+
+
+def _refuse_mapped(mappings: Sequence[Any], key: str, source: str, request: Request, labels: str) -> None:
+    ways = [replace(request, format=name).command(source) for name in (labels, "counts")]
+    raise InputError(
+        f"{source}: {key!r} holds {mappings[0]!r:.60}: labels of annotators, or counts of votes per class. If they are labels: "
+        f"{ways[0]}; if they are counts: {ways[1]}"
+    )
+
+
+def numbers_of(frame: pl.DataFrame, names: Sequence[str]) -> Any:
+    """The cells of these columns as numbers, NaN where they are none."""
+    columns = [frame[name].cast(pl.String).cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy() for name in names]
+    return np.stack(columns, axis=1) if columns else np.zeros((frame.height, 0))
+
+
+def refuse_counts_or_labels(frame: pl.DataFrame, voting: Sequence[str], source: str, request: Request) -> None:
+    """Refuse columns of whole numbers that may be annotators with their labels, or classes with their counts."""
+    if all(_PERSON.fullmatch(name.strip().lower()) for name in voting) or not seem_counts(numbers_of(frame, voting)):
+        return
+    ways = [
+        replace(request, annotators=",".join(voting)).command(source),
+        replace(request, format="counts", annotators=",".join(voting)).command(source),
+    ]
+    raise InputError(
+        f"{source}: the numbers in {listed(map(repr, voting), 5)} may be labels of annotators, or counts of votes per class "
+        f"(some are 0, and where one is large the others are small). If the columns are classes: {ways[1]}; if they are "
+        f"annotators: {ways[0]}"
+    )
+
+
+def share_columns(frame: pl.DataFrame) -> list[str]:
+    """Columns of fractions that add up to 1 (or 100) in every row: shares of votes, or probabilities; else none."""
+    found = []
+    for name in frame.columns:
+        if frame[name].dtype.is_nested() or (never_votes(name) and _PROBABLE.isdisjoint(words_of(name))):
+            continue
+        text = frame[name].cast(pl.String).str.strip_chars().str.strip_suffix("%")
+        values = text.cast(pl.Float64, strict=False)
+        if values.null_count() < frame.height and values.is_between(0, 100).fill_null(text.is_null()).all():
+            found.append(name)
+    values = numbers_of(frame.select(pl.col(found).cast(pl.String).str.strip_suffix("%")), found)
+    if len(found) < 2 or frame.height < 2 or not (values != np.floor(values))[~np.isnan(values)].any():
+        return []
+    total = np.nansum(values, axis=1)
+    total = total[~np.isnan(values).all(axis=1)]
+    whole = 1 if (values[~np.isnan(values)] <= 1).all() else 100
+    return found if len(total) and (np.abs(total / whole - 1) < _SUM).all() else []
+
+
+def refuse_shares(names: Sequence[str], source: str, request: Request, people: bool) -> None:
+    """Refuse numbers that add up to 1 where a vote is one class; `people` says whether rows name who voted."""
+    soft = replace(request, label=None).command(source, "--probabilities", ",".join(names))
+    what = f"{source}: the numbers in {listed(map(repr, names), 5)} add up to 1 in every row"
+    if people:
+        raise InputError(f"{what}: probabilities of the classes. Read them: {soft} (probabilities=... in Python)")
+    counts = replace(request, format="counts", annotators=",".join(names)).command(source)
+    raise InputError(
+        f"{what}. If they are shares of the votes on an item: {counts}; if they are one model's probabilities: {soft} "
+        "(probabilities=... in Python)"
+    )
+
+
+def shares_as_counts(values: Any) -> tuple[Any, int] | None:
+    """Counts of the fewest votes, the same for all rows, that give these shares, and how many; None where none does."""
+    if not (values != np.floor(values)).any() or np.isnan(values).any() or (values < 0).any():
+        return None
+    whole = values.sum(axis=1)
+    whole = 1.0 if (np.abs(whole - 1) < _SUM).all() else 100.0 if (np.abs(whole - 100) < 100 * _SUM).all() else None
+    # Shares are rounded to two digits, or more.
+    digits = next(
+        (d for d in range(2, 9) if np.allclose(np.round(values / (whole or 1), d), values / (whole or 1), 0, 1e-12)), 9
+    )
+    for n in range(2, _MOST_VOTES + 1) if whole is not None else ():
+        counts = np.rint(values / whole * n)
+        if (np.abs(counts / n - values / whole) < 0.51 * 10.0**-digits).all() and (counts.sum(axis=1) == n).all():
+            return counts.astype(np.int64), n
+    return None
+
+
+def check_total(table: Table, ids: str, chosen: Sequence[str], counts: bool = False) -> None:
+    """Refuse a last row that sums up the others: its name says so, and its labels occur nowhere else, or are the sums.
+
+    Where only its name says so, warn: it counts as an item.
+    """
+    last, name = table.frame.height - 1, table.frame[ids][-1]
+    if last < 1 or not isinstance(name, str) or _TOTALS.isdisjoint(words_of(name)) or len(words_of(name)) > 2:
+        return
+    place, cells = table.where.row(last), table.frame.select(pl.col(chosen).cast(pl.String))
+    above = set(cells[:last].unpivot()["value"].drop_nulls().to_list())
+    values = numbers_of(table.frame, chosen)
+    sums = counts and bool((values[:last].sum(axis=0) == values[last]).all())
+    if sums or (not counts and above.isdisjoint(cell for cell in cells.row(last) if cell is not None)):
+        raise InputError(f"{place}: {name!r} sums up the rows above, and is no item; remove the row")
+    warnings.warn(
+        f"{place}: {name!r} counts as an item, and looks like a row that sums up the others; if so, remove it",
+        DataWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,138 @@
+"""What a command may load: a budget per command, without a clock.
+
+Packages take long to load: polars and scipy.special tenths of a second each, numba, scipy.stats and scikit-learn more. One that
+is not in the budget of a command, or a module of crowdwise too many, fails here with its name. Where a command has a reason to
+load more, write it into `BUDGET`; where it needs less by now, take it out.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from crowdwise.cli.app import PANEL_OF
+
+TABLES = "lazy_loader typer numpy polars"
+# Command line -> packages it may load, beside what these load themselves, and most modules of crowdwise.
+BUDGET = {
+    "--version": ("lazy_loader typer", 20),
+    "--help": ("lazy_loader typer typer.rich_utils", 50),
+    "aggregate --help": ("lazy_loader typer typer.rich_utils", 25),
+    "methods": ("lazy_loader typer rich.table", 25),
+    "summary votes.csv": (TABLES, 45),
+    "convert votes.csv -o votes.jsonl": (TABLES, 50),
+    "simulate -o simulated.csv": (TABLES, 45),
+    "aggregate votes.csv": (TABLES, 90),
+    "aggregate votes.csv -m dawid-skene": (TABLES, 80),
+    "aggregate votes.csv -m majority": (TABLES, 80),
+    "annotators votes.csv": (f"{TABLES} scipy.stats", 110),
+    "explain i1 votes.csv": (f"{TABLES} rich.table", 90),
+    "calibrate votes.csv --truth truth.csv": (f"{TABLES} scipy.optimize", 110),
+    "review votes.csv": (TABLES, 105),
+    "audit votes.csv --check 5 -o check.csv": (f"{TABLES} numba scipy.linalg", 155),
+    "report votes.csv -o page.html": (f"{TABLES} scipy.stats", 145),
+    "compare votes.csv --methods majority,one-coin": (TABLES, 95),
+    "fairness votes.csv --groups groups.csv": (f"{TABLES} scipy.sparse", 95),
+    "suggest votes.csv": (TABLES, 100),
+    "plan votes.csv --target 0.9": (TABLES, 95),
+    "simulate-campaign --items 50 --policies random --campaigns 1 --no-plot": (f"{TABLES} scipy.optimize", 115),
+    "rank pairs.csv": (f"{TABLES} scipy.optimize", 95),
+    "regress numbers.csv": (f"{TABLES} scipy.sparse scipy.special", 95),
+    "cluster same.csv": (f"{TABLES} scipy.sparse", 85),
+    "spans spans.jsonl": (TABLES, 95),
+    "train votes.csv --features features.csv -m raykar --save model": (f"{TABLES} sklearn", 100),
+    "predict model --features features.csv": (f"{TABLES} sklearn", 85),
+    "demo": (TABLES, 100),
+}
+LOADED = """
+import json, sys
+print("\\n" + json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+RUN = f"""
+from crowdwise.cli import main
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+{LOADED}"""
+
+
+def loaded(code: str, *arguments: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: list[str] = json.loads(done.stderr.splitlines()[-1])
+    return found
+
+
+def packages(modules: list[str]) -> set[str]:
+    """Packages of others by name; of scipy, whose parts are large, the public parts."""
+    found = set()
+    for module in modules:
+        package, *inner = module.split(".")
+        if package == "crowdwise" or package in sys.stdlib_module_names or package.startswith("_"):
+            continue
+        found.add(f"scipy.{inner[0]}" if package == "scipy" and inner and inner[0][0] != "_" else package)
+    # What Cython's modules leave behind.
+    return found - {"cython_runtime"}
+
+
+@cache
+def with_these(names: str) -> set[str]:
+    """What comes with packages, in whatever versions are installed."""
+    return packages(loaded(f"import {names.replace(' ', ', ')}\n{LOADED}"))
+
+
+@pytest.fixture(scope="module")
+def small_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, rng = tmp_path_factory.mktemp("small"), random.Random(0)
+    truth = {f"i{n}": rng.choice("ab") for n in range(40)}
+    votes = [(i, f"w{a}", k if rng.random() < 0.8 else rng.choice("ab")) for i, k in truth.items() for a in range(5)]
+    span = {"start": 0, "end": 4, "label": "PER"}
+    tables = {
+        "votes": ("item,annotator,label", votes),
+        "truth": ("item,label", truth.items()),
+        "groups": ("item,group", [(i, rng.choice("xy")) for i in truth]),
+        "features": ("item,x,y", [(i, rng.random(), rng.random()) for i in truth]),
+        "pairs": (
+            "first,second,annotator,winner",
+            [(f"i{n}", f"i{n + 1}", a, f"i{n}") for n in range(6) for a in "vw"],
+        ),
+        "numbers": ("item,annotator,value", [(f"i{n}", f"w{a}", n + rng.random()) for n in range(10) for a in range(4)]),
+        "same": ("first,second,annotator,same", [(f"i{n}", f"i{m}", "w", n % 2 == m % 2) for n in range(9) for m in range(n)]),
+    }
+    for name, (header, rows) in tables.items():
+        (folder / f"{name}.csv").write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    rows = [{"text": f"Anna went {n}", "spans": [span], "_annotator_id": f"w{a}"} for n in range(5) for a in range(3)]
+    (folder / "spans.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    return folder
+
+
+def test_import_crowdwise_loads_nothing_of_others() -> None:
+    modules = loaded(f"import crowdwise\n{LOADED}")
+    assert packages(modules) <= {"lazy_loader", "distutils-precedence"}
+    ours = [module for module in modules if module.startswith("crowdwise")]
+    assert len(ours) <= 10, ours
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", BUDGET)
+def test_a_command_loads_what_it_needs(line: str, small_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(small_files)
+    if line.startswith("predict"):
+        loaded(RUN, *["train", "votes.csv", "--features", "features.csv", "-m", "raykar", "--save", "model"])
+    names, most = BUDGET[line]
+    modules = loaded(RUN, *line.split())
+    new = packages(modules) - with_these(names)
+    assert not new, f"crowdwise {line}: loads {', '.join(sorted(new))} beside {names}"
+    ours = [module.removeprefix("crowdwise.") for module in modules if module.startswith("crowdwise.")]
+    assert len(ours) <= most, f"crowdwise {line}: loads {len(ours)} modules of crowdwise, {most} may be: {', '.join(ours)}"
+
+
+def test_every_command_has_a_budget() -> None:
+    assert {line.split()[0] for line in BUDGET if line[0] != "-"} == set(PANEL_OF)

@@ -1,0 +1,244 @@
+"""Rounds over the items that still move: what they report, and that nothing is lost by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import xlogy
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.simulate import simulate
+from crowdwise.engines import loop as engine
+from crowdwise.engines.focus import Focus, infer_and_compare
+from crowdwise.engines.loop import Round, Run, alternate_over, loop, remaining, settled
+from crowdwise.engines.shards import Kept, Parts, Shard, Tally, Whole, begin_at
+from crowdwise.kernels.numerics import log_floored
+from crowdwise.methods.labels.dawid_skene import DawidSkene
+from crowdwise.parts.annotators.model import Confusion, DirichletConfusion
+from crowdwise.parts.priors.marginals import DirichletMarginals, Marginals
+
+K = 3
+CROWD = simulate(n_items=600, n_annotators=15, n_classes=K, votes_per_item=4, random_state=1)
+NONE = np.empty(0, np.int16)
+
+
+def parts(bayes: bool) -> tuple[Any, Any]:
+    if bayes:
+        return DirichletMarginals(np.ones(K), np.ones(K)), DirichletConfusion.start(np.full((1, K, K), 0.6), 15)
+    return Marginals(np.full(K, 1 / K)), Confusion.start(np.full((1, K, K), 0.3), 15)
+
+
+def begun(shards: Any, prior: Any, annotators: Any, votes: Annotations = CROWD.votes) -> Tally:
+    shares = np.zeros((votes.n_items, K))
+    np.add.at(shares, (votes.item, votes.label), 1.0)
+    return shards.renew(begin_at, prior, annotators, False, shares / shares.sum(axis=1, keepdims=True))
+
+
+def focused(bayes: bool = False, max_iter: int = 1000, tol: float = 1e-7, watch: Any = None) -> tuple[Whole, Run[Parts]]:
+    shards = Whole(CROWD.votes, NONE)
+    prior, annotators = parts(bayes)
+    state = Parts(prior, annotators, begun(shards, prior, annotators))
+    focus = Focus(shards, tol=tol, max_iter=max_iter, before=())
+
+    def step(now: Parts) -> tuple[Parts, Round]:
+        now, done = focus(now)
+        if watch is not None:
+            watch(shards.posterior, now, done)
+        return now, done
+
+    return shards, loop(step, state, max_iter=max_iter, tol=tol)
+
+
+def free_energy(q: np.ndarray, now: Parts) -> float:
+    """E_q[log p(votes, classes)] + entropy of q - penalties, vote by vote."""
+    votes = CROWD.votes
+    log_table = log_floored(now.annotators.vote_table())
+    energy = float((q @ now.prior.log_prob()[0]).sum()) - float(xlogy(q, q).sum())
+    for item, annotator, label in zip(votes.item, votes.annotator, votes.label, strict=True):
+        energy += float(q[item] @ log_table[annotator, label])
+    return energy - now.prior.penalty() - now.annotators.penalty()
+
+
+@pytest.mark.parametrize("bayes", [False, True])
+def test_the_bound_is_the_free_energy_of_the_posteriors_there_are_and_never_falls(bayes: bool) -> None:
+    found: list[tuple[float, float]] = []
+    _, run = focused(bayes, watch=lambda q, now, done: found.append((done.bound, free_energy(q, now))))
+    assert {done.scope for done in run.rounds} == {"all", "some", "catch-up"}
+    bounds, energies = np.array(found).T
+    np.testing.assert_allclose(bounds, energies, rtol=1e-11)
+    assert np.diff(bounds).min() > -1e-9 * abs(bounds[-1])
+
+
+@pytest.mark.parametrize("bayes", [False, True])
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+def test_the_end_is_that_of_a_fit_that_looks_at_all_items_in_every_round(
+    bayes: bool, tol: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "FOCUS_FROM", 10**9)
+    shards = Whole(CROWD.votes, NONE)
+    plain = alternate_over(shards, *parts(bayes), start=begun(shards, *parts(bayes)), max_iter=3000, tol=tol)
+    shards, run = focused(bayes, 3000, tol)
+    assert run.converged
+    assert plain.converged
+    assert (shards.posterior.argmax(axis=1) == plain.posterior.argmax(axis=1)).all()
+    np.testing.assert_allclose(shards.posterior, plain.posterior, atol=1e4 * tol)
+    np.testing.assert_allclose(run.rounds[-1].bound, plain.bound, rtol=100 * tol)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 5, 8, 9, 10, 11, 20, 1000])
+def test_wherever_it_ends_all_posteriors_follow_from_the_parts(max_iter: int) -> None:
+    shards, run = focused(max_iter=max_iter)
+    prior, annotators = run.state.prior, run.state.annotators
+    expected = np.zeros_like(shards.posterior)
+    annotators.infer(CROWD.votes, prior.log_prob(), NONE, expected)
+    np.testing.assert_allclose(shards.posterior, expected, atol=1e-15)
+    assert run.n_iter == max_iter or run.converged
+    assert run.rounds[-1].scope != "some"
+
+
+def test_only_a_plain_round_over_all_items_may_end_a_fit() -> None:
+    for scope, ends in (("all", True), ("some", False), ("catch-up", False)):
+        rounds = [Round(1e-3), Round(1e-9, scope=scope)]  # type: ignore[arg-type]
+        assert settled(rounds, 1e-6) is ends
+    _, run = focused()
+    assert run.converged
+    assert run.rounds[-1].scope == "all"
+    assert run.rounds[-2].scope in ("all", "catch-up")
+
+
+def test_items_that_catch_up_do_not_count_as_a_change_that_halved() -> None:
+    changes = [0.8, 0.7, 0.6, 0.5]
+    plain = [Round(change) for change in changes]
+    caught = [*plain[:-1], Round(5.0, scope="catch-up"), plain[-1]]
+    assert remaining(caught) == pytest.approx(0.5 / (2 ** (1 / 5) - 1))
+    assert remaining([*plain[:-1], Round(5.0), plain[-1]]) == pytest.approx(0.5)
+
+
+def test_the_items_that_moved_are_found() -> None:
+    prior, annotators = parts(False)
+    shards = Whole(CROWD.votes, NONE)
+    begun(shards, prior, annotators)
+    before = shards.posterior.copy()
+    fitted = annotators.update(CROWD.votes, before)
+    tally = shards.refine(infer_and_compare, prior, fitted, 0.05)
+    expected = np.flatnonzero(np.abs(shards.posterior.max(axis=1) - before.max(axis=1)) > 0.05)
+    assert 0 < len(expected) < CROWD.votes.n_items
+    np.testing.assert_array_equal(shards.shard.moving, expected)
+    assert tally.sums[-1].tolist() == [len(expected)]
+
+
+def test_votes_that_are_distributions_all_move() -> None:
+    shares = np.random.default_rng(0).dirichlet(np.ones(K), 40)
+    item = np.repeat(np.arange(20), 2)
+    votes = Annotations.from_arrays(
+        np.repeat(item, K), np.repeat(np.tile([0, 1], 20), K), np.tile(np.arange(K), 40), weight=shares.ravel()
+    )
+    object.__setattr__(votes, "soft", True)
+    prior, annotators = Marginals(np.full(K, 1 / K)), Confusion.start(np.full((1, K, K), 0.3), 2)
+    shard = Shard(votes, NONE, np.full((20, K), 1 / K))
+    infer_and_compare(shard, prior, annotators, 1.0)
+    assert len(shard.moving) == 20
+
+
+class InTwo:
+    """Two shards in memory; remembers what it was told to keep."""
+
+    keeps = True
+
+    def __init__(self, votes: Any) -> None:
+        half = votes.n_items // 3
+        self.parts = [Whole.of(part) for part in (votes[:half], votes[half:])]
+        for part in self.parts:
+            part.shard.alone = False
+        self.memory: Kept | None = None
+
+    @property
+    def posterior(self) -> Any:
+        return np.concatenate([part.posterior for part in self.parts])
+
+    def renew(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
+        return self.parts[0].renew(step, *arguments) + self.parts[1].renew(step, *arguments)
+
+    total = refine = renew
+
+    def keep(self, name: str, kept: Kept, last: bool = False) -> None:
+        self.memory = kept
+
+    def kept(self, name: str) -> Kept | None:
+        return self.memory
+
+
+class Stop(Exception):
+    pass
+
+
+def test_two_shards_are_one_fit_and_resume_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "FOCUS_FROM", 0)
+    prior, annotators = parts(False)
+    one = Whole(CROWD.votes, NONE)
+    whole = alternate_over(one, prior, annotators, start=begun(one, prior, annotators), max_iter=1000, tol=1e-7)
+
+    def run(stop: int = 0, memory: Kept | None = None) -> tuple[InTwo, Any]:
+        shards = InTwo(CROWD.votes)
+        shards.memory = memory
+
+        def progress(number: int, *_: float) -> None:
+            if number == stop:
+                raise Stop
+
+        start = None
+        if memory is None:
+            tallies = [begun(part, prior, annotators, part.votes) for part in shards.parts]
+            start = tallies[0] + tallies[1]
+        try:
+            return shards, alternate_over(
+                shards, prior, annotators, start=start, max_iter=1000, tol=1e-7, progress=progress if stop else None
+            )
+        except Stop:
+            return shards, None
+
+    _, fit = run()
+    assert fit.n_iter == whole.n_iter
+    np.testing.assert_allclose(fit.posterior, whole.posterior, atol=1e-12)
+    for stop in (1, 2, 6, 11, 25, whole.n_iter - 1):
+        cut, _ = run(stop)
+        assert cut.memory is not None
+        assert len(cut.memory.rows) <= stop
+        _, resumed = run(memory=cut.memory)
+        for term, values in fit.trace.items():
+            np.testing.assert_array_equal(resumed.trace[term], values)
+        np.testing.assert_array_equal(resumed.posterior, fit.posterior)
+
+
+def test_known_labels_and_weights_keep_their_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes = CROWD.votes
+    gold = dict(zip(votes.items[:50].tolist(), votes.classes[CROWD.truth[:50]].tolist(), strict=True))
+    weighted = Annotations.from_arrays(
+        votes.item, votes.annotator, votes.label, weight=np.random.default_rng(0).uniform(0.5, 2, votes.n_votes)
+    )
+    for given in (votes, weighted):
+        fits = []
+        for size in (0, 10**9):
+            monkeypatch.setattr(engine, "FOCUS_FROM", size)
+            fits.append(DawidSkene(tol=1e-9, max_iter=5000).fit(given, gold=gold if given is votes else None).result_)
+        np.testing.assert_allclose(fits[0].model_posterior, fits[1].model_posterior, atol=1e-4)
+        assert (fits[0].codes == fits[1].codes).all()
+
+
+def test_small_fits_and_hard_ones_and_other_rules_look_at_all_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("crowdwise.engines.focus.Focus", never)
+    DawidSkene().fit(CROWD.votes)
+    monkeypatch.setattr(engine, "FOCUS_FROM", 0)
+    DawidSkene(hard=True).fit(CROWD.votes)
+    shards = Whole(CROWD.votes, NONE)
+    prior, annotators = parts(False)
+    start = begun(shards, prior, annotators)
+    alternate_over(shards, prior, annotators, start=start, max_iter=9, tol=1e-6, rule=lambda rounds, _: len(rounds) > 3)
+    with pytest.raises(AssertionError):
+        DawidSkene().fit(CROWD.votes)
