@@ -34,6 +34,7 @@ PUBLIC = [
     "Comparisons",
     "ConfusionVector",
     "Consensus",
+    "ConsensusSets",
     "CovarianceCrowd",
     "CrowdBT",
     "CrowdClustering",

@@ -93,6 +93,7 @@ from .methods.ratings.crowd_layer_regression import CrowdLayerRegression as Crow
 from .methods.ratings.gaussian_crowd import GaussianCrowd as GaussianCrowd
 from .methods.ratings.gp_crowd_regression import GPCrowdRegression as GPCrowdRegression
 from .methods.ratings.student_crowd import StudentCrowd as StudentCrowd
+from .methods.sets.consensus_sets import ConsensusSets as ConsensusSets
 from .methods.sets.label_wise import LabelWise as LabelWise
 from .methods.sets.partial import PartialDawidSkene as PartialDawidSkene
 from .methods.tags.baselines import TokenDawidSkene as TokenDawidSkene

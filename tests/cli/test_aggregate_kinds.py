@@ -44,10 +44,13 @@ def test_the_alphabet_is_no_order(run: Run, files: Path) -> None:
 
 def test_several_labels_per_item(run: Run, files: Path) -> None:
     done = run("aggregate", "sets.csv", "--type", "multilabel", "-o", "labels.csv", "--annotators", "people.csv")
-    assert "label-wise: 3 items, 3 annotators; converged" in done.stderr
+    assert "consensus-sets: 3 items, 3 annotators; converged" in done.stderr
+    assert "1 item to which no label applies, written []" in done.stderr
+    assert "'none' (2 of 8 answers) is read as: no label applies" in done.stderr
+    assert "expected accuracy: " in done.stderr
     labels = pl.read_csv(files / "labels.csv")
-    assert labels["label"].to_list() == ["cat|dog", "none", "dog"]
-    assert labels.columns == ["item", "label", "confidence", "n_votes", "note", "p(cat)", "p(dog)"]
+    assert labels["label"].to_list() == ["cat|dog", "[]", "dog"]
+    assert labels.columns == ["item", "label", "confidence", "confidence_source", "n_votes", "note", "p(cat)", "p(dog)"]
     people = pl.read_csv(files / "people.csv")
     assert people.columns == ["annotator", "n_votes", "sensitivity", "specificity"]
     assert people["n_votes"].to_list() == [3, 3, 2]
@@ -55,7 +58,7 @@ def test_several_labels_per_item(run: Run, files: Path) -> None:
 
 def test_separator_threshold_and_settings(run: Run, files: Path) -> None:
     (files / "commas.csv").write_text(SETS.replace("|", ";"))
-    options = ["--type", "multilabel", "--separator", ";", "--set", "dependence=true", "-q"]
+    options = ["--type", "multilabel", "--separator", ";", "-m", "label-wise", "--set", "dependence=true", "-q"]
     out = run("aggregate", "commas.csv", *options).stdout
     assert "cat;dog" in out
     assert "cat;dog" not in run("aggregate", "commas.csv", *options, "--threshold", "0.9999").stdout
@@ -79,7 +82,7 @@ def test_votes_against_classes(run: Run, files: Path) -> None:
         (["--type", "multilabel", "--gold", "sets.csv"], "--gold does not go with --type multilabel"),
         (["--type", "multilabel", "--save", "model"], "--save does not go with --type multilabel"),
         (["--type", "multilabel", "--threshold", "2"], "threshold must lie between 0 and 1"),
-        (["--type", "multilabel", "-m", "dawid-skene"], "no method 'dawid-skene' (there are label-wise"),
+        (["--type", "multilabel", "-m", "dawid-skene"], "no method 'dawid-skene' (there are consensus-sets, label-wise"),
         (["--type", "partial", "-m", "label-wise"], "no method 'label-wise' (there are partial-"),
     ],
 )
@@ -101,3 +104,27 @@ def test_labels_that_look_like_sets_or_votes_against_are_pointed_out(run: Run, f
         assert "'!red' look like votes against" in run("aggregate", "odd.csv", "-o", "out.csv", *kept).stderr
     (folder / "plain.csv").write_text("item,annotator,label\nx,a,a|b\nx,b,a|b\ny,a,!\n")
     assert "--type" not in run("aggregate", "plain.csv", "-o", "out.csv").stderr
+
+
+def test_the_only_answer_on_an_item_stands_and_what_nobody_answered_has_no_label(run: Run, folder: Path) -> None:
+    # Rare labels, an answer per item and no overlap: nothing speaks against any answer.
+    animals = {0: "mouse", 5: "deer", 10: "cat", 15: "bird", 20: "fox", 25: "dog", 30: "cat|dog"}
+    given = {f"p{n:02d}": animals.get(n, "nothing") for n in range(31)}
+    rows = [f"{item},u{n % 3},{labels}" for n, (item, labels) in enumerate(given.items())]
+    (folder / "alone.csv").write_text("\n".join(["item,annotator,label", *rows, "p99,u0,"]) + "\n")
+    run("aggregate", "alone.csv", "--type", "multilabel", "-o", "labels.csv")
+    found = pl.read_csv(folder / "labels.csv")
+    assert {row["item"]: row["label"] for row in found.to_dicts()} == given | {"p99": None}
+    assert found.filter(pl.col("item") == "p99")["confidence"].to_list() == [None]
+    assert found["confidence"].drop_nulls().max() < 0.9
+
+
+def test_gold_of_sets_is_kept_and_named(run: Run, folder: Path) -> None:
+    head = "_unit_id,_worker_id,_golden,animals,animals_gold\n"
+    votes = [f"{unit},w{k},{str(unit < 2).lower()},cat,{'dog' if unit == 0 else ''}" for unit in range(4) for k in range(3)]
+    several = '9,w0,false,"cat\ndog",\n'
+    (folder / "appen.csv").write_text(head + "\n".join(votes) + "\n" + several)
+    done = run("aggregate", "appen.csv", "--type", "multilabel", "-o", "labels.csv")
+    assert "1 item with gold: kept as their labels" in done.stderr
+    first = pl.read_csv(folder / "labels.csv").filter(pl.col("item") == 0).to_dicts()[0]
+    assert (first["label"], first["confidence"], first["confidence_source"], first["note"]) == ("dog", 1.0, "gold", "known")

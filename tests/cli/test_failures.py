@@ -67,7 +67,8 @@ def test_a_bad_row_leaves_no_file_and_the_old_one_alone(run: Run, folder: Path) 
 
 
 def test_stdin_is_named_in_messages(run: Run) -> None:
-    assert run("aggregate", "-", code=1, input="a,b\n1,2\n").stderr.startswith("error: stdin: no annotator and no label column")
+    said = run("aggregate", "-", code=1, input="a,b\n1,2\n").stderr
+    assert said.startswith("error: stdin: no item, no annotator and no label column")
 
 
 def test_warnings_are_lines_and_filters_are_restored(run: Run) -> None:

@@ -40,6 +40,7 @@ FITS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
     "crowd-clustering": ({"clusters": 2, "epochs": 2}, (X, SIMILARITIES)),
     "bsc": ({}, (TAGS,)),
     "label-wise": ({}, (SETS,)),
+    "consensus-sets": ({}, (SETS.with_gold(SETS.take_votes([0])),)),
 }
 NETWORKS = ("crowd-layer-regression", "rank-network", "crowd-clustering")
 

@@ -69,7 +69,7 @@ def test_answers_files_hold_class_numbers(tmp_path: Path) -> None:
 
 def test_losses_are_told(tmp_path: Path) -> None:
     source = write(tmp_path / "in.csv", "item,annotator,label,weight\na,x,1,0.5\nb,x,,1\n")
-    with pytest.warns(DataWarning, match="1 items have no votes and are not in the tidy output"):
+    with pytest.warns(DataWarning, match="1 item without votes: not in the tidy output"):
         convert(source, tmp_path / "out.csv", weight="weight")
     assert read(tmp_path / "out.csv", weight="weight").weight == pytest.approx(np.array([0.5]))
     with pytest.warns(DataWarning, match="no place for weights"):

@@ -123,7 +123,7 @@ def test_nul_bytes_are_refused_wherever_they_are(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_hundred_thousand_columns_are_no_problem(tmp_path: Path) -> None:
     names = [f"c{n}" for n in range(100_000)]
-    path = write(tmp_path / "v.csv", ",".join(names) + "\n" + ",".join(names) + "\n")
+    path = write(tmp_path / "v.csv", ",".join(names) + "\n" + ",".join(names[::-1]) + "\n")
     started = time.process_time()
     with pytest.raises(InputError, match="99999 different labels") as caught:
         read(path)

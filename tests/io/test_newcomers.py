@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.io.helpers import gold, triples, write, write_json, write_lines
 
@@ -465,3 +466,21 @@ def test_gold_in_a_wide_table_stays_gold(tmp_path: Path) -> None:
         tmp_path / "v.csv", "Photo,Ann,Bob,Cem,Gold\np1,cat,cat,dog,cat\np2,dog,dog,dog,dog\np3,,,,cat\np4,cat,cat,,cat\n"
     )
     assert gold(read(path)) == {"p1": "cat", "p2": "dog", "p3": "cat", "p4": "cat"}
+
+
+def test_a_record_whose_votes_are_no_mapping_is_refused_by_its_row(tmp_path: Path) -> None:
+    records = [{"id": 1, "votes": {"ann": "cat", "bob": "dog"}}, {"id": 2, "votes": "cat"}, {"id": 3, "votes": ["dog"]}]
+    with pytest.raises(InputError, match=r"r\.jsonl"):
+        read(write_lines(tmp_path / "r.jsonl", records))
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["cat", "dog", "ann", "bob", "1", "2"])])
+def test_categories_are_text(tmp_path: Path, kind: Any) -> None:
+    votes = pl.DataFrame({"item": ["1", "1", "2"], "annotator": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
+    votes.cast(kind).write_parquet(tmp_path / "v.parquet")
+    assert triples(read(tmp_path / "v.parquet")) == [("1", "ann", "cat"), ("1", "bob", "dog"), ("2", "ann", "dog")]
+    counts = pl.DataFrame({"photo": ["a", "b"], "cat": ["3", "1"], "dog": ["0", "2"]}).with_columns(
+        pl.col("photo").cast(pl.Categorical)
+    )
+    counts.write_parquet(tmp_path / "c.parquet")
+    assert tallies(read(tmp_path / "c.parquet", format="counts")) == {("a", "cat"): 3, ("b", "cat"): 1, ("b", "dog"): 2}

@@ -250,3 +250,19 @@ def test_accuracies_pulled_down_by_a_prior_are_explained() -> None:
     )
     assert "compare annotators with each other only" in page(fitted(votes, "bayes-gc", off_diagonal=2.0))
     assert "compare annotators with each other only" not in page(fitted(datasets.demo().votes))
+
+
+def test_soft_votes_are_counted_as_persons_gave_them() -> None:
+    # Two persons, three items, four classes: distributions make twelve rows each.
+    from crowdwise.report.text import summary_lines
+
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(4), 60)
+    soft = Annotations.from_probabilities(
+        np.repeat(np.arange(20), 3), ["a", "b", "c"] * 20, probabilities, classes=list("wxyz")
+    )
+    result = make("dawid-skene").fit(soft).result_
+    said = "\n".join(summary_lines(result)) + page(result)
+    assert "80 votes" not in said
+    assert ">80<" not in said
+    assert ">20<" in said

@@ -163,11 +163,12 @@ def test_integers_in_text_are_integers_only_if_they_are_in_every_file(tmp_path: 
     first = write(tmp_path / "1.csv", "item,annotator,label\n1,7,0\n2,7,1\n")
     store = encode(first, tmp_path / "one", n_shards=2)
     assert (store.item_type, store.annotators.tolist(), store.classes.tolist()) == ("Int64", [7], [0, 1])
-    second = write(tmp_path / "2.csv", "item,annotator,label\n007,x,unsure\n")
-    store = encode([first, second], tmp_path / "two", n_shards=2)
+    second = write(tmp_path / "2.csv", "item,annotator,label\n007,x,unsure\n008,x,unsure\n")
+    with pytest.warns(DataWarning, match=r"'unsure' \(2\) counts as a class"):
+        store = encode([first, second], tmp_path / "two", n_shards=2)
     assert (store.item_type, store.annotators.tolist(), store.classes.tolist()) == ("String", ["7", "x"], ["0", "1", "unsure"])
     store = encode([first, second], tmp_path / "three", n_shards=2, missing="unsure")
-    assert (store.classes.tolist(), store.n_missing, store.n_items) == ([0, 1], 1, 3)
+    assert (store.classes.tolist(), store.n_missing, store.n_items) == ([0, 1], 2, 4)
 
 
 def test_whole_floats_join_the_integers_of_other_files_and_fractions_do_not(tmp_path: Path) -> None:

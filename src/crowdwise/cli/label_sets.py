@@ -18,7 +18,7 @@ __all__ = ["aggregate"]
 
 # Kind -> family of its methods, default method, title of the page.
 _TASKS = {
-    "multilabel": ("several labels", "label-wise", "Sets of labels"),
+    "multilabel": ("several labels", "consensus-sets", "Sets of labels"),
     "partial": ("partial votes", "partial-dawid-skene", "Classes from votes for and against them"),
 }
 
@@ -26,7 +26,7 @@ _TASKS = {
 def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool) -> None:
     """Infer sets of labels, or classes from partial votes, and write tables of items and annotators."""
     from crowdwise.report.answer_pages import set_page
-    from crowdwise.report.answer_text import set_lines
+    from crowdwise.report.answer_text import expected_lines, set_lines
 
     kind = str(options.kind)
     if not together:
@@ -51,6 +51,8 @@ def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: J
     facts = {"method": estimator.name, "iterations": estimator.n_iter_, "converged": estimator.converged_}
     job.main(items, "item", document=lambda: facts | {"annotators": people.to_dicts()}, screen=narrow, limit=10)
     job.say(set_lines(result))
+    if several:
+        job.say(expected_lines(result))
 
 
 def _read_sets(path: str, read: ReadOptions, separator: str | None) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.annotators import TIME
 from crowdwise.cli.declare import PAGE, argument, file, flag, group, option, share, table
 from crowdwise.cli.fairness import GroupOptions, check_groups, item_groups
-from crowdwise.cli.fitting import fitted, is_saved, read_gold, read_kept, read_times, result_of
+from crowdwise.cli.fitting import build, careful, is_saved, read_gold, read_kept, read_times, read_votes, result_of
 from crowdwise.cli.job import Job, command_line, steps
 from crowdwise.cli.options import FDR, RAW, TRUTH, VOTES_OR_SAVED, KeepOptions, MethodOptions, QuietOptions, ReadOptions
 from crowdwise.report.text import beside, summary_lines
@@ -54,13 +54,15 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
         check_groups(options.votes, groups)
     job = Job(options, groups, method)
     times = read_times(options.votes, read, options.time)
-    fit = _fit(options.votes, read, method)
+    fit, unseen = _fit(options.votes, read, method)
     result: Result = getattr(fit, "result_", fit)
     made = {"Command": command_line()}
     for name, path in (("Votes", options.votes), ("Truth", options.truth), ("Gold", method.gold), ("Groups", groups.groups)):
         made |= fingerprint(name, path)
     more: dict[str, Any] = {"title": options.title, "time": times, "price": options.price, "fdr": options.fdr}
-    more |= {"truth": read_gold(options.truth, result.votes), "made": made | {"Date": date.today().isoformat()}}
+    # Gold that the fit did not see measures labels as well as a file of true labels does.
+    truth = unseen if options.truth is None else read_gold(options.truth, result.votes)
+    more |= {"truth": truth, "made": made | {"Date": date.today().isoformat()}}
     more["groups"] = item_groups(options.votes, read, groups, result.votes) if grouped else None
     about = read_kept(options.votes, keep, read, result.votes)
     with steps() as progress:
@@ -69,12 +71,23 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     job.say(summary_lines(result))
 
 
-def _fit(votes: str, read: ReadOptions, method: MethodOptions) -> Any:
-    """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method."""
+def _fit(votes: str, read: ReadOptions, method: MethodOptions) -> tuple[Any, Any]:
+    """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method; and unseen gold."""
     if not is_saved(votes):
-        return fitted(votes, read, method)
+        return _measured(votes, read, method)
     from crowdwise.estimator.loading import load
 
     result = result_of(votes, read, method)
     # Of a choice, the estimator holds the reasons; of others the result holds all there is.
-    return load(votes) if result.method.startswith("auto: ") else result
+    return (load(votes) if result.method.startswith("auto: ") else result), None
+
+
+def _measured(path: str, read: ReadOptions, method: MethodOptions) -> tuple[Any, Any]:
+    """The estimator fitted to votes, and the gold that it did not see, {item: class}, or None."""
+    votes = read_votes(path, read)
+    estimator = careful(votes, build(method), method)
+    if method.gold_is != "truth":
+        return estimator, None
+    gold = read_gold(method.gold, votes)
+    known = votes if gold is None else votes.with_gold(gold)
+    return estimator, {known.items[n]: known.classes[k] for n, k in enumerate(known.gold) if k >= 0}

@@ -293,9 +293,10 @@ class Annotations(ByItem):
         given = label.filter(~absent)
         # Integers that shared a column with text markers ("?") are still integers.
         given = integers(given) if int(absent.sum()) > label.null_count() else given
-        codes, class_ids = label_codes(given, classes, where, np.flatnonzero(present))
+        rows = np.flatnonzero(present)
+        codes, class_ids = label_codes(given, classes, where, rows)
         if classes is None:
-            warn_of_missing_words(class_ids, codes, where)
+            warn_of_missing_words(class_ids, codes, rows, where)
         weight = checked_weights(table["weight"], where)[present] if "weight" in table.columns else None
         votes = (item[present], annotator[present], codes, item_ids, annotator_ids, class_ids, weight)
         return cls.from_codes(*votes, n_missing=int(absent.sum()))

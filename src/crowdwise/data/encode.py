@@ -31,7 +31,7 @@ INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 HEAVIEST = 1e9
 _MISSING_WORDS = {
     "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "<na>", "nil", "-", "--", "---", ".", "?", "??", "???",
-    "skip", "skipped", "abstain", "abstained", "unsure", "not sure", "uncertain", "unclear", "undecided", "unknown", "dk",
+    "skip", "skipped", "unsure", "not sure", "uncertain", "unclear", "undecided", "unknown", "dk",
     "idk",
     "dont know", "do not know", "i dont know", "no answer", "no response", "no opinion", "not answered", "unanswered",
     "missing", "cant say", "cant tell", "cannot say", "cannot tell", "cant decide", "cannot decide",
@@ -49,6 +49,10 @@ class Where:
     def row(self, index: int) -> str:
         """Return, for example, "votes.csv row 17"."""
         return f"{self.source} row {index + self.first_row}"
+
+    def votes(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Votes that each of some rows stands for."""
+        return np.ones(len(rows), np.int64)
 
 
 def to_polars(frame: Any) -> pl.DataFrame:
@@ -353,14 +357,14 @@ def union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
     return vocabulary_array(union.sort() if sort else union)
 
 
-def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], where: Where) -> None:
-    """Warn of classes called NaN, skip, don't know, ...: they usually mean "no answer"; `codes` are the votes' classes."""
+def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], rows: NDArray[Any], where: Where) -> None:
+    """Warn of classes called NaN, skip, don't know, ...: they usually mean "no answer"; `codes` are the classes of `rows`."""
     words = [k for k, c in enumerate(classes.tolist()) if isinstance(c, str) and _means_missing(c)]
     if words:
         import shlex
 
-        times = np.bincount(codes, minlength=len(classes))
-        shown = ", ".join(f"{str(classes[k])!r} ({times[k]:,})" for k in words[:8])
+        times = np.bincount(codes, where.votes(rows), minlength=len(classes))
+        shown = ", ".join(f"{str(classes[k])!r} ({times[k]:,.0f})" for k in words[:8])
         more = f" and {len(words) - 8:,} more" if len(words) > 8 else ""
         counts = "count as classes; if they mean" if len(words) > 1 else "counts as a class; if it means"
         options = " ".join(shlex.join(["--missing", str(classes[k])]) for k in words)

@@ -46,6 +46,8 @@ class LabelSets(Answers):
         Vocabularies, sorted unless the caller gave an order.
     n_missing
         Rows dropped on entry because they said nothing.
+    known_sets : [N, K] or None
+        What is known of items: 1 where a label applies, 0 where it does not, -1 in the rows of all other items.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class LabelSets(Answers):
     annotators: NDArray[Any]
     labels: NDArray[Any]
     n_missing: int = 0
+    known_sets: NDArray[np.int8] | None = None
 
     noun: ClassVar[str] = "answers"
 
@@ -75,6 +78,7 @@ class LabelSets(Answers):
             and within(self.annotator, 0, self.n_annotators)
             and within(self.answer, 0, self.n_votes)
             and within(self.label, 0, self.n_labels)
+            and (self.known_sets is None or self.known_sets.shape == (self.n_items, self.n_labels))
         )
 
     @property
@@ -86,6 +90,11 @@ class LabelSets(Answers):
     def votes_per_item(self) -> NDArray[np.int64]:
         """Answers on each item, [N]."""
         return frozen(np.bincount(self.item, minlength=self.n_items))
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Items whose set is known, [N]."""
+        return np.zeros(self.n_items, bool) if self.known_sets is None else np.asarray((self.known_sets >= 0).any(axis=1))
 
     def _described(self) -> str:
         return f"{super()._described()}, {self.n_labels} labels"
@@ -191,7 +200,43 @@ class LabelSets(Answers):
         new = np.full(self.n_items, -1, np.int32)
         new[kept] = np.arange(len(kept), dtype=np.int32)
         answers = self.take_votes(new[self.item] >= 0)
-        return replace(answers, item=new[answers.item], items=self.items[kept])
+        gold = None if self.known_sets is None else self.known_sets[kept]
+        return replace(answers, item=new[answers.item], items=self.items[kept], known_sets=gold)
+
+    def with_gold(self, known: LabelSets) -> Self:
+        """Return these answers with those of `known` as what is true; its items and labels join the others.
+
+        >>> answers = LabelSets.from_arrays(["x", "y"], ["ann", "ann"], ["cat", "dog"])
+        >>> answers.with_gold(LabelSets.from_arrays(["x"], ["expert"], ["cat|dog"])).known_sets.tolist()
+        [[1, 1], [-1, -1]]
+        """
+        if not known.complete.all() or known.votes_per_item.max(initial=0) > 1:
+            raise InputError("known sets must be whole, and one for an item")
+        items, (mine, theirs) = self._union((self, known), "items")
+        labels = union([self.labels, known.labels], sort=False)
+        gold = np.full((len(items), len(labels)), -1, np.int8)
+        if self.known_sets is not None:
+            gold[mine[:, None], translate(self.labels, labels)] = self.known_sets
+        where = theirs[known.item]
+        gold[where] = 0
+        gold[where[known.answer], translate(known.labels, labels)[known.label]] = 1
+        order = np.lexsort((self.annotator, mine[self.item]))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        said, label = rank[self.answer], translate(self.labels, labels)[self.label].astype(np.int32)
+        within_answers = np.lexsort((label, said))
+        return replace(
+            self,
+            item=mine[self.item][order].astype(np.int32),
+            annotator=self.annotator[order],
+            complete=self.complete[order],
+            answer=said[within_answers],
+            label=label[within_answers],
+            chosen=self.chosen[within_answers],
+            items=items,
+            labels=labels,
+            known_sets=gold,
+        )
 
     def concat(self, *others: Self) -> Self:
         """Append the answers of others; vocabularies become unions. Two answers of one annotator on an item are refused."""
@@ -216,7 +261,16 @@ class LabelSets(Answers):
         within = np.lexsort((label, answer))
         said = (answer[within], label[within], np.concatenate([part.chosen for part in parts])[within])
         n_missing = sum(part.n_missing for part in parts)
-        return type(self)(item[order], annotator[order], complete, *said, items, annotators, labels, n_missing)
+        gold = None
+        if any(part.known_sets is not None for part in parts):
+            gold = np.full((len(items), len(labels)), -1, np.int8)
+            for part, codes in zip(parts, item_codes, strict=True):
+                here = part.is_known
+                # A label that a part does not know of does not apply to what it knows.
+                gold[codes[: part.n_items][here]] = 0
+                if part.known_sets is not None:
+                    gold[codes[: part.n_items][here][:, None], translate(part.labels, labels)] = part.known_sets[here]
+        return type(self)(item[order], annotator[order], complete, *said, items, annotators, labels, n_missing, gold)
 
     # -- as tables -----------------------------------------------------------------------------
 
@@ -239,4 +293,5 @@ class LabelSets(Answers):
         value[self.answer[here]] = self.chosen[here]
         known = np.flatnonzero(value >= 0)
         vocabularies = {"items": range(self.n_items), "annotators": range(self.n_annotators), "classes": [0, 1]}
-        return Annotations.from_arrays(self.item[known], self.annotator[known], value[known], **vocabularies)
+        votes = Annotations.from_arrays(self.item[known], self.annotator[known], value[known], **vocabularies)
+        return votes if self.known_sets is None else replace(votes, gold=self.known_sets[:, label].astype(np.int16))

@@ -15,13 +15,15 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError
-from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
+    from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["Explanation", "explain", "further_terms"]
+__all__ = ["Explanation", "explain", "further_terms", "voters_of"]
 
 # Below this, what remains is rounding.
 _ROUNDING = 1e-9
@@ -83,15 +85,12 @@ def explain(result: Result, item: Any) -> Explanation:
     against = int(others.argmax())
     contribution = np.concatenate([[prior[label] - prior[against]], evidence[:, label] - evidence[:, against]])
     further = {} if known else further_terms(result, n, label, against, unit, float(contribution.sum()))
+    voters, said, moved = voters_of(votes, index, contribution[1:])
     rows = pl.DataFrame(
         {
-            "source": [
-                "classifier" if isinstance(result.prior, RowPrior) else "class prior",
-                *(str(a) for a in votes.annotators[votes.annotator[index]]),
-                *further,
-            ],
-            "vote": [None, *(str(c) for c in votes.classes[votes.label[index]]), *(None for _ in further)],
-            "contribution": [*contribution.tolist(), *further.values()],
+            "source": ["classifier" if isinstance(result.prior, RowPrior) else "class prior", *voters, *further],
+            "vote": [None, *(str(c) for c in votes.classes[said]), *(None for _ in further)],
+            "contribution": [float(contribution[0]), *moved.tolist(), *further.values()],
         },
         schema_overrides={"vote": pl.String},
     )
@@ -105,6 +104,17 @@ def explain(result: Result, item: Any) -> Explanation:
         total=float(contribution.sum()) + sum(further.values()),
         known=known,
     )
+
+
+def voters_of(votes: Annotations, index: Integers, contribution: Floats) -> tuple[list[str], Integers, Floats]:
+    """Who gave these votes, the class codes that they name, and what they add; anonymous ones together, by class."""
+    said = votes.label[index]
+    if not votes.anonymous:
+        return [str(a) for a in votes.annotators[votes.annotator[index]]], said, contribution
+    kinds = np.flatnonzero(np.bincount(said, minlength=votes.n_classes))
+    number = np.bincount(said, minlength=votes.n_classes)[kinds].tolist()
+    added = segment_sum(said, contribution, votes.n_classes)[kinds]
+    return [f"{n:,} vote{'s' * (n > 1)}" for n in number], kinds, added
 
 
 def further_terms(result: Result, n: int, label: int, against: int, unit: str, total: float) -> dict[str, float]:

@@ -30,7 +30,7 @@ _NOT_NEGATIVE = {
 }  # fmt: skip
 _LARGEST = 2**62
 # Of answers: those with two axes, and those that are vocabularies.
-_TABLES, _VOCABULARIES = {"value"}, {"items", "annotators", "classes", "labels", "sequences"}
+_TABLES, _VOCABULARIES = {"value", "known_sets"}, {"items", "annotators", "classes", "labels", "sequences"}
 _DTYPES = {"Floats": "f", "Integers": "iu", "Flags": "b", "Array": "iufbOU"}
 
 

@@ -39,4 +39,6 @@ def read_binary(path: Path, kind: str, columns: Sequence[str], name: str) -> tup
         n_rows = lazy.select(pl.len()).collect().item()
         with path.open("rb") as file:
             check_rows(n_rows, len(columns), declared_size(file, kind), path.stat().st_size, name)
-        return lazy.select(columns).collect(), names
+        # Categories are a way to store text: whoever looks at cells gets text.
+        categories = pl.selectors.categorical() | pl.selectors.enum()
+        return lazy.select(columns).collect().with_columns(categories.cast(pl.String)), names

@@ -64,7 +64,7 @@ def convert(
 def _warn_of_losses(votes: Annotations, to: str) -> None:
     silent = int((votes.votes_per_item == 0).sum())
     if silent and to not in _KEEPS_ITEMS:
-        warnings.warn(f"{silent} items have no votes and are not in the {to} output", DataWarning, stacklevel=3)
+        warnings.warn(f"{silent} item{'s' * (silent != 1)} without votes: not in the {to} output", DataWarning, stacklevel=3)
     if votes.weight is not None and to not in ("tidy", "appen"):
         warnings.warn(f"the {to} format has no place for weights; they are left out", DataWarning, stacklevel=3)
     if votes.gold is not None and to not in _KEEPS_GOLD:

@@ -42,11 +42,12 @@ def has_answers(source: Source) -> bool:
     found = next((vote_fields(record) for _, record in source.records[:50] if vote_fields(record)), None)
     if found is None or found[0] is not None:
         return False
-    if any(_is_mapping(record.get(found[1])) for _, record in source.records[:50]):
+    held = [record.get(found[1]) for _, record in source.records[:50]]
+    mappings = [each for each in held if _is_mapping(each)]
+    if mappings:
         # {"id": 7, "votes": {"ann": "cat"}}; whole numbers may be counts, see `crowdwise.io.counts`.
-        said = [label for _, record in source.records[:50] for label in (record.get(found[1]) or {}).values()]
-        return any(type(label) is not int for label in said)
-    answers = [answer for _, record in source.records[:50] if _is_answers(record.get(found[1])) for answer in record[found[1]]]
+        return any(type(label) is not int for each in mappings for label in each.values())
+    answers = [answer for each in held if _is_answers(each) for answer in each]
     return bool(answers) and all(len(_fields(answer, role)) == 1 for answer in answers for role in ("annotator", "label"))
 
 

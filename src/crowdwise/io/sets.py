@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import polars as pl
@@ -61,11 +62,25 @@ def read_sets(
     if source.kind == "matrix":
         FileColumns(path).expect(("item", "annotator", "label"))  # type: ignore[arg-type]
     table = _sets(export, request, separator, options)
-    if export.items is not None and "items" not in options:
-        parts = [tidy(part) for part in (table["item"], export.items)]
-        parts = parts if parts[0].dtype == parts[1].dtype else [as_text(part) for part in parts]
+    known = None if export.gold is None or not len(export.gold) else _known(export, request, separator, options)
+    more = [items for items in (export.items, None if known is None else known["item"]) if items is not None]
+    if more and "items" not in options:
+        parts = [tidy(part) for part in (table["item"], *more)]
+        parts = parts if len({part.dtype for part in parts}) == 1 else [as_text(part) for part in parts]
         options["items"] = pl.concat(parts).unique().sort().to_list()
-    return kind.from_columns(table, export.where, **options)
+    answers = kind.from_columns(table, export.where, **options)
+    if known is None:
+        return answers
+    # Labels that only gold names join those of the answers, unless all of them were given.
+    how = {name: value for name, value in options.items() if name != "annotators"}
+    true = kind.from_columns(known, export.where, **how)
+    return answers.with_gold(true) if true.n_votes else answers
+
+
+def _known(export: Export, request: Request, separator: str | None, how: dict[str, Any]) -> pl.DataFrame:
+    """The gold of an export in the form of answers, all by one annotator."""
+    gold = export.gold.with_columns(annotator=pl.lit("gold"))  # type: ignore[union-attr]
+    return _sets(replace(export, votes=gold, empty=None), replace(request, notes=[]), separator, how)
 
 
 def _sets(export: Export, request: Request, separator: str | None, how: dict[str, Any]) -> pl.DataFrame:
@@ -92,6 +107,10 @@ def _sets(export: Export, request: Request, separator: str | None, how: dict[str
     cells = [written.get(text, text) if text is not None else None for text in label.to_list()]
     if export.empty is not None:
         cells = [how.get("none", NONE) if empty else cell for cell, empty in zip(cells, export.empty, strict=True)]
+    nobody = [text for text in label if text in split and [part.lower() for part in split[text]] == [NONE]]
+    if nobody and "none" not in how:
+        said = f"{nobody[0]!r} ({len(nobody):,} of {len(given):,} answers)"
+        request.notes.append(f"{export.where.source}: {said} is read as: no label applies, the empty set")
     if separator is None and any(len(parts) > 1 for parts in split.values()):
         request.notes.append(f"{export.where.source}: labels of one answer are {joined.words} (--separator says otherwise)")
     table = pl.DataFrame({**ids, "label": pl.Series(cells, dtype=pl.String)})

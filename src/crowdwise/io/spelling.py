@@ -263,8 +263,9 @@ def warn_of_damage(column: pl.Series, what: str, source: str) -> None:
     if damaged:
         rows = int(as_text(column).is_in(damaged).sum())
         warnings.warn(
-            f"{source}: {len(damaged):,} {what} ids such as {damaged[0]!r} ({rows:,} rows) have lost digits in a spreadsheet "
-            "or as floats; ids that were different may be one now; export the file again and keep it out of spreadsheets",
+            f"{source}: {len(damaged):,} {what} ids such as {damaged[0]!r} ({rows:,} row{'s' * (rows != 1)}) "
+            "have lost digits in a spreadsheet or as floats; ids that were different may be one now; export the file again "
+            "and keep it out of spreadsheets",
             DataWarning,
             stacklevel=5,
         )

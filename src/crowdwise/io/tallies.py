@@ -28,7 +28,10 @@ __all__ = [
     "refuse_mapped_labels",
     "refuse_shares",
 ]
-__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts"]
+__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts", "tallied"]
+
+# Keys beyond this number are people.
+_MOST_CLASSES = 100
 
 # Words for a row below the others.
 _TOTALS = {"total", "totals", "sum", "summe", "gesamt", "mean", "average", "avg", "count", "agreement", "kappa", "majority"}
@@ -42,10 +45,12 @@ _MOST_VOTES = 100
 
 
 def seem_counts(values: Any) -> bool:
-    """Whether whole numbers, [rows, columns], may be votes per class: some are 0, and columns do not rise together."""
+    """Whether whole numbers, [rows, columns], may be votes per class: some, not all of a row, are 0; columns do not rise together."""
     if values.shape[0] < 2 or values.shape[1] < 2 or np.isnan(values).any():
         return False
     if (values < 0).any() or (values != np.floor(values)).any() or values.max() <= 1 or values.min() > 0:
+        return False
+    if (values.sum(axis=1) == 0).any():
         return False
     moving = values[:, values.std(axis=0) > 0]
     if moving.shape[1] < 2:
@@ -76,10 +81,19 @@ def _mapped_counts(mappings: Sequence[Any]) -> bool | None:
     whole = [mapping for mapping in mappings if isinstance(mapping, dict)]
     if len(whole) < 3 or any(type(value) is not int for mapping in whole for value in mapping.values()):
         return None
-    keys = list(dict.fromkeys(name for mapping in whole for name in mapping))
-    table = np.array([[mapping.get(name, 0) for name in keys] for mapping in whole], float)
+    table = tallied(whole)
+    if table is None:
+        return False
     total = table.sum(axis=1)
     return bool((total == total[0]).all()) or seem_counts(table)
+
+
+def tallied(mappings: Sequence[dict[str, int]]) -> Any:
+    """Whole numbers by key as a table, [mappings, keys]; None where there are more keys than classes can be."""
+    keys = list(dict.fromkeys(name for mapping in mappings for name in mapping))
+    if len(keys) > _MOST_CLASSES:
+        return None
+    return np.array([[mapping.get(name, 0) for name in keys] for mapping in mappings], float)
 
 
 def _refuse_mapped(mappings: Sequence[Any], key: str, source: str, request: Request, labels: str) -> None:

@@ -46,6 +46,8 @@ def detect(
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Detections:
     """Run the detectors that suit the method, on as many items as their cost allows."""
+    if result.votes.anonymous:
+        return Detections({}, result.annotators_frame().head(0), ())
     detectors: dict[str, Callable[[], Report]] = {"spammer": lambda: spammers.score(result, fdr=fdr)}
     notes: list[str] = []
     if unit_of(result) == "share":
@@ -78,6 +80,8 @@ def _cost_of_colluders(votes: Annotations) -> int:
 def annotators_data(result: Result, crowd: Crowd, detections: Detections) -> dict[str, Any]:
     """Rows of the annotators' table for the page's script, worst first."""
     frame = detections.table
+    if result.votes.anonymous:
+        return {"rows": [], "total": 0}
     code = {name: a for a, name in enumerate(result.votes.annotators.tolist())}
     place = {code[name]: i for i, name in enumerate(frame["annotator"].to_list())}
     rows = []
@@ -134,7 +138,7 @@ def _matrix(result: Result, a: int, low: Array, high: Array, *, odd: bool) -> st
     right = ", ".join(f"{plain(votes.classes[k], 20)} {percent(float(matrix[k, k]))}" for k in range(min(n_classes, 5)))
     parts = [
         short(votes.annotators[a], 12, 22, 26, anchor="start", paint="bad" if odd else "ink", extra=' font-weight="600"'),
-        caption(counted(int(votes.votes_per_annotator[a]), "vote"), 12, 40, paint="muted", extra=' font-size="12"'),
+        caption(counted(int(votes.answers_per_annotator[a]), "vote"), 12, 40, paint="muted", extra=' font-size="12"'),
     ]
     for k in range(n_classes if named else 0):
         x, y = left + cell * (k + 0.5) + 3, top - 5

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from crowdwise.methods.clusters.result import ClusterResult
     from crowdwise.methods.rank.result import Ranking
+    from crowdwise.methods.sets.result import InferredSets
     from crowdwise.methods.tags.result import SequenceResult
 
-__all__ = ["by_f1", "by_skill", "by_weight"]
+__all__ = ["by_f1", "by_skill", "by_weight", "expected_lines"]
 __all__ += ["cluster_lines", "number_document", "number_lines", "ranking_document", "ranking_lines", "set_lines", "span_lines"]
 
 
@@ -55,6 +56,27 @@ def ranking_document(ranking: Ranking) -> dict[str, Any]:
         "tie": ranking.tie,
         "annotators": ranking.annotators_frame().to_dicts(),
     }
+
+
+def expected_lines(result: InferredSets) -> Iterator[str]:
+    """How far sets of labels may be believed, which of them are known, and how the empty one is written."""
+    known, unasked = result.votes.is_known, result.unasked
+    if unasked.any():
+        yield f"{count(int(unasked.sum()), 'item')} without answers: left without a label"
+    if known.any():
+        yield f"{count(int(known.sum()), 'item')} with gold: kept as their labels (see the column note)"
+    empty = int((~result.chosen.any(axis=1) & ~unasked).sum())
+    if empty:
+        yield f"{count(empty, 'item')} to which no label applies, written []"
+    judged = ~known & ~unasked
+    if judged.any():
+        probability = result.probability[judged]
+        each, whole = np.maximum(probability, 1 - probability).mean(), result.set_probability[judged].mean()
+        why = {"model": " and annotators too"}.get(result.confidence_source, "")
+        yield (
+            f"expected accuracy: {each:.0%} of the yes-no answers on labels, {whole:.0%} of the whole sets "
+            f"if labels err independently{why}"
+        )
 
 
 def number_lines(estimator: Any, level: float, gold: bool) -> Iterator[str]:

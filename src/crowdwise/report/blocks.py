@@ -17,7 +17,7 @@ from crowdwise.report.picture import MOST, annotators_picture
 from crowdwise.report.uncertainty import Uncertainty
 from crowdwise.trust.crowd.grades import GRADES, Crowd
 
-__all__ = ["annotators_figures", "annotators_table", "document", "item_figures", "lead", "settings_table", "tiles"]
+__all__ = ["NOBODY", "annotators_figures", "annotators_table", "document", "item_figures", "lead", "settings_table", "tiles"]
 
 MOST_ANNOTATORS = 200
 
@@ -54,6 +54,10 @@ def lead(result: Result) -> str:
     return f'<p class="lead">Method: <strong>{text(result.method)}</strong>{about}. {run}.</p>'
 
 
+#: In the place of what is said of annotators.
+NOBODY = "<p>Votes are anonymous: nobody knows who gave them, so nothing can be said of annotators.</p>"
+
+
 def tiles(result: Result, facts: dict[str, Any], uncertainty: Uncertainty) -> str:
     """Return the numbers that everybody asks for first."""
     per_item = facts["votes_per_item"]
@@ -65,7 +69,9 @@ def tiles(result: Result, facts: dict[str, Any], uncertainty: Uncertainty) -> st
     tiles = [
         ("Votes", whole(facts["n_votes"]), f"{whole(facts['n_missing'])} missing, dropped" if facts["n_missing"] else ""),
         ("Items", whole(facts["n_items"]), items),
-        ("Annotators", whole(facts["n_annotators"]), f"{whole(idle)} without votes" if idle else ""),
+        ("Annotators", "&ndash;", "votes are anonymous")
+        if result.votes.anonymous
+        else ("Annotators", whole(facts["n_annotators"]), f"{whole(idle)} without votes" if idle else ""),
         ("Classes", whole(facts["n_classes"]), ""),
         ("Uncertain labels", whole(uncertainty.n_low), f"under 80 %; {whole(uncertainty.n_unsure)} under 95 %"),
         ("Krippendorff&rsquo;s &alpha;", "&ndash;" if agreement[0] is None else f"{agreement[0]:.3f}", "1: perfect, 0: chance"),
@@ -99,7 +105,7 @@ def annotators_table(result: Result, crowd: Crowd, most: int = MOST_ANNOTATORS) 
         rows.append(
             (
                 text(votes.annotators[a]),
-                whole(votes.votes_per_annotator[a]),
+                whole(votes.answers_per_annotator[a]),
                 f"{100 * crowd.accuracy[a]:.1f} %",
                 f"{100 * crowd.low[a]:.0f}&ndash;{100 * crowd.high[a]:.0f} %",
                 percent(agreement[a]),

@@ -111,7 +111,7 @@ def scatter_picture(votes: Annotations, crowd: Crowd) -> str:
     if len(order) > MOST_POINTS:
         # Evenly through the order of accuracy: every part of the crowd keeps its weight.
         order = order[np.linspace(0, len(order) - 1, MOST_POINTS).astype(int)]
-    n_votes = votes.votes_per_annotator[order]
+    n_votes = votes.answers_per_annotator[order]
     span = max(np.log10(max(float(n_votes.max(initial=1)), 1)), 0.3)
     parts = [caption("Accuracy against number of votes", 16, 26, extra=' font-size="16" font-weight="600"')]
     for tick in range(0, 101, 25):

@@ -75,7 +75,7 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
             "(<code>aggregate --groups</code>), or check labels (<code>crowdwise audit</code>)."
         )
     bad = crowd.unreliable
-    if len(bad):
+    if len(bad) and not votes.anonymous:
         names = ", ".join(text(votes.annotators[a], 30) for a in bad[:5].tolist())
         share = float(votes.votes_per_annotator[bad].sum()) / votes.n_votes
         more = f" and {whole(len(bad) - 5)} more" if len(bad) > 5 else ""
@@ -101,7 +101,7 @@ def findings(result: Result, facts: dict[str, Any], crowd: Crowd, uncertainty: U
             "the method&rsquo;s prior outweighs the votes; compare annotators with each other only."
         )
     unjudged = int((crowd.grade[crowd.order] == UNJUDGED).sum())
-    if unjudged:
+    if unjudged and not votes.anonymous:
         notes.append(f"{_some(unjudged, 'annotator')} with too few votes to be judged.")
     absent = np.flatnonzero(np.bincount(result.codes[~result.unasked], minlength=votes.n_classes) == 0)
     if len(absent) and not result.unasked.all():

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.kernels.types import Floats
+from crowdwise.report.blocks import NOBODY
 from crowdwise.report.markup import caption, counted, fill, percent, plain, stroke, svg, table, text, whole
 from crowdwise.report.picture import marker
 from crowdwise.report.plot.annotators import annotator_positions
@@ -26,6 +27,8 @@ _MOST_NAMES, _MOST_POINTS, _MOST_LINES, _MOST_ROWS = 24, 400, 300, 15
 
 def network(result: Result, crowd: Crowd, detections: Detections) -> str:
     """Return the map with its lines, and tables of the groups and of the closest pairs."""
+    if result.votes.anonymous:
+        return NOBODY
     pairs = detections.reports["copier"].pairs if "copier" in detections.reports else None
     parts = [f'<figure class="card broad">{_picture(result, crowd, detections, pairs)}</figure>']
     frame = detections.reports["group"].frame if "group" in detections.reports else None
@@ -69,7 +72,7 @@ def _picture(result: Result, crowd: Crowd, detections: Detections, pairs: pl.Dat
         code = {name: a for a, name in enumerate(votes.annotators.tolist())}
         ends = pairs.head(_MOST_LINES).select("first", "second").rows()
         lines = [(code[first], code[second]) for first, second in ends]
-    busy = np.argsort(-votes.votes_per_annotator[crowd.order], kind="stable")
+    busy = np.argsort(-votes.answers_per_annotator[crowd.order], kind="stable")
     tied = list(dict.fromkeys(a for line in lines for a in line))
     odd = crowd.unreliable.tolist()
     shown = list(dict.fromkeys([*tied, *odd[:_MOST_POINTS], *crowd.order[busy[:_MOST_POINTS]].tolist()]))[:_MOST_POINTS]
@@ -87,12 +90,12 @@ def _picture(result: Result, crowd: Crowd, detections: Detections, pairs: pl.Dat
         parts.append(f'<path d="M{x - 6:.1f} {y:.1f}h12M{x:.1f} {y - 6:.1f}v12" stroke-width="2" {stroke("ink")}/>')
         parts.append(caption(word, x, y - 11, anchor="middle", extra=' font-size="12" font-style="italic"'))
         taken.append((x - 45, y - 24, x + 45, y + 6))
-    largest = float(max(votes.votes_per_annotator.max(initial=0), 1))
+    largest = float(max(votes.answers_per_annotator.max(initial=0), 1))
     for a in shown[::-1]:
         x, y = place[a]
         share = percent(float(crowd.accuracy[a]))
-        words = f"{plain(votes.annotators[a], 60)}: {share}, {counted(int(votes.votes_per_annotator[a]), 'vote')}"
-        size = 0.7 + 0.6 * np.sqrt(votes.votes_per_annotator[a] / largest)
+        words = f"{plain(votes.annotators[a], 60)}: {share}, {counted(int(votes.answers_per_annotator[a]), 'vote')}"
+        size = 0.7 + 0.6 * np.sqrt(votes.answers_per_annotator[a] / largest)
         shape = marker(int(crowd.grade[a]), 0, 0)
         parts.append(f'<g transform="translate({x:.1f} {y:.1f}) scale({size:.2f})"><title>{words}</title>{shape}</g>')
     marks = [(place[a][0] - 6, place[a][1] - 6, place[a][0] + 6, place[a][1] + 6) for a in shown]

@@ -12,12 +12,21 @@ from typing import Any
 from crowdwise.data.agreement import summary
 from crowdwise.estimator.outcome import Result
 from crowdwise.io.writer import open_replacing
-from crowdwise.report.blocks import annotators_figures, annotators_table, document, item_figures, lead, settings_table, tiles
+from crowdwise.report.blocks import (
+    NOBODY,
+    annotators_figures,
+    annotators_table,
+    document,
+    item_figures,
+    lead,
+    settings_table,
+    tiles,
+)
 from crowdwise.report.findings import findings, truth_table
 from crowdwise.report.markup import plain
 from crowdwise.report.stylesheet import STYLE
 from crowdwise.report.uncertainty import least_certain_table, uncertainty_of
-from crowdwise.trust.crowd.grades import crowd_of
+from crowdwise.trust.crowd.grades import crowd_of, told_from_chance
 
 __all__ = ["write_page"]
 
@@ -47,7 +56,7 @@ def write_page(
 
 def page(result: Result, *, truth: Any = None, title: str | None = None, about: Any = None) -> str:
     """Return the page as text."""
-    facts, crowd, uncertainty = summary(result.votes), crowd_of(result), uncertainty_of(result)
+    facts, crowd, uncertainty = summary(result.votes), told_from_chance(crowd_of(result), result), uncertainty_of(result)
     notes = findings(result, facts, crowd, uncertainty)
     heading = plain(title or "Consensus labels and their annotators", 200)
     look = "".join(f"<li>{note}</li>" for note in notes) or "<li>Nothing stands out.</li>"
@@ -59,7 +68,7 @@ def page(result: Result, *, truth: Any = None, title: str | None = None, about: 
         f'<ul class="look{"" if notes else " calm"}">{look}</ul>',
         "" if truth is None else "<h2>Against known classes</h2>" + truth_table(result, truth),
         "<h2>Annotators</h2>",
-        annotators_figures(result, crowd) + annotators_table(result, crowd),
+        NOBODY if result.votes.anonymous else annotators_figures(result, crowd) + annotators_table(result, crowd),
         "<h2>Items and classes</h2>",
         item_figures(result, uncertainty),
         "<h2>Least certain items</h2>" + least_certain_table(result, uncertainty, about=about),

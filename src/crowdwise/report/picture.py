@@ -31,7 +31,7 @@ def annotators_picture(result: Result) -> str:
     if len(rows) > MOST:
         rows = [*rows[:WORST], None, *rows[-BEST:]]
     bottom = TOP + ROW * len(rows)
-    most_votes = max(int(result.votes.votes_per_annotator.max(initial=0)), 1)
+    most_votes = max(int(result.votes.answers_per_annotator.max(initial=0)), 1)
     parts = [
         caption(
             "Accuracy of annotators ± 2 standard deviations, worst first", 16, 26, extra=' font-size="16" font-weight="600"'
@@ -78,7 +78,7 @@ def _row(result: Result, crowd: Crowd, a: int, y: float, most_votes: int) -> lis
     grade = int(crowd.grade[a])
     name, paint = GRADES[grade]
     x, low, high = (LEFT + PLOT * float(value[a]) for value in (crowd.accuracy, crowd.low, crowd.high))
-    n_votes = int(result.votes.votes_per_annotator[a])
+    n_votes = int(result.votes.answers_per_annotator[a])
     estimate = f"{100 * crowd.accuracy[a]:.1f} % ({100 * crowd.low[a]:.1f} to {100 * crowd.high[a]:.1f})"
     bold = ' font-weight="600"' if paint == "bad" else ""
     return [

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.estimator.explain import further_terms
+from crowdwise.estimator.explain import further_terms, voters_of
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.types import Array, Floats, Integers
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
 from crowdwise.report.uncertainty import Uncertainty, reason, runner_up
@@ -88,7 +88,7 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why], about: 
     """Rows of the items' table for the page's script: vocabularies once, everything else as numbers."""
     votes, rows, used = result.votes, [], 0
     by_item = {one.item: one for one in why}
-    voters: dict[int, int] = {}
+    voters: dict[str, int] = {}
     per_item = votes.answers_per_item
     for n in uncertainty.least_certain.tolist():
         second, share = runner_up(result, n)
@@ -104,13 +104,14 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why], about: 
         one = by_item.get(n)
         if one is not None:
             # The votes that moved most, where there are too many to show.
-            order = np.argsort(-np.abs(one.contribution), kind="stable")[:MOST_VOTES]
+            names, said, moved = voters_of(votes, one.votes, one.contribution)
+            order = np.argsort(-np.abs(moved), kind="stable")[:MOST_VOTES]
             row += [
                 one.against,
                 round(one.prior, 3),
-                [voters.setdefault(int(a), len(voters)) for a in votes.annotator[one.votes[order]]],
-                votes.label[one.votes[order]].tolist(),
-                np.round(one.contribution[order], 3).tolist(),
+                [voters.setdefault(names[e], len(voters)) for e in order.tolist()],
+                said[order].tolist(),
+                np.round(moved[order], 3).tolist(),
                 round(one.total, 3),
                 [[name, round(value, 3)] for name, value in one.further.items()],
             ]
@@ -123,10 +124,11 @@ def items_data(result: Result, uncertainty: Uncertainty, why: list[Why], about: 
     return known | {
         "rows": rows,
         "classes": [clean(name, 40) for name in votes.classes],
-        "annotators": [clean(votes.annotators[a], 40) for a in voters],
+        "annotators": [clean(name, 40) for name in voters],
         "unit": unit_of(result),
         "prior": prior_name(result),
         "total": votes.n_items,
+        "anonymous": votes.anonymous,
     }
 
 
@@ -138,11 +140,12 @@ def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> 
     """Bars to the right speak for the label, bars to the left for the runner-up; they add up to the total."""
     votes, label = result.votes, result.votes.classes[result.codes[one.item]]
     left, width, top, row = 150.0, 250.0, 78.0, 22.0
-    order = np.argsort(-np.abs(one.contribution), kind="stable")
+    names, said, moved = voters_of(votes, one.votes, one.contribution)
+    order = np.argsort(-np.abs(moved), kind="stable")
     lines: list[tuple[Any, Any, float]] = [(prior_name(result), "", one.prior)]
-    lines += [(votes.annotators[votes.annotator[e]], votes.classes[votes.label[e]], v) for e, v in _few(one, order[:most])]
+    lines += [(names[e], votes.classes[said[e]], float(moved[e])) for e in order[:most].tolist()]
     if len(order) > most:
-        rest = one.contribution[order[most:]]
+        rest = moved[order[most:]]
         lines.append((f"{len(rest)} more votes", "", float(rest.sum())))
     lines += [(name, "", value) for name, value in one.further.items()]
     largest = max(max(abs(value) for _, _, value in lines), 1e-9)
@@ -170,7 +173,3 @@ def why_picture(result: Result, one: Why, confidence: float, most: int = 12) -> 
     return svg(
         500, height, f"Why {plain(votes.items[one.item], 40)} is called {plain(label, 40)}: contributions of its votes", parts
     )
-
-
-def _few(one: Why, order: Array) -> list[tuple[int, float]]:
-    return list(zip(one.votes[order].tolist(), one.contribution[order].tolist(), strict=True))

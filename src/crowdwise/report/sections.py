@@ -16,15 +16,14 @@ from crowdwise import __version__
 from crowdwise.data.agreement import summary
 from crowdwise.data.gold import encode_gold
 from crowdwise.estimator.outcome import Result
-from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.report.annotators import MOST_ANNOTATORS, Detections, detect, matrices
-from crowdwise.report.blocks import annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
+from crowdwise.report.blocks import NOBODY, annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
 from crowdwise.report.counts import counts_of, counts_picture, counts_table
 from crowdwise.report.findings import findings, headline
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.review import MOST_ITEMS, Why, why_picture
 from crowdwise.report.uncertainty import Uncertainty, least_certain_table, uncertainty_of
-from crowdwise.trust.crowd.grades import Crowd, crowd_of
+from crowdwise.trust.crowd.grades import Crowd, crowd_of, told_from_chance
 from crowdwise.trust.metrics import accuracy
 
 __all__ = [
@@ -72,7 +71,8 @@ def facts_of(
             codes = np.where(given, -1, codes).astype(np.int16)
     uncertainty = uncertainty_of(result, MOST_ITEMS)
     detections = detect(result, fdr=fdr, time=time, progress=progress)
-    return Facts(result, summary(result.votes), crowd_of(result), uncertainty, detections, codes, n_given)
+    crowd = told_from_chance(crowd_of(result), result, fdr)
+    return Facts(result, summary(result.votes), crowd, uncertainty, detections, codes, n_given)
 
 
 def in_short(facts: Facts) -> str:
@@ -97,6 +97,8 @@ def data_section(facts: Facts) -> str:
             f"<p>Votes per item: {_span(per_item)}. Votes per annotator: {_span(per_annotator)}; half of them gave "
             f"{whole(per_annotator['median'])} or fewer.</p>"
         )
+        if facts.result.votes.anonymous:
+            words = f"<p>Votes per item: {_span(per_item)}.</p>"
     return tiles(facts.result, facts.data, facts.uncertainty) + words
 
 
@@ -125,11 +127,11 @@ def choice_section(fitted: Any, facts: Facts) -> str:
     else:
         parts.append(_choice_table(choice, getattr(fitted, "reason_", "")))
     if result.votes.n_items and result.votes.n_classes > 1:
-        majority = MajorityVote().fit(result.votes).result_
-        differ = int((majority.codes != result.codes).sum())
+        differ, tied = facts.uncertainty.n_overruled, facts.uncertainty.n_tied
+        ties = f" On {counted(tied, 'more item')} votes are tied, and a majority vote would have to guess." if tied else ""
         parts.append(
             f"<p>Compared with a plain majority vote, <strong>{counted(differ, 'label')}</strong> "
-            f"({percent(differ / result.votes.n_items)}) came out differently.</p>"
+            f"({percent(differ / result.votes.n_items)}) came out differently.{ties}</p>"
         )
     return "".join(parts)
 
@@ -200,6 +202,8 @@ def review_section(facts: Facts, why: list[Why], about: Any = None) -> str:
 
 def annotators_section(facts: Facts) -> str:
     """Return the ranking and the confusion matrices."""
+    if facts.result.votes.anonymous:
+        return NOBODY
     hidden = max(len(facts.crowd.order) - MOST_ANNOTATORS, 0)
     note = f"<p>{whole(hidden)} more are in the file that <code>crowdwise annotators</code> writes.</p>" if hidden else ""
     matrix = matrices(facts.result, facts.crowd, facts.detections) if facts.result.votes.n_classes > 1 else ""

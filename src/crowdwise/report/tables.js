@@ -150,7 +150,7 @@
   function detail(row) {
     const sources = [[items.prior, "", row[8]], ...row[9].map((who, i) => [items.annotators[who], label(row[10][i]), row[11][i]]),
       ...row[13].map(([source, value]) => [source, "", value])];
-    const hidden = row[5] - row[9].length;
+    const hidden = items.anonymous ? 0 : row[5] - row[9].length;
     const largest = Math.max(...sources.map((source) => Math.abs(source[2])), 1e-9);
     const lines = sources.map(([source, said, value]) => {
       const bar = left(make("span", { class: value < 0 ? "against" : "for" }),
@@ -169,7 +169,7 @@
   const shown = (words) => (/^https?:\/\/\S+$/.test(words) ? make("a", { href: words, rel: "noreferrer" }, words) : name(words));
   const about = (items.about ? items.about.names : []).map((title, index) => (
     { name: title, value: (row) => known.get(row)[index], cell: (row) => shown(known.get(row)[index]) }));
-  table(document.getElementById("items-table"), items.rows, {
+  if (items.rows.length) table(document.getElementById("items-table"), items.rows, {
     caption: `The ${whole(items.rows.length)} least certain of ${whole(items.total)} items`,
     search: "Search items, labels and annotators",
     columns: [
@@ -198,7 +198,7 @@
     const bar = make("span", { class: "span " + paint + "-bar", "aria-hidden": "true" }, left(make("b"), low, high), mark);
     return [`${percent(estimate)} (${(100 * low).toFixed(0)} to ${(100 * high).toFixed(0)})`, bar];
   };
-  table(document.getElementById("annotators-table"), annotators.rows, {
+  if (annotators.rows.length) table(document.getElementById("annotators-table"), annotators.rows, {
     caption: annotators.rows.length < annotators.total
       ? `The ${whole(annotators.rows.length)} annotators to look at first, of ${whole(annotators.total)}` : "Annotators, worst first",
     search: "Search annotators and flags",

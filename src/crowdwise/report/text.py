@@ -246,7 +246,7 @@ def _unreliable(result: Result, most: int = 3) -> list[str]:
 
     votes, accuracy = result.votes, result.accuracy
     return [
-        f"{one_line(votes.annotators[a])} (accuracy {accuracy[a]:.2f}, {count(int(votes.votes_per_annotator[a]), 'vote')})"
+        f"{one_line(votes.annotators[a])} (accuracy {accuracy[a]:.2f}, {count(int(votes.answers_per_annotator[a]), 'vote')})"
         for a in crowd_of(result).unreliable[:most]
     ]
 

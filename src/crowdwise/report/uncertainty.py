@@ -32,8 +32,8 @@ class Uncertainty:
         Items by confidence, in bins of 0.05.
     n_low, n_unsure
         Items under 0.8 and under 0.95.
-    n_empty, n_single, n_overruled
-        Items without votes, with one vote, and whose label is not among their most voted ones.
+    n_empty, n_single, n_overruled, n_tied
+        Items without votes, with one vote, whose label is not among their most voted ones, and whose label is one of several.
     least_certain : [<= most]
         Item codes, least certain first.
     confidence : [N]
@@ -48,6 +48,7 @@ class Uncertainty:
     n_empty: int
     n_single: int
     n_overruled: int
+    n_tied: int
     least_certain: Integers
     confidence: Floats
     tally_nk: Floats
@@ -63,6 +64,7 @@ def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
     key = votes.item.astype(np.int64) * votes.n_classes + votes.label
     tally = np.bincount(key, votes.weight, minlength=votes.n_items * votes.n_classes).astype(float)
     tally_nk = tally.reshape(votes.n_items, votes.n_classes)
+    ties = (tally_nk >= tally_nk.max(axis=1, initial=0, keepdims=True) - ROUNDING)[open_items].sum(axis=1) > 1
     behind = tally_nk[open_items, result.codes[open_items]] < tally_nk.max(axis=1, initial=0)[open_items] - ROUNDING
     per_item = votes.votes_per_item[open_items]
     return Uncertainty(
@@ -72,6 +74,7 @@ def uncertainty_of(result: Result, most: int = 25) -> Uncertainty:
         n_empty=int(result.unasked.sum() + (per_item == 0).sum()),
         n_single=int((per_item == 1).sum()),
         n_overruled=int(behind.sum()),
+        n_tied=int((ties & ~behind & (per_item > 0)).sum()),
         # Rounded, or equal votes summed in another order would change places.
         least_certain=open_items[np.argsort(np.round(confidence, 9), kind="stable")[:most]],
         confidence=sure,
@@ -89,6 +92,8 @@ def runner_up(result: Result, n: int) -> tuple[int, float]:
 
 def least_certain_table(result: Result, uncertainty: Uncertainty, most: int = 25, about: pl.DataFrame | None = None) -> str:
     """Return the least certain items with their votes and what makes them uncertain, and what is known of them."""
+    if not len(uncertainty.least_certain):
+        return "<p>No label is uncertain: all of them are known, or nobody voted.</p>"
     kept = [] if about is None else about.columns
     votes, rows = result.votes, []
     for n in uncertainty.least_certain[:most].tolist():
@@ -132,16 +137,17 @@ def reason(result: Result, uncertainty: Uncertainty, n: int, show: Callable[[Any
     label, n_votes = int(result.codes[n]), int(np.diff(np.searchsorted(votes.answer_ptr, votes.item_ptr[n : n + 2]))[0])
     if n_votes == 0:
         return "no votes: the label is the most common class"
+    if label not in leaders:
+        why = "a label that is often wrong" if votes.anonymous else "from less reliable annotators"
+        return f"most votes say {_names(votes.classes[leaders], show)}, {why}"
     if uncertainty.confidence[n] >= SURE - ROUNDING:
         return "certain enough"
-    if label not in leaders:
-        return f"most votes say {_names(votes.classes[leaders], show)}, from less reliable annotators"
     if n_votes == 1:
         return "one vote only"
     if len(leaders) > 1:
         return "votes are tied"
     if (tally_k > 0).sum() == 1:
-        return "votes agree, but their annotators are often wrong"
+        return f"votes agree, but {'such votes' if votes.anonymous else 'their annotators'} are often wrong"
     return "votes are split"
 
 

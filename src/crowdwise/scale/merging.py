@@ -53,6 +53,11 @@ class _FirstPlaces(Places):
     """Where each distinct label occurs first, in whichever file."""
 
     places: tuple[str, ...] = ()
+    times: tuple[int, ...] = ()
+
+    def votes(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Votes for each of some distinct labels."""
+        return np.asarray(self.times)[rows]
 
     def row(self, index: int) -> str:
         """Return, for example, "votes/part-3.csv row 17"."""
@@ -105,12 +110,12 @@ def _classes(spilled: Sequence[Spilled], plan: Plan) -> tuple[NDArray[Any], NDAr
     votes = pl.DataFrame({"item": item, "annotator": np.zeros(len(item), np.int64), "label": label})
     known = ~missing_mask(gold, ())
     pairs = pl.DataFrame({"item": pl.Series(gold_items, dtype=pl.String), "label": gold}).filter(known)
-    where = _FirstPlaces(plan.source, places=tuple(places))
     request = Request(several=plan.several)
-    times = sum((_spread_counts(each, labels) for each in spilled), np.zeros(len(labels), np.int64))
+    counts = sum((_spread_counts(each, labels) for each in spilled), np.zeros(len(labels), np.int64))
     unlabelled = [sum(each.n_unlabelled for each in spilled)][: len(item) - len(labels)]
-    standing_for = pl.Series([*times.tolist(), *unlabelled], dtype=pl.Int64)
-    export = Export(votes, where, pairs if len(pairs) else None, standing_for=standing_for)
+    times = [*counts.tolist(), *unlabelled]
+    where = _FirstPlaces(plan.source, places=tuple(places), times=tuple(times))
+    export = Export(votes, where, pairs if len(pairs) else None, standing_for=pl.Series(times, dtype=pl.Int64))
     built = assemble(export, request, classes=plan.classes, missing=plan.missing)
 
     items = series_of(built.items)

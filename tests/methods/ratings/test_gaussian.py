@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, multivariate_normal, norm
 
+from crowdwise import make
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
 from crowdwise.errors import ConvergenceWarning, DataWarning
@@ -284,3 +285,22 @@ def test_single_answers_are_warned_of_and_a_cap_on_rounds_too() -> None:
         GaussianCrowd().fit(Ratings.from_arrays(["a", "b"], ["x", "x"], [1, 2]))
     with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations"):
         GaussianCrowd(max_iter=2).fit(simulate_values(30, 8, 4).values)
+
+
+@pytest.mark.parametrize("name", ["gaussian-crowd", "gaussian-crowd-bayes", "student-crowd", "covariance-crowd"])
+def test_one_answer_per_item_is_returned_as_it_is_with_a_wide_interval(name: str) -> None:
+    boxes = np.array([[4.9, 3.0], [92.9, 60.0], [0.1, 70.0]])
+    alone = Ratings.from_arrays(["a", "b", "c"], ["x"] * 3, boxes)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result = make(name).fit(alone).result_
+    assert [str(one.message).split(",")[0] for one in told] == ["no item has two values"]
+    np.testing.assert_allclose(result.estimate, boxes)
+    low, high = result.interval(0.95)
+    # As far as anybody can tell, an answer is off by as much as values differ.
+    assert (high - low >= 2 * 1.96 * boxes.std(axis=0)).all()
+    assert result.n_iter <= 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        taught = make(name).fit(alone, gold={"a": [5, 3]}).result_
+    assert (taught.reliability > 0).all(), "known values tell how far answers are off"

@@ -27,7 +27,7 @@ MIXED = LabelSets.from_arrays(
 
 @pytest.mark.parametrize("dependence", [False, True])
 def test_probabilities_are_sums_over_all_sets_of_labels(dependence: bool) -> None:
-    model = LabelWise(dependence=dependence, patterns=3, max_iter=4, tol=1e-15)
+    model = LabelWise(dependence=dependence, patterns=3, max_iter=4, tol=1e-15, confidence="model")
     with pytest.warns(ConvergenceWarning):
         model.fit(MIXED)
     result, prior = model.result_, model.patterns_
@@ -134,7 +134,7 @@ def test_items_without_answers_get_the_shares_of_labels() -> None:
     np.testing.assert_allclose(result.probability[3], result.share, atol=1e-9)
     frame = result.items_frame()
     assert frame["note"].to_list() == ["", "", "", "no answers"]
-    assert frame.columns == ["item", "label", "confidence", "n_votes", "note", "p(x)", "p(y)", "p(z)"]
+    assert frame.columns == ["item", "label", "confidence", "confidence_source", "n_votes", "note", "p(x)", "p(y)", "p(z)"]
     people = result.annotators_frame()
     assert people.columns == ["annotator", "n_votes", "sensitivity", "specificity"]
     assert dict(people.select("annotator", "n_votes").rows()) == {"a": 2, "b": 2, "c": 2, "d": 0}

@@ -5,7 +5,8 @@ import numpy as np
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
-from crowdwise.trust.crowd.grades import GRADES, crowd_of
+from crowdwise.trust.crowd.grades import ABOVE, GRADES, UNJUDGED, crowd_of, told_from_chance
+from crowdwise.trust.crowd.table import examine
 
 
 def names(votes: Annotations, method: str = "dawid-skene") -> dict[str, str]:
@@ -46,3 +47,17 @@ def test_chance_is_that_of_blind_answers() -> None:
 def test_annotators_without_votes_are_left_out() -> None:
     votes = Annotations.from_arrays(["i", "i", "j"], ["x", "y", "x"], ["cat", "cat", "dog"], annotators=["x", "y", "idle"])
     assert set(names(votes, "majority")) == {"x", "y"}
+
+
+def test_pages_and_the_table_of_annotators_say_the_same_of_few_votes() -> None:
+    # Thirty items, five regulars, and one person each with a single vote, who is right.
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 30)
+    rows = [(n, f"r{a}", int(truth[n]) ^ int(rng.random() < 0.1)) for n in range(30) for a in range(5)]
+    rows += [(n, f"once{n}", int(truth[n])) for n in range(10)]
+    result = make("consensus").fit(Annotations.from_arrays(*zip(*rows, strict=True))).result_
+    crowd = told_from_chance(crowd_of(result), result)
+    flags = dict(examine(result).table.select("annotator", "flags").rows())
+    for a, name in enumerate(result.votes.annotators.tolist()):
+        assert (crowd.grade[a] == UNJUDGED) == (flags[name] == "unknown"), name
+    assert (crowd.grade == ABOVE).sum() >= 5

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from crowdwise.errors import InputError
 from crowdwise.io.keyed import is_keyed
 from crowdwise.io.source import Source
-from crowdwise.io.tallies import seem_counts
+from crowdwise.io.tallies import seem_counts, tallied
 from crowdwise.io.votes import Ballot, Export, Request
 
 
@@ -68,9 +66,9 @@ def _refuse_other_readings(source: Source, request: Request) -> None:
             ("counts", {"format": "counts"}),
         )
     }
-    if all(type(value) is int for votes in entries.values() for value in votes.values()):
-        table = np.array([[votes.get(key, 0) for key in inner] for votes in entries.values()], float)
-        if len(inner) < len(entries) and seem_counts(table):
+    if len(inner) < len(entries) and all(type(value) is int for votes in entries.values() for value in votes.values()):
+        table = tallied(list(entries.values()))
+        if table is not None and seem_counts(table):
             raise InputError(
                 f"{source.name}: {next(iter(entries))!r} holds {next(iter(entries.values()))!r:.60}: counts of votes per class,"
                 f" or labels of annotators. If they are counts: {ways['counts']}; if they are labels: {ways['items']}"

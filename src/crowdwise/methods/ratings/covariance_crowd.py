@@ -15,7 +15,7 @@ from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
-from crowdwise.methods.ratings.finish import warn_of_single_answers
+from crowdwise.methods.ratings.finish import answers_alone
 from crowdwise.methods.ratings.pair_moments import Moments, Parts, decompose, dependence, moments
 from crowdwise.methods.ratings.problem import Problem
 
@@ -56,8 +56,10 @@ class CovarianceCrowd(RatingMethod):
     name: ClassVar[str] = "covariance-crowd"
 
     def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
-        warn_of_single_answers(ratings)
         problem = Problem.of(ratings, known, correct=True)
+        alone = answers_alone(problem)
+        if alone is not None:
+            return alone, DIRECT
         done, pairs = [], []
         for d in range(problem.n_dimensions):
             found = moments(problem, d, self.overlap)

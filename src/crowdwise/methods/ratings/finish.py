@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from crowdwise.data.ratings import Ratings
 from crowdwise.errors import DataWarning
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.gaussian import Items
 from crowdwise.methods.ratings.intervals import uncertainty
 from crowdwise.methods.ratings.problem import Problem
 
-__all__ = ["crowd_estimates", "doubt_of", "point_estimates", "warn_of_single_answers"]
+__all__ = ["answers_alone", "crowd_estimates", "doubt_of", "point_estimates"]
 
 Found = dict[str, Any]
 
@@ -106,7 +105,25 @@ def point_estimates(
     return crowd_estimates(problem, items, precision, doubt, bias, spread, variance, level, signal)
 
 
-def warn_of_single_answers(ratings: Ratings) -> None:
-    """Without two answers to one item, noise cannot be told from what items differ by."""
-    if ratings.votes_per_item.max(initial=0) < 2:
-        warnings.warn("no item has two values, so the noise of annotators is a guess", DataWarning, stacklevel=5)
+def answers_alone(problem: Problem) -> Found | None:
+    """The answers themselves, where no item has two and none is known: nothing tells noise from what items differ by.
+
+    An answer may then be off by as much as values differ, and so wide are intervals. None where there is more to learn.
+    """
+    given = problem.item[problem.weight > 0]
+    if np.bincount(given, minlength=problem.n_items).max(initial=0) > 1 or problem.is_known[given].any():
+        return None
+    words = "no item has two values, so nothing can be learned of annotators; the values are returned as they are"
+    warnings.warn(words, DataWarning, stacklevel=5)
+    shape, people = (problem.n_items, problem.n_dimensions), (problem.n_annotators, problem.n_dimensions)
+    known = problem.is_known[:, None]
+    return {
+        "estimate": problem.item_means() * problem.spread + problem.centre,
+        "scale": np.where(known, 0.0, np.ones(shape)) * problem.spread,
+        "freedom": np.full(shape, max(float(problem.weight.sum()) - 1, 1.0)),
+        "bias": np.zeros(people),
+        "noise": np.ones(people) * problem.spread,
+        "weight": problem.count / problem.count.sum(),
+        # Nothing shows that answers follow the true values.
+        "reliability": np.zeros(problem.n_annotators),
+    }

@@ -12,8 +12,8 @@ from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.ratings.base import ABOUT_TOL, Found, RatingMethod, iterate
-from crowdwise.methods.ratings.finish import point_estimates, warn_of_single_answers
+from crowdwise.methods.ratings.base import ABOUT_TOL, DIRECT, Found, RatingMethod, iterate
+from crowdwise.methods.ratings.finish import answers_alone, point_estimates
 from crowdwise.methods.ratings.gaussian import (
     Items,
     annotator_prior,
@@ -98,8 +98,10 @@ class GaussianCrowd(RatingMethod):
         return "gaussian-crowd-bayes" if self.bayes else "gaussian-crowd"
 
     def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
-        warn_of_single_answers(ratings)
         problem = Problem.of(ratings, known, correct=True)
+        alone = answers_alone(problem)
+        if alone is not None:
+            return alone, DIRECT
         until: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
         if self.bayes:
             first = start(problem, shared=self.shared, resolution=self.resolution)

@@ -9,8 +9,8 @@ from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.ratings.base import ABOUT_TOL, Found, RatingMethod
-from crowdwise.methods.ratings.finish import warn_of_single_answers
+from crowdwise.methods.ratings.base import ABOUT_TOL, DIRECT, Found, RatingMethod
+from crowdwise.methods.ratings.finish import answers_alone
 from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.variational import start
 from crowdwise.methods.ratings.variational_fit import fit_variational
@@ -44,8 +44,10 @@ class StudentCrowd(RatingMethod):
     name: ClassVar[str] = "student-crowd"
 
     def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
-        warn_of_single_answers(ratings)
         problem = Problem.of(ratings, known, correct=True)
+        alone = answers_alone(problem)
+        if alone is not None:
+            return alone, DIRECT
         first = start(problem, shared=self.shared, resolution=self.resolution, heavy=True, tail=self.tail)
         until = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
         return fit_variational(problem, first, learn_tail=self.tail is None, shared=self.shared, level=self.level, **until)

@@ -56,10 +56,15 @@ class Evidence:
         asked = np.asarray(self.left_out.T @ weight_nl) + segment_sum(cell, apart, shape[0] * shape[1]).reshape(shape)
         return chosen, asked
 
+    def asked(self) -> Floats:
+        """Number of answers that say anything of a label of an item, [N, K]."""
+        ones = np.ones((self.answers.n_annotators, self.answers.n_labels))
+        return self.log_lik(ones, ones)
+
     def shares(self) -> Floats:
         """Share of the answers on an item that choose a label, [N, K]; the label's overall share where nothing is said."""
         answers = self.answers
         ones = np.ones((answers.n_annotators, answers.n_labels))
-        asked, chosen = self.log_lik(ones, ones), self.log_lik(ones, 0 * ones)
+        asked, chosen = self.asked(), self.log_lik(ones, 0 * ones)
         overall = (chosen.sum(axis=0) + 0.5) / (asked.sum(axis=0) + 1)
         return np.where(asked > 0, chosen / np.where(asked > 0, asked, 1.0), overall)

@@ -30,7 +30,9 @@ from crowdwise.data.label_sets import LabelSets
 from crowdwise.engines.loop import ABOUT_TOL, Round, loop, warn_unless_converged
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.estimator import Estimator, announce, setting
+from crowdwise.estimator.experience import CONFIDENCES, exponent_of
 from crowdwise.kernels.types import Array
+from crowdwise.methods.sets.believed import cooled, on_its_side
 from crowdwise.methods.sets.evidence import Evidence
 from crowdwise.methods.sets.patterns import Patterns
 from crowdwise.methods.sets.result import InferredSets
@@ -73,6 +75,9 @@ class LabelWise(Estimator):
     skill_sd: float = setting(1.0, "Spread of skill among annotators, in logits.", above=0)
     label_sd: float = setting(1.0, "Spread of ease among labels, in logits.", above=0)
     own_sd: float = setting(0.5, "How far an annotator's skill on a label differs from its skill in general, in logits.", low=0)
+    confidence: str = setting(
+        "experience", "What probabilities rest on: experience with real crowds, or the model alone.", choices=CONFIDENCES
+    )
     max_iter: int = setting(2000, "Most iterations.", low=1, whole=True)
     tol: float = setting(1e-6, ABOUT_TOL, above=0)
 
@@ -103,21 +108,23 @@ class LabelWise(Estimator):
         step = partial(self._step, evidence)
         run = loop(step, self._start(answers, evidence), max_iter=self.max_iter, tol=self.tol, progress=progress)
         state = warn_unless_converged(run, stacklevel=3).state
-        # A tie goes to the label: equal answers summed in another order must not decide.
-        chosen = state.posterior.label >= self.threshold - 1e-9
-        self.result_ = InferredSets(
-            votes=answers,
+        inferred, lowered, share = state.posterior.label, self.confidence == "experience", state.patterns.probability
+        believed = on_its_side(cooled(inferred, evidence.asked(), exponent_of(self.name)), inferred, share)
+        self.result_ = InferredSets.of_labels(
+            answers,
+            self.threshold,
+            inferred=inferred,
+            probability=believed if lowered else inferred,
+            set_probability=None if lowered else state.posterior.of_set,
+            confidence_source="experience" if lowered else "model",
             method=self.name,
             settings=self.get_params(),
             trace=run.trace,
             n_iter=run.n_iter,
             converged=run.converged,
-            probability=state.posterior.label,
-            chosen=chosen,
-            set_probability=state.posterior.of_set(chosen),
             sensitivity=state.hit.probability,
             specificity=state.clear.probability,
-            share=state.patterns.probability,
+            share=share,
             patterns=state.patterns,
         )
         return self

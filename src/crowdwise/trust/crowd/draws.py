@@ -16,7 +16,7 @@ from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 
-__all__ = ["score_of_draws", "verdict_of_draws"]
+__all__ = ["depends_on_class", "score_of_draws", "verdict_of_draws"]
 
 
 # Numbers of the matrices that are measured together: calls on small arrays would take most of the time.
@@ -75,7 +75,7 @@ def _judged(result: Result, votes: Annotations, informative: Floats, fdr: float)
     flag = np.nan_to_num(q_value, nan=1.0) <= fdr
     if votes.n_classes < 2:
         flag[:] = False
-    clear = _depends_on_class(result, fdr)
+    clear = depends_on_class(result, fdr)
     return informative, q_value, flag, np.where(flag, "spammer", np.where(clear & (n_votes > 0), "informative", "unknown"))
 
 
@@ -94,7 +94,7 @@ def _draw(rng: np.random.Generator, concentration_akl: Floats) -> Floats:
     return np.asarray(gamma / gamma.sum(axis=2, keepdims=True))
 
 
-def _depends_on_class(result: Result, level: float) -> Flags:
+def depends_on_class(result: Result, level: float) -> Flags:
     """Likelihood-ratio test of equal rows in the expected confusion counts, [A]."""
     from scipy.special import chdtrc
 

@@ -13,7 +13,7 @@ says so; one with few votes is not judged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats, Integers
 
-__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of"]
+__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of", "told_from_chance"]
 
 
 # A rare slip among votes for one class does not make it a judgement; ten votes for one class may be luck of the draw.
@@ -100,6 +100,19 @@ def crowd_of(result: Result) -> Crowd:
         )
     order = np.lexsort((accuracy, grade >= UNJUDGED))
     return Crowd(order[voted[order]], accuracy, low, high, chance, grade, top_label, top_share)
+
+
+def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd:
+    """The crowd, with those above chance whose interval is, or whose answers depend on the class by a test.
+
+    Only of the others does `crowdwise annotators` say "unknown" too.
+    """
+    from crowdwise.trust.crowd.draws import depends_on_class
+
+    if result.votes.n_classes < 2:
+        return crowd
+    standing = np.where(depends_on_class(result, level) | (crowd.low > crowd.chance), ABOVE, UNJUDGED)
+    return replace(crowd, grade=np.where(crowd.grade >= UNJUDGED, standing, crowd.grade))
 
 
 def _favourites(result: Result) -> tuple[Integers, Floats, Floats]:
