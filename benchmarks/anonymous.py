@@ -82,15 +82,15 @@ def measured(votes: AnonymousVotes, truth: np.ndarray) -> dict[str, Any]:
     found: dict[str, Any] = {
         "votes": votes.n_votes / votes.n_items,
         "accuracy": float((result.codes[judged] == z).mean()),
-        "losses": [float(-np.log(np.maximum(under(gamma)[rows, z], 1e-15)).mean()) for gamma in GRID],
+        "said": [],
+        "losses": [],
+        "ece": [],
     }
-    for name, exponent in (("named", exponent_of("consensus")), ("shipped", exponent_of("consensus", anonymous=True))):
-        believed = under(exponent)
-        found[name] = {
-            "said": float(believed.max(axis=1).mean()),
-            "log_loss": float(-np.log(np.maximum(believed[rows, z], 1e-15)).mean()),
-            "ece": ece(believed, z),
-        }
+    for gamma in GRID:
+        believed = under(gamma)
+        found["said"].append(float(believed.max(axis=1).mean()))
+        found["losses"].append(float(-np.log(np.maximum(believed[rows, z], 1e-15)).mean()))
+        found["ece"].append(float(ece(believed, z)))
     return found
 
 
@@ -109,7 +109,7 @@ def main() -> None:
             runs[name] = measured(votes, truth)
         RUNS.parent.mkdir(exist_ok=True)
         RUNS.write_text(json.dumps(runs))
-        print(name, {key: value for key, value in runs[name].items() if key != "losses"}, flush=True)
+        print(name, {key: value for key, value in runs[name].items() if not isinstance(value, list)}, flush=True)
     report(runs)
 
 
@@ -119,10 +119,8 @@ def report(runs: dict[str, Any]) -> None:
     best = float(GRID[losses.mean(axis=0).argmin()])
     without = [float(GRID[np.delete(losses, i, axis=0).mean(axis=0).argmin()]) for i in range(len(losses))]
     rows = [_row(name, found) for name, found in runs.items()]
-    keys = ("said", "log_loss", "ece")
-    mean = {key: float(np.mean([runs[name][key] for name in real])) for key in ("votes", "accuracy")}
-    mean |= {of: {key: float(np.mean([runs[name][of][key] for name in real])) for key in keys} for of in ("named", "shipped")}
-    rows.append(_row("mean of the sets", mean | {"losses": losses.mean(axis=0).tolist()}))
+    keys = ("votes", "accuracy", "said", "losses", "ece")
+    rows.append(_row("mean of the sets", {key: np.mean([runs[name][key] for name in real], axis=0) for key in keys}))
     head = [
         "votes",
         "per item",
@@ -144,7 +142,8 @@ def report(runs: dict[str, Any]) -> None:
 
 
 def _row(name: str, found: dict[str, Any]) -> list[str]:
-    pairs = [f"{found[of][key]:.3f}" for key in ("said", "log_loss", "ece") for of in ("named", "shipped")]
+    at = [int(np.argmin(np.abs(GRID - exponent_of("consensus", anonymous)))) for anonymous in (False, True)]
+    pairs = [f"{found[key][k]:.3f}" for key in ("said", "losses", "ece") for k in at]
     return [name, f"{found['votes']:.0f}", f"{found['accuracy']:.3f}", *pairs, f"{GRID[int(np.argmin(found['losses']))]:.2f}"]
 
 

@@ -74,9 +74,10 @@ EXPONENTS: dict[str, float] = {
     "online-em": 0.63,
     "streaming-ds": 0.62,
 }
-# Where nobody knows who voted, votes of people who are often wrong count as much as others, and what people share on an item is
-# all that a model could learn. By `benchmarks/anonymous.py`, on 14 of the 17 sets without their names, and again .10 added.
-ANONYMOUS: dict[str, float] = {"consensus": 0.78}
+# Where nobody knows who voted, votes of people who are often wrong count as much as others, and what people share on an item
+# is all that a model could learn. By `benchmarks/anonymous.py`, on 14 of the 17 sets without their names. Nothing is added:
+# CIFAR-10H, whose votes really are counts and which is not among the 14, asks for .60 to .67 from three votes per item on.
+ANONYMOUS: dict[str, float] = {"consensus": 0.68}
 # For methods that are not in the table: the median of those in it that are models.
 OTHER_EXPONENT = 0.77
 # Spread of the best exponent over sets, all in all, and of the half above the shipped one: crowds that are less dependent than
