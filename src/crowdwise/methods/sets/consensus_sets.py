@@ -87,7 +87,7 @@ class ConsensusSets(Estimator):
         inferred = np.column_stack([part.model_posterior[:, 1] for part in parts])
         believed = np.column_stack([part.posterior[:, 1] for part in parts])
         share, lowered = np.array([part.class_prior[1] for part in parts]), self.confidence == "experience"
-        rounds = {"votes": np.array([part.trace["votes"][-1] for part in parts])}
+        rounds = {"votes": np.concatenate([part.trace["votes"] for part in parts])}
         self.result_ = InferredSets.of_labels(
             answers,
             self.threshold,
@@ -97,7 +97,7 @@ class ConsensusSets(Estimator):
             method=self.name,
             settings=self.get_params(),
             trace=rounds,
-            n_iter=max(part.n_iter for part in parts),
+            n_iter=len(rounds["votes"]),
             converged=all(part.converged for part in parts),
             sensitivity=np.column_stack([part.confusion[:, 1, 1] for part in parts]),
             specificity=np.column_stack([part.confusion[:, 0, 0] for part in parts]),
