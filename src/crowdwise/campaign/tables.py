@@ -73,7 +73,6 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
 
     from crowdwise.data.encode import Where, find_column
     from crowdwise.io.source import open_source
-    from crowdwise.io.votes import read_columns
 
     source = open_source(path)
     if source.kind in ("folder", "matrix"):
@@ -82,7 +81,7 @@ def _table(path: Path, roles: dict[str, str | None], more: tuple[str, ...] = ())
     known, where = pl.DataFrame(schema=dict.fromkeys(names, pl.String)), Where(source.name)
     wanted = {role: find_column(known, role, given if given in names else None, where) for role, given in roles.items()}
     wanted |= {name: name for name in more if name in names}
-    table = read_columns(source, list(dict.fromkeys(wanted.values())))
+    table = source.table(list(dict.fromkeys(wanted.values())))
     return {role: table.frame[name] for role, name in wanted.items()}, table.where
 
 

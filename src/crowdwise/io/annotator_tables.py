@@ -9,7 +9,6 @@ from crowdwise.data.encode import missing_mask, tidy
 from crowdwise.errors import InputError
 from crowdwise.io.file_columns import FileColumns
 from crowdwise.io.source import AnyPath, open_source
-from crowdwise.io.votes import read_columns
 
 __all__ = ["read_families", "read_record"]
 
@@ -32,7 +31,7 @@ def read_families(path: AnyPath) -> dict[str, str]:
 def read_record(path: AnyPath) -> pl.DataFrame:
     """Read annotators' earlier record, for ``history=``: annotator, and right and wrong or accuracy and n_votes."""
     source = open_source(path)
-    frame = read_columns(source, source.columns).frame
+    frame = source.table(source.columns).frame
     # Delimited text is read as text: ids stay as they are written, these four are numbers.
     measured = [name for name in _NUMBERS if name in frame.columns]
     try:

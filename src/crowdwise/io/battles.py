@@ -20,7 +20,7 @@ import polars as pl
 from crowdwise.errors import DataWarning, InputError, did_you_mean
 from crowdwise.io.roles import battle_shape
 from crowdwise.io.source import Places, Source, Table
-from crowdwise.io.votes import column, column_names, read_columns
+from crowdwise.io.votes import column
 
 __all__ = ["battle_table", "ranking_table"]
 
@@ -32,7 +32,7 @@ def battle_table(source: Source, weight: str | None) -> Table | None:
     """Columns first, second, annotator, winner and perhaps weight; None where the file has none of the four shapes."""
     if source.kind not in ("delimited", "json", "jsonl", "parquet", "arrow"):
         return None
-    names = column_names(source)
+    names = source.names
     shape = battle_shape(names)
     if shape is None:
         return None
@@ -79,7 +79,7 @@ def _winners(frame: pl.DataFrame, said: tuple[str, ...]) -> list[pl.Series]:
 def _cells(source: Source, names: list[str]) -> Table:
     """These columns; a judge of several parts (a model and its prompt) is their texts together."""
     if source.kind not in ("json", "jsonl"):
-        return read_columns(source, names)
+        return source.table(names)
     where = Places(source.name, rows=np.array([row for row, _ in source.records], np.int64), unit=source.unit)
 
     def values(name: str) -> list[Any]:

@@ -13,7 +13,6 @@ from crowdwise.data.columns import plays_role
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import InputError
 from crowdwise.io.source import AnyPath, Places, Table, open_source
-from crowdwise.io.votes import column_names
 from crowdwise.io.writer import open_replacing
 
 __all__ = ["is_conll", "is_conll_name", "read_conll", "write_conll"]
@@ -35,7 +34,7 @@ def is_conll(path: AnyPath) -> bool:
         return is_conll_name(path)
     source = open_source(path)
     try:
-        return source.kind not in ("json", "jsonl", "parquet", "arrow") and not plays_role(column_names(source), "annotator")
+        return source.kind not in ("json", "jsonl", "parquet", "arrow") and not plays_role(source.names, "annotator")
     except InputError:
         # No table: lines of different widths, say.
         return True

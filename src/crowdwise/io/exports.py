@@ -6,7 +6,6 @@ by question and picks the question at the end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ import polars as pl
 
 from crowdwise.data.encode import integers
 from crowdwise.errors import InputError, did_you_mean
+from crowdwise.io.json_text import column, single
 from crowdwise.io.source import Places, Source
 
 __all__ = ["Ballot", "Export", "Exports", "Request", "choose_question", "column", "single"]
@@ -167,45 +167,3 @@ def choose_question(found: Sequence[str], wanted: str | None, name: str) -> str:
         f"{name}: several questions: {listed}. Pick one, for example: {Request(question=found[0]).command(name)} "
         "(question=... in Python)"
     )
-
-
-def single(value: Any, place: str) -> Any:
-    """Return the one label of an answer, None if it is empty; several become JSON text, which no class is (`assemble`)."""
-    if isinstance(value, list):
-        parts = [part for part in (single(part, place) for part in value) if part is not None]
-        if len(parts) > 1:
-            return json.dumps(parts, ensure_ascii=False)
-        return parts[0] if parts else None
-    if isinstance(value, dict):
-        raise InputError(
-            f"{place}: the answer {value!r:.80} is a region or a form, not one label; name a question with question=..."
-        )
-    return value
-
-
-def column(values: Sequence[Any], where: Places) -> pl.Series:
-    """Make a series of JSON values: integers or booleans if all are, else text.
-
-    A float that is whole is an integer that pandas wrote; floats beside large integers never meet them halfway.
-    """
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds and kinds <= {int, float}:
-        values = [_whole(value) for value in values]
-        kinds = {type(value) for value in values} - {type(None)}
-    try:
-        if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values if value is not None):
-            return pl.Series(values, dtype=pl.Int64)
-        if kinds == {bool}:
-            return pl.Series(values, dtype=pl.Boolean)
-        return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{where.source}: half of a surrogate pair (\\ud800 to \\udfff) in an id or a label; correct that character"
-        ) from None
-
-
-def _whole(value: Any) -> Any:
-    """A whole float that holds every digit as an integer, NaN as None; anything else as it is."""
-    if isinstance(value, float):
-        return None if value != value else int(value) if value.is_integer() and abs(value) < 2**53 else value
-    return value

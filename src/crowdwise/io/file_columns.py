@@ -10,7 +10,6 @@ from crowdwise.data.columns import ColumnSource
 from crowdwise.data.encode import Where, integers
 from crowdwise.errors import InputError
 from crowdwise.io.source import AnyPath, open_source
-from crowdwise.io.votes import column_names, read_columns
 
 __all__ = ["FileColumns"]
 
@@ -33,12 +32,12 @@ class FileColumns(ColumnSource):
     @property
     def names(self) -> list[str]:
         """Names of all columns, or all keys of the records."""
-        return column_names(self.source)
+        return self.source.names
 
     def fetch(self, names: Sequence[str], lists: Sequence[str] = ()) -> tuple[pl.DataFrame, Where]:
         """Read these columns; lists in cells of columns in `lists` come as JSON text."""
         as_text = lists if self.source.kind in ("json", "jsonl") else ()
-        table = read_columns(self.source, [name for name in names if name not in as_text])
+        table = self.source.table([name for name in names if name not in as_text])
         columns = {name: integers(table.frame[name]) for name in table.frame.columns}
         if as_text:
             from crowdwise.data.set_columns import set_text

@@ -13,7 +13,7 @@ from crowdwise.io.formats import TABLES
 from crowdwise.io.limits import limited
 from crowdwise.io.reader import find_format, read_export
 from crowdwise.io.source import AnyPath, Places, Source, open_source
-from crowdwise.io.votes import Request, read_columns
+from crowdwise.io.votes import Request
 
 __all__ = ["read_gold"]
 
@@ -59,7 +59,7 @@ def _read_gold(path: AnyPath, votes: Annotations | None, fold_case: bool) -> pl.
         raise InputError(
             f"{source.name}: expected an item column and one called gold, truth or label; found {listed(map(repr, names))}"
         )
-    table = read_columns(source, [items[0], labels[0]])
+    table = source.table([items[0], labels[0]])
     item, label = (integers(one_form(table.frame[name])) for name in (items[0], labels[0]))
     if fold_case and votes is not None:
         label = _folded(label, votes)

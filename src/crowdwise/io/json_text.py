@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import polars as pl
 
 from crowdwise.data.aliases import ALIASES
 from crowdwise.errors import InputError
+from crowdwise.io.places import Places
 
-__all__ = ["Record", "as_records", "is_lines", "line_records", "list_records", "parse_json", "record_lists"]
+__all__ = ["Record", "as_records", "column", "is_lines", "line_records", "list_records", "parse_json", "record_frame"]
+__all__ += ["record_lists", "single"]
 
 Record = dict[str, Any]
 # Lists below these keys belong to platforms, whose readers expect them there.
@@ -113,3 +117,62 @@ def parse_json(text: bytes | str, place: str) -> Any:
         raise InputError(f"{place}: half of a surrogate pair (\\ud800 to \\udfff); correct that character") from None
     except ValueError as error:
         raise InputError(f"{place}: broken JSON ({error!s:.200}); correct or remove it") from None
+
+
+def record_frame(records: list[tuple[int, Record]], names: Sequence[str], where: Places) -> pl.DataFrame:
+    """Columns of records, by their keys."""
+
+    def values(name: str) -> list[Any]:
+        cells = [record.get(name) for _, record in records]
+        return [_cell(cell, where.row(i)) if isinstance(cell, list | dict) else cell for i, cell in enumerate(cells)]
+
+    return pl.DataFrame({name: column(values(name), where) for name in names})
+
+
+def _cell(cell: Any, place: str) -> Any:
+    """A list of one value as that value, other lists as JSON text, so that what belongs together stays aligned."""
+    if isinstance(cell, list) and (len(cell) != 1 or isinstance(cell[0], list | dict)):
+        return json.dumps(cell, ensure_ascii=False)
+    return single(cell, place)
+
+
+def single(value: Any, place: str) -> Any:
+    """Return the one label of an answer, None if it is empty; several become JSON text, which no class is."""
+    if isinstance(value, list):
+        parts = [part for part in (single(part, place) for part in value) if part is not None]
+        if len(parts) > 1:
+            return json.dumps(parts, ensure_ascii=False)
+        return parts[0] if parts else None
+    if isinstance(value, dict):
+        raise InputError(
+            f"{place}: the answer {value!r:.80} is a region or a form, not one label; name a question with question=..."
+        )
+    return value
+
+
+def column(values: Sequence[Any], where: Places) -> pl.Series:
+    """Make a series of JSON values: integers or booleans if all are, else text.
+
+    A float that is whole is an integer that pandas wrote; floats beside large integers never meet them halfway.
+    """
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds and kinds <= {int, float}:
+        values = [_whole(value) for value in values]
+        kinds = {type(value) for value in values} - {type(None)}
+    try:
+        if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values if value is not None):
+            return pl.Series(values, dtype=pl.Int64)
+        if kinds == {bool}:
+            return pl.Series(values, dtype=pl.Boolean)
+        return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{where.source}: half of a surrogate pair (\\ud800 to \\udfff) in an id or a label; correct that character"
+        ) from None
+
+
+def _whole(value: Any) -> Any:
+    """A whole float that holds every digit as an integer, NaN as None; anything else as it is."""
+    if isinstance(value, float):
+        return None if value != value else int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return value

@@ -14,7 +14,6 @@ from crowdwise.data.encode import ALIASES, as_text, codes_of, find_column, serie
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.reader import recognised
 from crowdwise.io.source import AnyPath, Places, Record, Source, open_source
-from crowdwise.io.votes import column_names, read_columns
 
 __all__ = ["read_kept", "read_shown"]
 
@@ -64,7 +63,7 @@ def read_kept(path: AnyPath, names: str | Sequence[str], votes: Annotations, *, 
 def read_shown(path: AnyPath, votes: Annotations) -> pl.DataFrame:
     """Read what another table says of the items: a row per item of the votes; the last row of an item counts."""
     source = open_source(path)
-    frame = read_columns(source, source.columns).frame
+    frame = source.table(source.columns).frame
     own = find_column(frame, "item", None, Places(source.name))
     if frame.width == 1:
         raise InputError(f"{source.name}: nothing to show beside the column {own!r}; add columns of text, links or pictures")
@@ -96,7 +95,7 @@ def _records(source: Source, item: str | None) -> Iterator[tuple[Any, Record]]:
 def _table(source: Source, item: str | None, wanted: list[str]) -> Iterator[tuple[Any, Record]]:
     if source.kind in ("folder", "matrix"):
         raise InputError(f"{source.name}: nothing to keep beside the votes; give a table")
-    names = column_names(source)
+    names = source.names
     platform = recognised(source)
     own = item or next((name for name in _ITEM.get(platform.name if platform else "", ()) if name in names), None)
     known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))

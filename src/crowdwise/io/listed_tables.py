@@ -15,7 +15,6 @@ from crowdwise.io.exports import Export, Request
 from crowdwise.io.lists import exploded, joined_alike
 from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Source
-from crowdwise.io.votes import column_names, read_columns
 
 __all__ = ["list_columns", "list_keys", "read_lists"]
 
@@ -61,7 +60,7 @@ def _are_lists(cells: list[Any]) -> bool:
 
 def read_lists(source: Source, request: Request) -> Export:
     """Read a table with a row per item, and lists of annotators and labels in its cells."""
-    names = column_names(source)
+    names = source.names
     found = list_keys(source.records) if source.kind in ("json", "jsonl") else list_columns(source.table(names).frame)
     people, label = request.annotator or (found and found[0]), request.label or request.question or (found and found[1])
     if people is None or label is None:
@@ -75,7 +74,7 @@ def read_lists(source: Source, request: Request) -> Export:
     plain = [name for name in names if name not in (people, label)]
     if source.kind in ("json", "jsonl"):
         plain = [name for name in plain if not isinstance(source.first.get(name), list | dict)]
-    table = read_columns(source, [*plain, people, label])
+    table = source.table([*plain, people, label])
     item = find_item(table.frame.select(plain), request, source.name) or naming_column(table.frame, plain)
     ids = integers(table.frame[item]) if item is not None else pl.Series(np.arange(1, table.frame.height + 1))
     ids_are = "the number of the row" if item is None else repr(item)

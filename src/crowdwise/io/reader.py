@@ -17,15 +17,7 @@ from crowdwise.data.gold import GoldConflict
 from crowdwise.errors import InputError, did_you_mean
 from crowdwise.io.formats import FORMATS, LAYOUTS, PLATFORMS, TABLES, Platform
 from crowdwise.io.source import AnyPath, Source, open_source
-from crowdwise.io.votes import (
-    Export,
-    Exports,
-    Request,
-    assemble,
-    column_names,
-    note_repeats,
-    read_columns,
-)
+from crowdwise.io.votes import Export, Exports, Request, assemble, item_column, note_repeats, read_tidy
 
 __all__ = ["FORMATS", "detect", "find_format", "find_platform", "read", "read_export", "recognised"]
 
@@ -302,12 +294,11 @@ def _may_be_distributions(source: Source) -> bool:
 
 def _doubt_item(source: Source, request: Request) -> None:
     """Refuse the column that was taken as the item, where another is clearly meant."""
-    from crowdwise.io.long_tables import item_column
     from crowdwise.io.roles import doubt_item
 
     records = source.records if source.kind in ("json", "jsonl") else []
-    names = [name for name in column_names(source) if not any(isinstance(record.get(name), dict) for _, record in records)]
-    doubt_item(read_columns(source, names).frame, source.name, request, item_column(source, request))
+    names = [name for name in source.names if not any(isinstance(record.get(name), dict) for _, record in records)]
+    doubt_item(source.table(names).frame, source.name, request, item_column(source, request))
 
 
 def read_export(source: Source, name: str, request: Request) -> Export:
@@ -321,7 +312,5 @@ def read_export(source: Source, name: str, request: Request) -> Export:
 
         return read_layout(source, name, request)
     if name in TABLES:
-        from crowdwise.io.long_tables import read_tidy
-
         return read_tidy(source, request)
     return find_platform(name).read(source, request)

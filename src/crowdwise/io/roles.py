@@ -14,7 +14,6 @@ from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
-from crowdwise.io.votes import column_names, read_columns
 
 __all__ = [
     "GOLD",
@@ -111,15 +110,15 @@ def battle_shape(names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, ...]
 
 def suggested(source: Source, role: str, request: Request, taken: Mapping[str, str]) -> str:
     """The command that names the column, where one looks like the role by its name, or by its values; else nothing."""
-    names = [name for name in column_names(source) if name not in taken.values()]
-    if battle_shape(column_names(source)) is not None:
+    names = [name for name in source.names if name not in taken.values()]
+    if battle_shape(source.names) is not None:
         return f". These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
     likely = by_words(names, role)
     if role == "item":
         people = taken.get("annotator")
         likely = named_items(names)
         # An id that never recurs numbers the rows.
-        told = {name: people is not None and recurs(read_columns(source, [name, people]).frame) for name in names}
+        told = {name: people is not None and recurs(source.table([name, people]).frame) for name in names}
         likely = [name for name in likely if told[name]] or [name for name in names if told[name]] or likely
     if not likely:
         return ""
@@ -173,8 +172,8 @@ def _example(source: Source, request: Request) -> str:
 
     Labels are few and recur; items recur, hardly ever with the same annotator, and there are more of them.
     """
-    names = column_names(source)[:_MOST_EXAMPLES]
-    frame = read_columns(source, names).frame
+    names = source.names[:_MOST_EXAMPLES]
+    frame = source.table(names).frame
     plain = [name for name in names if not frame[name].dtype.is_nested()]
     sizes = {name: frame[name].drop_nulls().n_unique() for name in plain}
     likely = [name for name in plain if 1 < sizes[name] < frame.height]

@@ -27,7 +27,7 @@ from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean
 from crowdwise.io.measures import SURE
 from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Places, Source, Table
-from crowdwise.io.votes import Request, column, column_names, read_columns
+from crowdwise.io.votes import Request, column
 
 __all__ = ["read_soft", "refuse_distributions", "warn_of_shares"]
 
@@ -46,13 +46,13 @@ def read_soft(
         raise SettingError("a vote that is a distribution has no other weight; leave the weight out")
     if source.kind in ("folder", "matrix"):
         raise InputError(f"{source.name}: soft votes are read from a table with a row per vote")
-    names = column_names(source)
+    names = source.names
     known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     ids = _ids(source, request, names)
     if sure is not None:
         label = find_column(known, "label", request.label or request.question, Where(source.name))
         sure = find_column(known, "weight", sure, Where(source.name))
-        table = read_columns(source, list(dict.fromkeys([*ids, label, sure])))
+        table = source.table(list(dict.fromkeys([*ids, label, sure])))
         if sure == label:
             table, sure = _cut(table, label), _PERCENT
         probability, found = _from_certainty(table, label, sure, classes)
@@ -63,7 +63,7 @@ def read_soft(
             label = find_column(known, "label", request.label or request.question, Where(source.name))
             if label == columns[0]:
                 raise InputError(f"{source.name}: {label!r} holds one number per row, and nothing says of which class it is")
-            return _from_rows(read_columns(source, [*ids, label, *columns]), classes)
+            return _from_rows(source.table([*ids, label, *columns]), classes)
         probability, found = (
             _from_columns(table, columns, classes) if len(columns) > 1 else _from_cells(table, columns[0], classes)
         )
@@ -83,7 +83,7 @@ def _ids(source: Source, request: Request, names: list[str]) -> list[str]:
             for name in names
             if source.kind not in ("json", "jsonl") or not isinstance(source.first.get(name), list | dict)
         ]
-        frame = read_columns(source, plain).frame
+        frame = source.table(plain).frame
         item = find_item(frame, request, source.name) or naming_column(frame, plain)
         if item is not None and frame[item].n_unique() == frame.height:
             request.notes.append(f"{source.name}: item = {item!r}; no annotator is named, so that all rows are one model's")
@@ -155,7 +155,7 @@ def _named(soft: Names, names: list[str], source: str) -> list[str]:
 def _cells(source: Source, names: list[str]) -> Table:
     """These columns; of JSON, lists and mappings as they are."""
     if source.kind not in ("json", "jsonl"):
-        return read_columns(source, names)
+        return source.table(names)
     where = Places(source.name, rows=np.array([row for row, _ in source.records], np.int64), unit=source.unit)
     columns = {name: [record.get(name) for _, record in source.records] for name in names}
     series = [

@@ -21,8 +21,8 @@ import numpy as np
 import polars as pl
 
 from crowdwise.errors import InputError, did_you_mean, listed
-from crowdwise.io.json_text import Record, as_records, is_lines, line_records, list_records, parse_json
-from crowdwise.io.not_text import UTF16_MARKS, check_utf8, refuse_other_text
+from crowdwise.io.json_text import Record, as_records, is_lines, line_records, list_records, parse_json, record_frame
+from crowdwise.io.not_text import NEVER_READ, UTF16_MARKS, check_utf8, refuse_known_binary, refuse_other_text
 from crowdwise.io.opening import HOW
 from crowdwise.io.places import Places, Table
 from crowdwise.io.strict_csv import parse_slowly, refuse_repeated, repeated_header, strict_rows
@@ -40,16 +40,6 @@ _MATRIX = re.compile(rb"\A[ \t]*-?\d+([ \t]+-?\d+)+[ \t]*\r?(\n|\Z)")
 
 
 # -- bytes -------------------------------------------------------------------------------------
-
-
-def refuse_known_binary(path: Path, name: str) -> None:
-    """Stop at files that are no table of text, with the way out."""
-    if path.suffix.lower() == ".numbers":
-        raise InputError(f"{name}: a spreadsheet file; open it and save as CSV UTF-8, then read that")
-    if path.suffix.lower() in (".pkl", ".pickle", ".joblib", ".npy", ".npz", ".pt"):
-        raise InputError(
-            f"{name}: opening a {path.suffix} file could run code, so it is never read; export the votes as CSV or Parquet"
-        )
 
 
 def read_text_bytes(path: Path, name: str) -> bytes:
@@ -236,7 +226,8 @@ class Source:
         """One of: folder, delimited, json, jsonl, xml, parquet, arrow, matrix."""
         if self.parts is not None:
             return "folder"
-        refuse_known_binary(self.path, self.name)
+        if self.path.suffix.lower() in NEVER_READ:
+            refuse_known_binary(self.path, self.name)
         return sniff_kind(self.path, lambda: self.data, self.name, self.content)
 
     @cached_property
@@ -272,6 +263,15 @@ class Source:
 
             return read_binary(self.path, self.kind, [], self.name)[1]
         return list(self.first)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Column names of a table, or the keys of all JSON records."""
+        if self.kind not in ("json", "jsonl"):
+            return self.columns
+        if not self.records:
+            raise InputError(f"{self.name}: no records; expected one object per vote")
+        return list(dict.fromkeys(name for _, record in self.records for name in record))
 
     @cached_property
     def field_names(self) -> list[str]:
@@ -324,15 +324,17 @@ class Source:
         return "record" if self.kind == "json" else "row"
 
     def table(self, columns: Sequence[str]) -> Table:
-        """Return these columns of a tabular file; delimited text stays text, without blank lines and repeats of the header."""
+        """Return these columns, or keys of records; delimited text stays text, without blank lines and repeated headers."""
         if self.kind in ("parquet", "arrow"):
             from crowdwise.io.binary import read_binary
 
             return Table(read_binary(self.path, self.kind, columns, self.name)[0], Places(self.name, 1))
+        if self.kind in ("json", "jsonl"):
+            where = Places(self.name, rows=np.array([row for row, _ in self.records], np.int64), unit=self.unit)
+            return Table(record_frame(self.records, columns, where), where)
         frame, blank, first = self._parsed
         known = set(frame.columns)
-        absent = next((name for name in columns if name not in known), None)
-        if absent is not None:
+        if (absent := next((name for name in columns if name not in known), None)) is not None:
             raise InputError(f"{self.name}: no column {absent!r}; found {listed(map(repr, frame.columns))}")
         frame = frame.select(columns)
         if not blank.any():
@@ -347,4 +349,6 @@ class Source:
         if frame.height == 0:
             raise InputError(f"{self.name}: a header and no rows below it")
         blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-        return frame, blank | repeated_header(frame, self.name), first
+        if frame.width > 1 and frame.select((pl.nth(0) == frame.columns[0]).any()).item():
+            blank |= repeated_header(frame, self.name)
+        return frame, blank, first

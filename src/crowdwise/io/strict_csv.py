@@ -78,8 +78,6 @@ def _is_number(text: str) -> bool:
 
 def repeated_header(frame: pl.DataFrame, name: str) -> pl.Series:
     """Which rows are the names of the columns again, as in files put together by hand; they are counted in a warning."""
-    if frame.width < 2 or not frame.select((pl.nth(0) == frame.columns[0]).any()).item():
-        return pl.repeat(False, frame.height, eager=True)
     same = frame.select(pl.all_horizontal(pl.col(column).eq_missing(pl.lit(column)) for column in frame.columns)).to_series()
     if same.any():
         n = int(same.sum())

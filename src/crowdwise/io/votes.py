@@ -1,4 +1,4 @@
-"""From what readers hand over (`crowdwise.io.exports`) to `Annotations`, and columns of tables of any kind.
+"""Tables with a row per vote, and the way of what readers hand over (`crowdwise.io.exports`) to `Annotations`.
 
 What names need a look (spellings, several answers in a cell, damaged ids) is seen here on the distinct ones; what is done about
 it is in modules that plain files never load.
@@ -7,21 +7,52 @@ it is in modules that plain files never load.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.encode import EDGES, integers, missing_mask, tidy
-from crowdwise.errors import DataWarning, InputError
+from crowdwise.data.encode import ALIASES, EDGES, find_column, integers, missing_mask, tidy
+from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.io.exports import Ballot, Export, Exports, Request, choose_question, column, single
 from crowdwise.io.source import Places, Source, Table
 
-__all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "column_names", "read_columns"]
-__all__ += ["is_odd", "known_labels", "note_repeats", "repeats_line", "single", "tabular"]
+__all__ = ["Ballot", "Export", "Exports", "Request", "assemble", "choose_question", "column", "is_odd"]
+__all__ += ["item_column", "known_labels", "note_repeats", "read_tidy", "repeats_line", "single", "tabular"]
+
+
+def read_tidy(source: Source, request: Request) -> Export:
+    """Read item, annotator, label and, where named, weight; a column called `gold` becomes gold.
+
+    Columns that were not named are found by the usual aliases, or by what is in them. Only the needed ones are read from
+    Parquet and Arrow.
+    """
+    if source.kind == "folder":
+        raise InputError(f"{source.name}: a folder without a platform's export in it; name a file")
+    if source.kind == "matrix":
+        raise InputError(
+            f"{source.name}: a matrix of numbers without a header; if it is items x annotators, use format='answers'"
+        )
+    wanted = _taken(source, request)
+    table = _rows(source, wanted, request)
+    columns = {role: table.frame[name] for role, name in wanted.items()}
+    request.notes.extend(_roles_note(source, wanted, request))
+    if any(_holds_lists(columns[role]) for role in ("annotator", "label")):
+        from crowdwise.io.lists import exploded
+
+        columns, table = exploded(columns, table, request)
+    if _may_measure(columns["label"]):
+        from crowdwise.io.measures import doubt_labels
+
+        doubt_labels(columns["label"], wanted, source.name, request)
+    gold = columns.pop("gold", None)
+    if source.kind == "delimited":
+        return tabular(
+            table, *(columns[role] for role in ("item", "annotator", "label")), weight=columns.get("weight"), gold=gold
+        )
+    return Export(pl.DataFrame(columns), table.where, None if gold is None else known_labels(columns["item"], gold))
 
 
 def tabular(
@@ -165,36 +196,138 @@ def _union(parts: list[pl.Series], missing: Sequence[Any]) -> pl.Series:
     return (integers(union) if missing else union).sort()
 
 
-# -- columns of a table of any kind ------------------------------------------------------------
+# -- which columns are what -------------------------------------------------------------------
 
 
-def read_columns(source: Source, names: list[str]) -> Table:
-    """Return these columns of a table of any kind; text from delimited files, values from the others."""
-    if source.kind not in ("json", "jsonl"):
-        return source.table(names)
-    rows = np.array([row for row, _ in source.records], np.int64)
-    where = Places(source.name, rows=rows, unit=source.unit)
+def _taken(source: Source, request: Request) -> dict[str, str]:
+    """Which column plays which role."""
+    known = pl.DataFrame(schema=dict.fromkeys(source.names, pl.String))
+    where, given = Places(source.name), _given(source, request)
+    if all(_is_lost(known, role, name) for role, name in given.items() if role != "item"):
+        from crowdwise.io.roles import no_votes
 
-    def values(name: str) -> list[Any]:
-        cells = [record.get(name) for _, record in source.records]
-        return [_cell(cell, where.row(i)) if isinstance(cell, list | dict) else cell for i, cell in enumerate(cells)]
-
-    return Table(pl.DataFrame({name: column(values(name), where) for name in names}), where)
-
-
-def _cell(cell: Any, place: str) -> Any:
-    """A list of one value as that value, other lists as JSON text, so that what belongs together stays aligned."""
-    if isinstance(cell, list) and (len(cell) != 1 or isinstance(cell[0], list | dict)):
-        import json
-
-        return json.dumps(cell, ensure_ascii=False)
-    return single(cell, place)
+        raise InputError(no_votes(known.columns, source, request))
+    found = {role: _column(source, role, name, request) for role, name in given.items() if role != "item"}
+    wanted = {"item": _item(source, request, found)} | found
+    if len(set(wanted.values())) < 3:
+        raise InputError(
+            f"{source.name}: item, annotator and label must be three different columns, got {list(wanted.values())}"
+        )
+    if request.weight is not None:
+        wanted["weight"] = find_column(known, "weight", request.weight, where)
+    if "gold" in known.columns and "gold" not in wanted.values():
+        wanted["gold"] = "gold"
+    return wanted
 
 
-def column_names(source: Source) -> list[str]:
-    """Return the columns of a table, or the keys of its records."""
-    if source.kind not in ("json", "jsonl"):
-        return source.columns
-    if not source.records:
-        raise InputError(f"{source.name}: no records; expected one object per vote")
-    return list(dict.fromkeys(name for _, record in source.records for name in record))
+def _given(source: Source, request: Request) -> dict[str, str | None]:
+    """The columns that the user names; a question may be a column, or a value in one."""
+    question = request.question if request.question in source.names else None
+    return {"item": request.item, "annotator": request.annotator, "label": request.label or question}
+
+
+def _rows(source: Source, wanted: Mapping[str, str], request: Request) -> Table:
+    """The rows of the wanted columns; of several questions, those of the one that is asked for."""
+    needed = list(dict.fromkeys(wanted.values()))
+    told = request.question is not None and request.question not in source.names
+    # Text has been read as a whole; of binary columns and records only those with a telling name are fetched.
+    rest = [name for name in source.names if name not in needed]
+    if not rest:
+        table = source.table(needed)
+        if told:
+            find_column(table.frame, "label", request.question, Places(source.name))
+        return table
+    from crowdwise.io.beside import of_question, question_names, refuse_questions
+
+    rest = rest if source.kind == "delimited" or told else question_names(rest)
+    table = source.table([*needed, *rest])
+    if told:
+        found = of_question(table, wanted, str(request.question), needed)
+        if found is None:
+            find_column(table.frame, "label", request.question, Places(source.name))
+            raise InputError(f"{source.name}: no question {request.question!r}")
+        return found
+    # What was called a long table is one, whatever stands beside its votes.
+    if request.format is None and request.label is None and request.repeats == "all":
+        refuse_questions(table.frame, wanted, source.name, request)
+    return Table(table.frame.select(needed), table.where)
+
+
+def item_column(source: Source, request: Request) -> str:
+    """The column that is taken as the item."""
+    return _taken(source, request)["item"]
+
+
+def _item(source: Source, request: Request, taken: Mapping[str, str]) -> str:
+    """The item's column: given, of a usual name, or the only one with a word for items whose values recur as items do."""
+    names = source.names
+    if request.item is None and not any(_plain(name) in ALIASES["item"] for name in names):
+        from crowdwise.io.roles import by_words, named_items, recurs
+
+        named = [name for name in named_items(names) if name not in taken.values()]
+        found = [name for name in named if recurs(source.table([name, taken["annotator"]]).frame)]
+        if len(found) == 1 and by_words(found, "item"):
+            return found[0]
+    return _column(source, "item", request.item, request, taken)
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def _is_lost(known: pl.DataFrame, role: str, given: str | None) -> bool:
+    """Whether no column is named or found for the role."""
+    if given is not None or not {_plain(name) for name in known.columns}.isdisjoint(ALIASES[role]):
+        return False
+    from crowdwise.io.roles import by_words
+
+    return len(by_words(known.columns, role)) != 1
+
+
+def _column(source: Source, role: str, given: str | None, request: Request, taken: Mapping[str, str] | None = None) -> str:
+    """The column of a role: as `find_column` finds it, or the only one whose name has a word of the role in it."""
+    known = pl.DataFrame(schema=dict.fromkeys(source.names, pl.String))
+    try:
+        return find_column(known, role, given, Places(source.name))
+    except InputError as problem:
+        from crowdwise.io.lost_columns import column_by_words
+
+        # A command that fails on the next column is no help.
+        others = {name: value for name, value in _given(source, request).items() if name not in ("item", role)}
+        alone = not any(_is_lost(known, other, name) for other, name in others.items())
+        return column_by_words(source, role, given, request, taken or {}, alone, str(problem))
+
+
+def _may_measure(label: pl.Series) -> bool:
+    """Whether labels ask for a closer look: there are many, or percents in the first of them."""
+    if label.dtype.is_nested() or label.dtype == pl.Object:
+        return False
+    return label.n_unique() > 20 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any()))
+
+
+def _holds_lists(column: pl.Series) -> bool:
+    """Whether cells are lists, or text that begins like one."""
+    if column.dtype.is_nested() or column.dtype == pl.Object:
+        return True
+    return column.dtype == pl.String and bool(column.drop_nulls().head(100).str.starts_with("[").any())
+
+
+def _roles_note(source: Source, taken: dict[str, str], request: Request) -> list[str]:
+    """Which columns were taken as what, unless the user or the very names say so; and what beside them may matter."""
+    given = _given(source, request)
+    guessed = [role for role, name in given.items() if name is None and taken[role] != role]
+    rest = [name for name in source.names if name not in taken.values()]
+    if not rest and not guessed:
+        return []
+    from crowdwise.io.beside import may_matter
+
+    matter = may_matter(rest, lambda name: source.table([name]).frame[name])
+    told = f"{source.name}: other columns that may matter: {', '.join(matter)}"
+    if not guessed:
+        return [told] if matter else []
+    others = f"; other columns: {listed(map(repr, rest), 8)}" if rest else ""
+    roles = ", ".join(f"{role} = {taken[role]!r}" for role in taken)
+    # Bare names are in the list already.
+    said = [part for part in matter if "(" in part]
+    more = f"; of these may matter: {', '.join(said)}" if said else ""
+    return [f"{source.name}: {roles}{others}{more} (--{', --'.join(guessed)} choose otherwise)"]

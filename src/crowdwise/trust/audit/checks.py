@@ -14,7 +14,6 @@ from crowdwise.data.encode import Where, as_text, codes_of, series_of, tidy, to_
 from crowdwise.errors import CrowdwiseError, InputError, SettingError, did_you_mean, listed
 from crowdwise.estimator.outcome import Result
 from crowdwise.io.source import open_source
-from crowdwise.io.votes import read_columns
 from crowdwise.kernels.types import Flags, Integers
 from crowdwise.trust.audit.plan import DESIGN, DRAW, TRUE_LABEL, Plan, parse_design, plan_of
 
@@ -86,7 +85,7 @@ def read_checks(source: Any) -> CheckTable:
         opened = open_source(source)
         name = fspath(source)
         found = _columns(opened.columns, name)
-        table = read_columns(opened, list(found.values()))
+        table = opened.table(list(found.values()))
         frame, where = table.frame, table.where
     else:
         frame, name = to_polars(source), "the table of checks"
@@ -109,7 +108,7 @@ def check_unfilled(path: Path) -> None:
     try:
         opened = open_source(path)
         own = _plain_names(opened.columns).get(TRUE_LABEL.replace(" ", ""))
-        text = pl.Series([], dtype=pl.String) if own is None else as_text(tidy(read_columns(opened, [own]).frame[own]))
+        text = pl.Series([], dtype=pl.String) if own is None else as_text(tidy(opened.table([own]).frame[own]))
     except CrowdwiseError:
         # No table, so none of checks.
         return

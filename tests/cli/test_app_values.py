@@ -12,8 +12,7 @@ import typer
 from tests.cli.conftest import Run
 from typer.testing import CliRunner
 
-from crowdwise.cli.app import PANEL_OF, build
-from crowdwise.cli.values import convert_plainly
+from crowdwise.cli.app import PANEL_OF, build, convert_plainly
 
 
 def made_by(plainly: bool, arguments: list[str]) -> tuple[int, dict[str, Any]]:

@@ -1,0 +1,54 @@
+"""Where no column has a usual name of its role: the only one with a word of it, or an error with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from crowdwise.errors import InputError
+from crowdwise.io.exports import Request
+from crowdwise.io.roles import battle_shape, by_alias, by_words, suggested, transposed
+from crowdwise.io.source import Source
+
+__all__ = ["column_by_words"]
+
+
+def column_by_words(
+    source: Source, role: str, given: str | None, request: Request, taken: Mapping[str, str], alone: bool, problem: str
+) -> str:
+    """The only column whose name has a word of the role in it; or the problem, with a command that solves it.
+
+    `alone` says that the columns of the other roles are there.
+    """
+    found = [] if given is not None or role == "item" else by_words(source.names, role)
+    if len(found) == 1:
+        return found[0]
+    if given is not None:
+        raise InputError(problem)
+    _refuse_other_shapes(source, role, request)
+    advice = suggested(source, role, request, taken) if alone or battle_shape(source.names) is not None else ""
+    no_item = request.item is None and not by_alias(source.names, "item")
+    across = transposed(source.names, source.name, request) if role != "annotator" and no_item else ""
+    nobody = _nobody(source, request) if role == "annotator" and not advice else ""
+    raise InputError(f"{problem}{advice}{across}{nobody}")
+
+
+def _nobody(source: Source, request: Request) -> str:
+    """The command for a table that does not say who voted."""
+    if source.kind not in ("delimited", "parquet", "arrow"):
+        return ""
+    from crowdwise.io.counts import rows_of_labels
+
+    found = rows_of_labels(source, request)
+    way = replace(request, format="counts").command(source.name)
+    return "" if found is None else f"; if nobody knows who voted: {way}"
+
+
+def _refuse_other_shapes(source: Source, role: str, request: Request) -> None:
+    """Refuse a table without a column of labels whose rows are probabilities, with the command that reads them."""
+    if role == "label" and source.kind in ("delimited", "parquet", "arrow") and request.label is None:
+        from crowdwise.io.tallies import refuse_shares, share_columns
+
+        shares = share_columns(source.table(source.columns).frame)
+        if shares:
+            refuse_shares(shares, source.name, replace(request, question=None), people=True)
