@@ -33,15 +33,8 @@ from crowdwise.errors import CrowdwiseError, CrowdwiseWarning, SettingError
 __all__ = ["PANEL_OF", "Group", "app", "build", "convert_plainly", "main", "paragraphs", "register"]
 
 
-MaxBytes = Annotated[
-    str | None,
-    typer.Option(
-        "--max-bytes",
-        metavar="SIZE",
-        help="Most that a compressed file or stdin may unfold to, such as 4GB.",
-        show_default="1GiB",
-    ),
-]
+_SIZE = "Most that a compressed file or stdin may unfold to, such as 4GB."
+MaxBytes = Annotated[str | None, typer.Option("--max-bytes", metavar="SIZE", help=_SIZE, show_default="1GiB")]
 Debug = Annotated[bool, typer.Option("--debug", metavar="", envvar="CROWDWISE_DEBUG", help="Show the traceback of an error.")]
 
 

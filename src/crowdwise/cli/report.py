@@ -71,23 +71,16 @@ def run(options: Options, groups: GroupOptions, read: ReadOptions, method: Metho
     job.say(summary_lines(result))
 
 
-def _fit(votes: str, read: ReadOptions, method: MethodOptions) -> tuple[Any, Any]:
-    """The result of a saved folder, or the estimator fitted to votes: it knows why it chose its method; and unseen gold."""
-    if not is_saved(votes):
-        return _measured(votes, read, method)
-    from crowdwise.estimator.loading import load
+def _fit(path: str, read: ReadOptions, method: MethodOptions) -> tuple[Any, Any]:
+    """What is shown, the estimator where it knows why it chose its method; and gold that it did not see, {item: class}."""
+    if is_saved(path):
+        from crowdwise.estimator.loading import load
 
-    result = result_of(votes, read, method)
-    # Of a choice, the estimator holds the reasons; of others the result holds all there is.
-    return (load(votes) if result.method.startswith("auto: ") else result), None
-
-
-def _measured(path: str, read: ReadOptions, method: MethodOptions) -> tuple[Any, Any]:
-    """The estimator fitted to votes, and the gold that it did not see, {item: class}, or None."""
+        result = result_of(path, read, method)
+        return (load(path) if result.method.startswith("auto: ") else result), None
     votes = read_votes(path, read)
-    estimator = careful(votes, build(method), method)
-    if method.gold_is != "truth":
-        return estimator, None
-    gold = read_gold(method.gold, votes)
+    estimator, gold = careful(votes, build(method), method), read_gold(method.gold, votes)
     known = votes if gold is None else votes.with_gold(gold)
+    if method.gold_is != "truth" or known.gold is None:
+        return estimator, None
     return estimator, {known.items[n]: known.classes[k] for n, k in enumerate(known.gold) if k >= 0}

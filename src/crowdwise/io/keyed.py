@@ -42,7 +42,7 @@ def has_answers(source: Source) -> bool:
     found = next((vote_fields(record) for _, record in source.records[:50] if vote_fields(record)), None)
     if found is None or found[0] is not None:
         return False
-    held = [record.get(found[1]) for _, record in source.records[:50]]
+    held: list[Any] = [record.get(found[1]) for _, record in source.records[:50]]
     mappings = [each for each in held if _is_mapping(each)]
     if mappings:
         # {"id": 7, "votes": {"ann": "cat"}}; whole numbers may be counts, see `crowdwise.io.counts`.

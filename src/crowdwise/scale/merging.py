@@ -57,7 +57,7 @@ class _FirstPlaces(Places):
 
     def votes(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Votes for each of some distinct labels."""
-        return np.asarray(self.times)[rows]
+        return np.asarray(np.asarray(self.times)[rows])
 
     def row(self, index: int) -> str:
         """Return, for example, "votes/part-3.csv row 17"."""

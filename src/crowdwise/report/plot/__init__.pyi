@@ -1,0 +1,9 @@
+from .annotators import annotator_map as annotator_map
+from .annotators import annotator_positions as annotator_positions
+from .confusion import confusions as confusions
+from .curves import accuracy_by_votes as accuracy_by_votes
+from .curves import learning_curve as learning_curve
+from .numbers import annotator_errors as annotator_errors
+from .numbers import estimates as estimates
+from .trust import confidence_histogram as confidence_histogram
+from .trust import reliability as reliability
