@@ -35,7 +35,7 @@ def test_a_missing_value_is_dropped_and_counted(missing: object) -> None:
     assert (values.n_votes, values.n_missing, values.n_annotators) == (1, 1, 2)
 
 
-@pytest.mark.parametrize("bad", ["high", "inf", "nan", "1,5"])
+@pytest.mark.parametrize("bad", ["high", "inf", "nan", "1;5"])
 def test_what_is_no_finite_number_is_named_with_its_row(bad: str, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text(f'item,annotator,rating\na,x,1\na,y,"{bad}"\n')

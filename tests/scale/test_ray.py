@@ -215,7 +215,8 @@ def test_actors_that_die_while_items_stand_aside_leave_no_trace_either(
     def kill(iteration: int, bound: float, change: float) -> None:
         # As soon as items stand aside, once more while they do, and when they have caught up.
         if len(killed) < 3 and len(scopes[-1]) > 2 * len(killed):
-            ray.kill(shards_of(engine)._hosts[len(killed)].actor)
+            hosts = shards_of(engine)._hosts
+            ray.kill(hosts[len(killed) % len(hosts)].actor)
             killed.append(iteration)
 
     with Ray(nodes.address, shards=8) as engine:
