@@ -359,3 +359,14 @@ def test_progress_is_reported(tmp_path: Path) -> None:
     steps: list[tuple[str, int, int]] = []
     encode(write(tmp_path / "v.csv", VOTES), tmp_path / "work", n_shards=2, progress=lambda *step: steps.append(step))
     assert steps == [("reading", 1, 1), ("sorting", 1, 2), ("sorting", 2, 2)]
+
+
+def test_a_file_per_annotator_is_read_from_folders_that_name_them(tmp_path: Path) -> None:
+    rows = {"anna": "1,cat\n2,dog\n", "bob": "1,cat\n2,cat\n"}
+    for who, votes in rows.items():
+        write(tmp_path / "people" / f"{who}.csv", "item,label\n" + votes)
+        write(tmp_path / "named" / f"annotator={who}" / "votes.csv", "item,label\n" + votes)
+    with pytest.raises(InputError, match=r"no annotator column.*put each into a folder annotator=NAME"):
+        encode(tmp_path / "people", tmp_path / "refused", n_shards=2)
+    store = encode(tmp_path / "named", tmp_path / "work", n_shards=2)
+    assert (store.n_votes, store.annotators.tolist(), store.classes.tolist()) == (4, ["anna", "bob"], ["cat", "dog"])

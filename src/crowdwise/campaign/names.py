@@ -53,7 +53,11 @@ def pairs_of(given: Any) -> Any:
 
 def mapping_of(saved: Any) -> Any:
     """What `pairs_of` was given."""
-    return dict(saved) if isinstance(saved, list) else saved
+    if not isinstance(saved, list):
+        return saved
+    if not all(isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], list | dict) for pair in saved):
+        raise InputError(f"the campaign is damaged: {saved!r:.60} should be pairs of a name and a number; start from a copy")
+    return dict(saved)
 
 
 def sliceable(features: Any) -> Any:

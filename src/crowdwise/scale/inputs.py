@@ -204,7 +204,9 @@ def _roles(first: Input, names: list[str], request: Request) -> dict[str, str]:
     try:
         roles = {role: find_column(known, role, name, where) for role, name in given.items()}
     except InputError as error:
-        raise InputError(f"{error}. {_IN_MEMORY}") from None
+        own = " If every file is one annotator's, put each into a folder annotator=NAME: folders name columns."
+        nobody = request.annotator is None and "no annotator column" in str(error)
+        raise InputError(f"{error}. {_IN_MEMORY}.{own if nobody else ''}") from None
     if len(set(roles.values())) < 3:
         raise InputError(f"{first.path}: item, annotator and label must be three different columns, got {list(roles.values())}")
     if request.weight is not None:
