@@ -484,3 +484,11 @@ def test_categories_are_text(tmp_path: Path, kind: Any) -> None:
     )
     counts.write_parquet(tmp_path / "c.parquet")
     assert tallies(read(tmp_path / "c.parquet", format="counts")) == {("a", "cat"): 3, ("b", "cat"): 1, ("b", "dog"): 2}
+
+
+@pytest.mark.parametrize("judge", [["bob"], {"name": "bob"}])
+def test_an_annotator_is_named_by_one_value(tmp_path: Path, judge: Any) -> None:
+    records = [{"id": n, "judgments": [{"judge": "ann", "label": "cat"}, {"judge": "bob", "label": "dog"}]} for n in range(3)]
+    records[1]["judgments"][1]["judge"] = judge
+    with pytest.raises(InputError, match=r"r\.jsonl row 2: the annotator .* is no id"):
+        read(write_lines(tmp_path / "r.jsonl", records))

@@ -118,6 +118,10 @@ class Ballot:
 
     def vote(self, row: int, item: Any, annotator: Any, answers: Mapping[str, Any]) -> None:
         """Add a vote; without answers it counts as missing and keeps its item."""
+        for role, name in (("item", item), ("annotator", annotator)):
+            if isinstance(name, dict | list):
+                where = f"{self.source.name} {self.source.unit} {row}"
+                raise InputError(f"{where}: the {role} {name!r:.60} is no id; name a field that holds one with --{role}")
         self.votes.append((row, item, annotator, answers))
 
     def gold(self, row: int, item: Any, answers: Mapping[str, Any]) -> None:
