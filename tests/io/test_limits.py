@@ -205,3 +205,16 @@ def test_a_limit_holds_for_its_block_only() -> None:
     with limited(2), pytest.raises(InputError, match="more than 2 bytes"):
         unfolded(data, "x")
     assert unfolded(data, "x") == b"abc"
+
+
+def test_a_page_of_fewer_than_no_values_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "v.parquet"
+    pl.DataFrame({"item": ["a"] * 30, "annotator": ["x"] * 30, "label": [str(n % 3) for n in range(30)]}).write_parquet(path)
+    data = path.read_bytes()
+    # The header of a page says how many values it holds: 30, as the zigzag number 60, after the mark of a 32-bit field 1.
+    at = data.rindex(b"\x15\x3c", 0, data.rindex(b"item"))
+    path.write_bytes(data[: at + 1] + b"\x3b" + data[at + 2 :])
+    with path.open("rb") as file:
+        assert declared_size(file, "parquet") > 2**60
+    with pytest.raises(InputError, match=r"v\.parquet"):
+        read(path)

@@ -21,12 +21,19 @@ _LARGEST_FOOTER = 2**26
 _MOST_PAGES, _HEADER = 100_000, 2**14
 # Bytes that a value takes in memory, however often it is repeated in the file.
 _CELL = 16
+_NO_SIZE = 2**62
+
+
+class _Absurd(Exception):
+    """A number of values below zero: read without its sign it asks for more memory than there is, and the process ends."""
 
 
 def declared_size(file: IO[bytes], kind: str) -> int:
     """Bytes that a file, "parquet" or "arrow", says it unfolds to; 0 where it does not say, or cannot be followed."""
     try:
         return _parquet(file) if kind == "parquet" else _arrow(file)
+    except _Absurd:
+        return _NO_SIZE
     except (OSError, ValueError, IndexError, struct.error, RecursionError, OverflowError, AttributeError, TypeError):
         return 0
 
@@ -70,7 +77,10 @@ def _pages(file: IO[bytes], column: dict[int, Any], most: int) -> tuple[int, int
         page = reader.struct()
         n_bytes += max(int(page.get(2, 0)), 0)
         # Data pages of both versions, and dictionaries, say first how many values they hold.
-        n_values += max(int((page.get(5) or page.get(7) or page.get(8) or {}).get(1, 0)), 0)
+        told = int((page.get(5) or page.get(7) or page.get(8) or {}).get(1, 0))
+        if told < 0:
+            raise _Absurd
+        n_values += told
         at += reader.at + max(int(page.get(3, 0)), 0)
         n_pages += 1
     return n_bytes, n_values, n_pages

@@ -179,8 +179,9 @@ def check_total(table: Table, ids: str, chosen: Sequence[str], counts: bool = Fa
 
     Where only its name says so, warn: it counts as an item.
     """
-    last, name = table.frame.height - 1, table.frame[ids][-1]
-    if last < 1 or not isinstance(name, str) or _TOTALS.isdisjoint(words_of(name)) or len(words_of(name)) > 2:
+    last = table.frame.height - 1
+    name = table.frame[ids][last] if last > 0 else None
+    if not isinstance(name, str) or _TOTALS.isdisjoint(words_of(name)) or len(words_of(name)) > 2:
         return
     place, cells = table.where.row(last), table.frame.select(pl.col(chosen).cast(pl.String))
     above = set(cells[:last].unpivot()["value"].drop_nulls().to_list())

@@ -238,6 +238,8 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         unknown = next((name for name in fitted if name not in self._saved), None)
         if unknown is not None:
             raise ValueError(f"an unknown fitted value {unknown!r}")
+        if "n_features_in_" in fitted and [fitted["n_features_in_"]] != list(fitted.get(_ROW_SHAPE, ())):
+            raise ValueError(f"{fitted['n_features_in_']!r:.40} features in rows of another shape")
         if _COLUMNS in fitted:
             fitted[_COLUMNS] = np.array(fitted[_COLUMNS], dtype=object)
         for name, value in fitted.items():
