@@ -154,7 +154,7 @@ def child(library: str, method: str, iterations: int, path: Path) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main(n_votes: int) -> None:
+def main(n_votes: int, methods: list[str]) -> None:
     from crowdwise.data.simulate import simulate
 
     made = simulate(n_items=n_votes // 10, n_annotators=1000, n_classes=10, votes_per_item=10, random_state=0)
@@ -162,13 +162,16 @@ def main(n_votes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "votes.npz"
         np.savez(path, item=votes.item, annotator=votes.annotator, label=votes.label)
-        for method, (_, _, iterations) in PAIRS.items():
+        for method in methods or PAIRS:
+            iterations = PAIRS[method][2]
             turns = [
                 (child("crowdwise", method, iterations, path), child("crowd-kit", method, iterations, path))
                 for _ in range(TURNS if method in ("majority", "wawa", "dawid-skene") else 1)
             ]
             rows.append(compared(method, turns, made.truth))
             print(rows[-1], flush=True)
+        if methods:
+            return
         got = child("cleanlab", "", 0, path)
         took = (
             got.get("note") or f"{got['total']:.1f} s, {got['mb']:,.0f} MB, labels {accuracy(got['labels'], made.truth)} right"
@@ -196,7 +199,7 @@ def main(n_votes: int) -> None:
         table(header, rows),
         "",
         other,
-        "- peerannot and Snorkel's label model need torch (and torchvision) builds that this environment leaves out.",
+        "- Snorkel, peerannot and scikit-activeml by size: [How fast, how large](how-fast.md#beside-other-libraries).",
     ]
     put("versus", "\n".join(text))
 
@@ -231,10 +234,11 @@ def accuracy(labels: list, truth: np.ndarray) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--votes", type=int, default=1_000_000)
+    parser.add_argument("--methods", nargs="*", default=[], choices=list(PAIRS), help="some only: printed, not written")
     parser.add_argument("--run", nargs=4)
     given = parser.parse_args()
     if given.run:
         library, method, iterations, path = given.run
         print(json.dumps(RUNNERS[library](method, int(iterations), dict(np.load(path)))))
     else:
-        main(given.votes)
+        main(given.votes, given.methods)
