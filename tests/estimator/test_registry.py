@@ -60,4 +60,5 @@ def test_a_mistyped_setting_is_refused_with_the_nearest(name: str, wrong: str, r
 def test_a_method_describes_itself() -> None:
     found = METHODS["crowd-layer-vw"].describe()
     assert (found["name"], found["on_shards"]) == ("crowd-layer-vw", False)
+    pytest.importorskip("torch")
     assert {entry["name"]: entry["default"] for entry in found["settings"]}["kind"] == "vector"

@@ -43,6 +43,7 @@ def test_every_method_in_registry_order() -> None:
 
 
 def test_a_few_quick_methods_unless_others_are_named() -> None:
+    pytest.importorskip("torch")
     assert chosen(None, {}, 3, False) == [name for name in ALL_METHODS if name in DEFAULT_METHODS]
     assert [name for name in chosen(None, {}, 3, True) if name in CLASSIFIERS] == list(DEFAULT_CLASSIFIERS)
     ordinal = {name for name, method in ALL_METHODS.items() if method.family == "ordinal"}
