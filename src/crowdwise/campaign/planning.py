@@ -139,7 +139,7 @@ def _of_the_whole(asked: Floats, differences: Floats, share: float) -> Floats:
 
 
 class _Known:
-    """What all campaigns start from, computed once: a result makes some of it anew whenever it is asked."""
+    """What all campaigns start from, computed once: a result makes some of it again whenever it is asked."""
 
     def __init__(self, result: Result) -> None:
         self.result, self.concentration = result, result.concentration
@@ -151,7 +151,7 @@ class _Known:
         self.by_certainty = np.argsort(sure, kind="stable") if result.votes.n_items > _SIMULATED else np.arange(len(sure))
         self.mass = vote_mass(result.votes)
         activity = result.votes.votes_per_annotator + 1e-9
-        # Who answers is drawn as `Generator.choice` does it, which sums the chances anew at every call.
+        # Who answers is drawn as `Generator.choice` does it, which sums the chances again at every call.
         self.activity = (activity / activity.sum()).cumsum()
         self.activity /= self.activity[-1]
 

@@ -5,7 +5,7 @@ terms that add up over shards. Whether shards lie in this process, in files that
 of other machines is the business of a `Shards`; a step computes the same everywhere.
 
 Steps given to `renew` overwrite the posterior of their shard, and what they leave there depends on their arguments and the
-votes alone; steps given to `refine` go on from what the steps since the last `renew` left. A shard that was lost is therefore
+votes alone; steps given to `refine` continue from what the steps since the last `renew` left. A shard that was lost is therefore
 read again and renewed by these steps, and nobody can tell.
 
 Engine 1 does this in a round: infer posteriors, then count what the next fit of the parts needs (`statistics`, of which the sum
@@ -164,7 +164,7 @@ class Shards(Protocol):
         ...
 
     def refine(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
-        """The same with a step that goes on from what the last one left: lost shards are renewed by all since `renew`."""
+        """The same with a step that continues from what the last one left: lost shards are renewed by all since `renew`."""
         ...
 
     def fold(self, step: Callable[..., State], state: State, *arguments: Any) -> State:

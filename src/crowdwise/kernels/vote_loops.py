@@ -198,7 +198,7 @@ def add_counts(
 ) -> None:
     """Add each item's posterior to the count rows of its votes."""
     n_classes = posterior.shape[1]
-    # Long rows run in vector registers; of short ones, four entries at a time are kept at hand.
+    # Long rows run in vector registers; of short ones, four entries at a time are kept in registers.
     by_four = 0 if len(weight) or n_classes >= _LONG_ROW else n_classes - n_classes % 4
     for n in range(start, stop):
         first, last = item_ptr[n], item_ptr[n + 1]

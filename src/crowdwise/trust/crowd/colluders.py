@@ -73,7 +73,7 @@ def score(
     trusted : annotators, optional
         Known to be honest (the variant "TA"); without any, at least half must be (the variant "H").
     found : Residuals, optional
-        `crowdwise.trust.crowd.pairs.of_pairs`, where it is at hand.
+        `crowdwise.trust.crowd.pairs.of_pairs`, where it is available.
     """
     from scipy.special import chdtrc
 

@@ -41,7 +41,7 @@ def score(
     """Flag annotators in a pair of significant excess agreement; `score` is the largest standardised excess.
 
     The report's `pairs` lists flagged pairs: first, second, n_items, agreement, expected, z, p_value, q_value.
-    `found` is `crowdwise.trust.crowd.pairs.of_pairs`, where it is at hand.
+    `found` is `crowdwise.trust.crowd.pairs.of_pairs`, where it is available.
     """
     from scipy.special import ndtr
 

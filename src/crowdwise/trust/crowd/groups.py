@@ -34,7 +34,7 @@ def score(
 
     `p_value` is that of the strongest tie inside the group and `q_value` its Bonferroni correction over
     all pairs, since the cut controls the chance of any false tie. `found` is `crowdwise.trust.crowd.pairs.of_pairs`, where
-    it is at hand.
+    it is available.
     """
     from scipy.special import ndtr
 
