@@ -5,7 +5,7 @@ terms that add up over shards. Whether shards lie in this process, in files that
 of other machines is the business of a `Shards`; a step computes the same everywhere.
 
 Steps given to `renew` overwrite the posterior of their shard, and what they leave there depends on their arguments and the
-votes alone; steps given to `refine` continue from what the steps since the last `renew` left. A shard that was lost is therefore
+votes alone; steps given to `refine` continue from what the steps since the last `renew` left. A lost shard is therefore
 read again and renewed by these steps, and nobody can tell.
 
 Engine 1 does this in a round: infer posteriors, then count what the next fit of the parts needs (`statistics`, of which the sum
