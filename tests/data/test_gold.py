@@ -76,7 +76,6 @@ def test_gold_of_unknown_items_is_ignored_with_a_warning():
         (pd.DataFrame({"item": ["p", "p"], "label": ["yes", "no"]}), "item 'p' two different labels"),
         (pd.DataFrame({"item": ["p"], "colour": ["yes"]}), "no truth column.*Rename it to 'truth'"),
         (pd.DataFrame({"name": ["p"], "label": ["yes"]}), "no item column"),
-        (None, "gold must be a mapping"),
         (3, "gold must be a mapping"),
     ],
 )

@@ -28,6 +28,7 @@ def noted(path: Path, **options: Any) -> tuple[Any, str]:
 # -- a column per annotator ----------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_columns_that_share_labels_vote_and_others_never_do(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", PEOPLE)
     assert detect(path) == "wide"
@@ -49,6 +50,7 @@ def test_columns_that_share_labels_vote_and_others_never_do(tmp_path: Path) -> N
         ({"annotators": "ann,majority"}, ["ann", "majority"]),
     ],
 )
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_columns_that_vote_are_chosen_by_names_and_patterns(tmp_path: Path, options: dict[str, Any], people: list[str]) -> None:
     assert read(write(tmp_path / "v.csv", PEOPLE), **options).annotators.tolist() == people
 

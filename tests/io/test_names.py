@@ -92,6 +92,7 @@ def test_gold_spelt_otherwise_is_an_error_with_the_spelling_of_the_votes(tmp_pat
         assert gold(read(path, fold_case=True)) == {1: "cat"}
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_gold_that_never_matches_is_an_error_unless_the_classes_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", "item,annotator,label,gold\n1,a,cat,kitty\n2,a,dog,doggy\n")
     with pytest.raises(InputError, match="no gold label occurs among the votes: gold says 'kitty', the nearest vote 'cat'"):
@@ -99,6 +100,7 @@ def test_gold_that_never_matches_is_an_error_unless_the_classes_are_named(tmp_pa
     assert gold(read(path, classes=["cat", "dog", "kitty", "doggy"])) == {1: "kitty", 2: "doggy"}
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_gold_with_a_slip_is_warned_about(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", "item,annotator,label,gold\n1,a,elephant,elefant\n2,a,dog,dog\n")
     with pytest.warns(DataWarning, match="'elefant' never occurs among the votes; did you mean 'elephant'"):

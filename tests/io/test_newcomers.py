@@ -461,6 +461,7 @@ def test_a_hit_with_several_images_says_how_to_have_them_as_items(tmp_path: Path
     assert triples(read(path, **better)) == [("x", "a", "cat"), ("x", "b", "cat")]
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_gold_in_a_wide_table_stays_gold(tmp_path: Path) -> None:
     path = write(
         tmp_path / "v.csv", "Photo,Ann,Bob,Cem,Gold\np1,cat,cat,dog,cat\np2,dog,dog,dog,dog\np3,,,,cat\np4,cat,cat,,cat\n"

@@ -59,6 +59,7 @@ def test_gold_errors_name_the_row_and_the_fix(tmp_path: Path) -> None:
         read_gold(write(tmp_path / "h.csv", "x,y\na,cat\n"))
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_ids_that_are_text_in_json_stay_text(tmp_path: Path) -> None:
     result = [{"from_name": "q", "value": {"choices": ["1"]}}]
     annotations = [{"completed_by": 1, "result": result}, {"completed_by": 2, "ground_truth": True, "result": result}]
@@ -67,6 +68,7 @@ def test_ids_that_are_text_in_json_stay_text(tmp_path: Path) -> None:
     assert votes.classes.tolist() == ["1"]
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_markers_do_not_become_classes_beside_gold(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", "item,annotator,label,gold\na,x,1,2\na,y,?,2\n")
     votes = read(path, missing="?")

@@ -73,6 +73,7 @@ def test_lists_in_cells() -> None:
     assert said(read(EXPORTS / "list_cells.csv")) == raw
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_a_wide_table_with_extras() -> None:
     raw, gold = Counter[tuple[str, str, str]](), {}
     for row in rows_of("wide_with_extras.csv"):
@@ -135,6 +136,7 @@ def test_versions_of_a_workflow_are_never_pooled() -> None:
     assert said(votes) == raw
 
 
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_gold_and_another_column_called_task() -> None:
     path = EXPORTS / "snow_rte_gold_inside.csv"
     with pytest.raises(InputError, match=r"'task' was taken as the item.*--item orig_id"):

@@ -145,7 +145,9 @@ def test_folder_names_give_columns(tmp_path: Path) -> None:
 
 def test_other_formats_are_said_to_be_read_in_memory(tmp_path: Path) -> None:
     table(tmp_path / "wide.csv", pl.DataFrame({"item": ["a"], "x": ["cat"], "y": ["dog"]}))
-    with pytest.raises(InputError, match=r"no annotator column; found 'item', 'x', 'y'.*other formats are read in memory"):
+    with pytest.raises(
+        InputError, match=r"no annotator and no label column; found 'item', 'x', 'y'.*other formats are read in memory"
+    ):
         check_inputs(find_inputs(tmp_path), Request())
 
 

@@ -79,12 +79,16 @@ class Group(_PlainHelp, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called, with its options."""
         name, found, rest = super().resolve_command(ctx, args)
+        if name != "aggregate" and any(word.partition("=")[0] == "--type" for word in rest):
+            ctx.fail("--type is an option of aggregate: crowdwise aggregate VOTES --type TYPE -o labels.csv --page page.html")
         return name, found and build(str(name)), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take note of the arguments before they are taken apart."""
-        TYPED.set(tuple(args))
-        return super().parse_args(ctx, args)
+        """Take note of the arguments, which the parser takes apart, until the command has ended."""
+        typed, rest = tuple(args), super().parse_args(ctx, args)
+        TYPED.set(typed)
+        ctx.call_on_close(lambda: TYPED.set(()))
+        return rest
 
 
 def register(app: typer.Typer, run: Callable[..., None], *, name: str, examples: str, panel: str) -> None:

@@ -38,6 +38,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 def read_votes(path: str, options: ReadOptions, several: str | None = None) -> Annotations:
     """Read votes from a file, a folder or stdin, and say what was taken for what."""
+    from crowdwise.data.gold import GoldDecides
     from crowdwise.io import FORMATS, read
     from crowdwise.io.streams import from_stdin
 
@@ -45,14 +46,13 @@ def read_votes(path: str, options: ReadOptions, several: str | None = None) -> A
     if is_saved(path):
         raise InputError(f"{path}: a saved model; this command reads votes, so name the file that holds them")
     given = ways_of_reading(options) | opening_of(options) | named(options, "weight predictions probabilities sure")
-    given |= {
-        "repeats": options.repeats or "all",
-        "time": options.time_column,
-        "several": several or ("keep" if options.one_label else "refuse"),
-    }
-    given |= {"classes": options.classes and parse_list(options.classes, "--classes"), "missing": options.missing or ()}
+    given |= {"repeats": options.repeats or "all", "time": options.time_column, "missing": options.missing or ()}
+    given |= {"several": several or ("keep" if options.one_label else "refuse")}
+    given |= {"classes": options.classes and parse_list(options.classes, "--classes")}
     _FOLDS.set(options.fold_case)
-    with noted() as notes:
+    with noted() as notes, warnings.catch_warnings():
+        # Commands that fit say it themselves, with the option that does otherwise.
+        warnings.simplefilter("ignore", GoldDecides)
         reader = partial(read, **given, notes=notes)
         votes: Annotations = from_stdin(reader) if path == STDIN else reader(path)
     return votes.deduplicate() if options.deduplicate else votes
@@ -263,17 +263,16 @@ def fit_to(votes: Annotations, estimator: Aggregator, options: MethodOptions) ->
 
 def gold_by_use(votes: Annotations, gold: Any, use: str | None) -> tuple[Annotations, Any, Any]:
     """Votes and gold that a fit may see, and the class codes that it may not; says when gold decides most labels."""
+    from crowdwise.data.gold import decided_by_gold
+
     among("--gold-is", use, ("known", "truth"))
     if use == "truth":
         known = votes if gold is None else votes.with_gold(gold)
         if not known.n_gold:
             raise SettingError("--gold-is truth: there is no gold in the votes and no --gold FILE beside them")
         return replace(votes, gold=None), None, known.gold
-    if use is None and gold is None and 2 * votes.n_gold > votes.n_items:
-        note(
-            f"gold in the file decides {votes.n_gold:,} of {votes.n_items:,} labels; to measure the votes against it instead, "
-            "add --gold-is truth (--gold-is known says that this is meant)"
-        )
+    if use is None and gold is None:
+        note(decided_by_gold(votes, "add --gold-is truth (--gold-is known says that this is meant)"))
     return votes, gold, None
 
 

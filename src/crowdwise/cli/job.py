@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.declare import INPUT, NAME, PAGE, PLACE, PLOT, SAVE, TABLE
 from crowdwise.cli.screen import colours, print_csv, print_json, print_tables
 from crowdwise.errors import InputError, SettingError, did_you_mean
+from crowdwise.io.advice import TYPED
 from crowdwise.report.text import by_accuracy, count, facts, framed, label_rows, narrow, number, one_line, some
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["QUIET", "TYPED", "Job", "among", "command_line", "count", "naming", "note", "number"]
 __all__ += ["one_line", "refuse", "say", "some", "steps", "to_stdout"]
 
-# What was typed after the name of the program, for the pages that say how they were made.
-TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 # Whether the command was asked to say less.
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 PLOTS, PAGES = (".png", ".pdf", ".svg"), (".html", ".htm")

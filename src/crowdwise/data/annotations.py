@@ -340,8 +340,8 @@ class Annotations(ByItem):
         return [self.classes[code] if code >= 0 else None for code in self.gold]
 
     def with_gold(self, gold: Any) -> Annotations:
-        """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels."""
-        return replace(self, gold=encode_gold(self, gold))
+        """Attach known classes of some items: a mapping, a frame with item and label, or [N] labels; None removes them."""
+        return replace(self, gold=None if gold is None else encode_gold(self, gold))
 
     def with_groups(self, groups: Any) -> Annotations:
         """Attach the group of every item: a mapping, a frame with item and group, or [N] groups; None removes them.

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from crowdwise.data.encode import ALIASES, Where, find_column, to_polars
-from crowdwise.errors import InputError
+from crowdwise.errors import InputError, did_you_mean, listed
 
-__all__ = ["ColumnSource", "column_source", "columns_by_role", "plays_role"]
+__all__ = ["ColumnSource", "column_source", "columns_by_role", "lost_columns", "plays_role"]
 
 
 class ColumnSource:
@@ -71,6 +71,10 @@ def columns_by_role(
     # `find_column` looks at names alone.
     known = pl.DataFrame(schema=dict.fromkeys(source.names, pl.String))
     asked = {**roles, **{role: name for role, name in (named or {}).items() if name is not None}}
+    lost = [role for role, given in asked.items() if given is None and not plays_role(source.names, role)]
+    problem = lost_columns(source.names, asked, lost, source.name)
+    if problem:
+        raise InputError(problem)
     found = {role: find_column(known, role, given, Where(source.name)) for role, given in asked.items()}
     for role, name in found.items():
         other = next(other for other, taken in found.items() if taken == name)
@@ -78,6 +82,28 @@ def columns_by_role(
             raise InputError(f"{source.name}: the column {name!r} cannot be both {other} and {role}; name one with --{role}")
     table, where = source.fetch(list(found.values()), [found[role] for role in lists if role in found])
     return table.rename({name: role for role, name in found.items()}), where
+
+
+def lost_columns(names: Sequence[str], roles: Mapping[str, str | None], lost: Sequence[str], source: str) -> str:
+    """What to say of all columns that are not there, where several are: named ones that do not occur, and `lost` roles.
+
+    One alone is refused by `find_column`, which knows more about it.
+    """
+    absent = [name for name in roles.values() if name is not None and name not in names]
+    if len(absent) + len(lost) < 2:
+        return ""
+    hints = [did_you_mean(name, list(names)).removeprefix("; ") for name in absent]
+    said = [f"no column {name!r}{f' ({hint})' if hint else ''}" for name, hint in zip(absent, hints, strict=True)]
+    fix = ""
+    if lost:
+        said.append(f"{_and([f'no {role}' for role in lost])} column")
+        what, options = "it" if len(lost) == 1 else "them", _and([f"--{role}" for role in lost])
+        fix = f". Name {what}: {options} ({', '.join(f'{role}=...' for role in lost)} in Python)"
+    return f"{source}: {', '.join(said)}; found {listed(map(repr, names)) or 'no columns'}{fix}"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(", ".join(words).rsplit(", ", 1))
 
 
 def plays_role(names: Sequence[str], role: str) -> bool:

@@ -17,11 +17,23 @@ if TYPE_CHECKING:
 
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["GoldConflict", "encode_gold", "gold_columns", "joined_gold"]
+__all__ = ["GoldConflict", "GoldDecides", "decided_by_gold", "encode_gold", "gold_columns", "joined_gold"]
 
 
 class GoldConflict(InputError):
     """Gold gives one item two labels; perhaps the items are others."""
+
+
+class GoldDecides(DataWarning):
+    """Gold in a file decides most labels of a fit, so that its votes decide few."""
+
+
+def decided_by_gold(votes: Annotations, instead: str) -> str:
+    """What to say where gold in a file decides most labels, with what to do `instead` to measure; nothing elsewhere."""
+    if 2 * votes.n_gold <= votes.n_items:
+        return ""
+    decides = f"gold in the file decides {votes.n_gold:,} of {votes.n_items:,} labels"
+    return f"{decides}; to measure the votes against it instead, {instead}"
 
 
 def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series] | None:

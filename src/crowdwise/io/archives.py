@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shlex
 import warnings
 import zipfile
 import zlib
@@ -13,6 +12,7 @@ from typing import Any
 
 from crowdwise.data.columns import plays_role
 from crowdwise.errors import DataWarning, InputError, MissingExtraError, did_you_mean, listed
+from crowdwise.io.advice import adapted
 from crowdwise.io.limits import check_archive
 from crowdwise.io.opening import HOW
 
@@ -100,7 +100,7 @@ def _sheet(sheets: dict[str, Any], name: str) -> tuple[str, Any]:
     fullest = max(filled, key=lambda title: filled[title].height)
     raise InputError(
         f"{name}: several sheets: {listed(map(repr, filled))}. Pick one, for example: "
-        f"{shlex.join(['crowdwise', 'aggregate', name, '--sheet', fullest])} (sheet=... in Python)"
+        f"{adapted(name, {}, '--sheet', fullest)} (sheet=... in Python)"
     )
 
 

@@ -20,6 +20,7 @@ import polars as pl
 from crowdwise.data.encode import Where, as_text, missing_mask, tidy
 from crowdwise.errors import InputError
 from crowdwise.io.exports import Request
+from crowdwise.io.object_cells import refuse_objects
 
 __all__ = ["Joined", "as_list", "checked_labels", "find_joined", "joined_by", "split_cell"]
 
@@ -162,7 +163,9 @@ def checked_labels(label: pl.Series, where: Where, request: Request, missing: Se
     given = label.filter(~missing_mask(label, missing))
     distinct = sorted(given.unique().drop_nulls().to_list())
     joined = find_joined(distinct)
-    if joined is None or request.several == "keep":
+    if request.several != "keep":
+        refuse_objects(distinct, where.source)
+    if joined is None or request.several in ("keep", "named"):
         return label
     parts = {text: split_cell(text, joined.mark) for text in distinct}
     # ["1", "1"] is two answers, though they are the same.

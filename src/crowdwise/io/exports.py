@@ -15,6 +15,7 @@ import polars as pl
 
 from crowdwise.data.encode import integers
 from crowdwise.errors import InputError, did_you_mean
+from crowdwise.io.advice import adapted
 from crowdwise.io.json_text import column, single
 from crowdwise.io.source import Places, Source
 
@@ -26,8 +27,9 @@ class Request:
     """What the caller asked of a reader: the options of `crowdwise.read`, but classes and markers of missing answers.
 
     `several` says what a cell with several answers is: refused ("distinct": where each label stands once, however many votes it
-    has), one class ("keep"), or several labels ("split"). `minus_one` says whether -1 is a missing answer, where the user says
-    so by what is missing or by the classes. Readers append to `notes` what they took for what.
+    has), one class ("keep", and "named" where classes are given), or several labels ("split"). `minus_one` says whether -1 is a
+    missing answer, where the user says so by what is missing or by the classes. Readers append to `notes` what they took for
+    what.
     """
 
     item: str | None = None
@@ -52,28 +54,18 @@ class Request:
 
     def command(self, name: str, *more: str) -> str:
         """The command that reads this file in the same way, with more options."""
-        import shlex
-
-        given: dict[str, Any] = {
-            f"--{name.replace('_', '-')}": getattr(self, name)
-            for name in ("format", "item", "annotator", "label", "weight", "question", "workflow_version", "spelling")
-        }
+        named = ("format", "item", "annotator", "label", "weight", "question", "workflow_version", "spelling")
+        given: dict[str, Any] = {f"--{name.replace('_', '-')}": getattr(self, name) for name in named}
         given |= {"--annotator-columns": self.annotators, "--not": self.exclude}
-        flags = {"--fold-case": self.fold_case, "--no-header": not self.header, "--transposed": self.transposed}
-        words = [word for option, value in given.items() for each in _listed(value) for word in (option, each)]
-        return shlex.join(["crowdwise", "aggregate", name, *words, *(flag for flag, on in flags.items() if on), *more])
+        wanted: dict[str, list[str] | bool] = {option: _listed(value) for option, value in given.items()}
+        wanted |= {"--fold-case": self.fold_case, "--no-header": not self.header, "--transposed": self.transposed}
+        return adapted(name, wanted, *more)
 
 
 def _listed(value: Any) -> list[str]:
-    return (
-        []
-        if value is None
-        else [value]
-        if isinstance(value, str)
-        else list(map(str, value))
-        if isinstance(value, Sequence)
-        else [str(value)]
-    )
+    if value is None:
+        return []
+    return list(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else [str(value)]
 
 
 @dataclass(frozen=True)
@@ -168,6 +160,6 @@ def choose_question(found: Sequence[str], wanted: str | None, name: str) -> str:
     if not found:
         raise InputError(f"{name}: no answers found; name the column with label=... or --label")
     raise InputError(
-        f"{name}: several questions: {listed}. Pick one, for example: {Request(question=found[0]).command(name)} "
+        f"{name}: several questions: {listed}. Pick one, for example: {adapted(name, {}, '--question', found[0])} "
         "(question=... in Python)"
     )

@@ -119,11 +119,15 @@ def parse_json(text: bytes | str, place: str) -> Any:
         raise InputError(f"{place}: broken JSON ({error!s:.200}); correct or remove it") from None
 
 
-def record_frame(records: list[tuple[int, Record]], names: Sequence[str], where: Places) -> pl.DataFrame:
-    """Columns of records, by their keys."""
+def record_frame(
+    records: list[tuple[int, Record]], names: Sequence[str], where: Places, objects: str | None = None
+) -> pl.DataFrame:
+    """Columns of records, by their keys; objects below the key `objects` become JSON text."""
 
     def values(name: str) -> list[Any]:
         cells = [record.get(name) for _, record in records]
+        if name == objects:
+            cells = [json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict) else cell for cell in cells]
         return [_cell(cell, where.row(i)) if isinstance(cell, list | dict) else cell for i, cell in enumerate(cells)]
 
     return pl.DataFrame({name: column(values(name), where) for name in names})

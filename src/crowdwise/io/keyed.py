@@ -16,6 +16,7 @@ import polars as pl
 
 from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
+from crowdwise.io.advice import adapted
 from crowdwise.io.cells import as_list
 from crowdwise.io.exports import Ballot, Export, Request, column
 from crowdwise.io.json_text import record_lists
@@ -65,7 +66,7 @@ def refuse_wrapped(source: Source) -> str | None:
     if document and all(isinstance(value, list) for value in document.values()):
         if any(map(repeats_itself, document.values())):
             return "counts"
-        way = Request(format="counts").command(source.name)
+        way = adapted(source.name, {}, "--format", "counts")
         raise InputError(
             f"{source.name}: an object with a list for every key, such as {next(iter(document))!r}; if the keys are items and "
             f"the lists are the votes on them, of unknown people: {way}"

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from crowdwise.data.columns import lost_columns
 from crowdwise.errors import InputError
 from crowdwise.io.exports import Request
-from crowdwise.io.roles import battle_shape, by_alias, by_words, suggested, transposed
+from crowdwise.io.roles import battle_shape, by_alias, by_words, example, suggested, transposed
 from crowdwise.io.source import Source
 
 __all__ = ["column_by_words"]
 
 
 def column_by_words(
-    source: Source, role: str, given: str | None, request: Request, taken: Mapping[str, str], alone: bool, problem: str
+    source: Source,
+    role: str,
+    wanted: Mapping[str, str | None],
+    request: Request,
+    taken: Mapping[str, str],
+    lost: Sequence[str],
+    problem: str,
 ) -> str:
     """The only column whose name has a word of the role in it; or the problem, with a command that solves it.
 
-    `alone` says that the columns of the other roles are there.
+    `wanted` has the columns that the user names, by role; `lost` are the roles of which no column is found.
     """
-    found = [] if given is not None or role == "item" else by_words(source.names, role)
+    found = [] if wanted[role] is not None or role == "item" else by_words(source.names, role)
     if len(found) == 1:
         return found[0]
-    if given is not None:
+    problem = lost_columns(source.names, wanted, lost, source.name) or problem
+    if wanted[role] is not None:
         raise InputError(problem)
     _refuse_other_shapes(source, role, request)
-    advice = suggested(source, role, request, taken) if alone or battle_shape(source.names) is not None else ""
+    # A command that fails on the next column is no help.
+    if len(lost) > 1 and battle_shape(source.names) is None:
+        way = "" if source.kind in ("json", "jsonl") else example(source, request, lost)
+        advice = way and f", for example: {way}"
+    else:
+        advice = suggested(source, role, request, taken)
     no_item = request.item is None and not by_alias(source.names, "item")
     across = transposed(source.names, source.name, request) if role != "annotator" and no_item else ""
     nobody = _nobody(source, request) if role == "annotator" and not advice else ""

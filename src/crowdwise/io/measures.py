@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
 import polars as pl
 
 from crowdwise.data.encode import as_text, tidy
 from crowdwise.errors import InputError
+from crowdwise.io.advice import instead
 from crowdwise.io.exports import Request
 
 __all__ = ["SURE", "doubt_labels"]
@@ -35,7 +35,7 @@ def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, reques
         return
     roles = {"item": "--item", "annotator": "--annotator", "label": "--value"}
     words = [word for role, option in roles.items() if role in taken for word in (option, taken[role])]
-    regress = shlex.join(["crowdwise", "regress", source, *words])
+    regress = instead("regress", source, *words)
     way = f"if they measure something: {regress}" if taken else "numbers that measure something are for crowdwise regress"
     what = f"{source}: the labels are {len(distinct):,} different numbers, such as {distinct.sort()[0]!r}"
     if distinct.str.contains(r"[.,]").any():

@@ -6,6 +6,7 @@ else a long table.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar, overload
@@ -13,8 +14,9 @@ from typing import Any, TypeVar, overload
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
 from crowdwise.data.encode import ALIASES
-from crowdwise.data.gold import GoldConflict
+from crowdwise.data.gold import GoldConflict, GoldDecides, decided_by_gold
 from crowdwise.errors import InputError, did_you_mean
+from crowdwise.io.advice import instead
 from crowdwise.io.formats import FORMATS, LAYOUTS, PLATFORMS, TABLES, Platform
 from crowdwise.io.source import AnyPath, Source, open_source
 from crowdwise.io.votes import Export, Exports, Request, assemble, item_column, note_repeats, read_tidy
@@ -32,7 +34,7 @@ def find_format(source: Source, given: str | None, request: Request | None = Non
     if source.parts == ():
         raise InputError(f"{source.name}: a folder without .json, .jsonl or .xml files; name a file")
     if source.kind == "delimited" and source.data.startswith(b"#FORMAT=WebAnno"):
-        raise InputError(f"{source.name}: WebAnno TSV holds spans of text; read it with crowdwise spans {source.name}")
+        raise InputError(f"{source.name}: WebAnno TSV holds spans of text; read it with {instead('spans', source.name)}")
     platform = recognised(source)
     if platform is not None:
         return platform.name
@@ -183,7 +185,7 @@ def read(path: Any, kind: Any = Annotations, *, max_bytes: int | None = None, **
     Returns
     -------
     Annotations or `kind`
-        With `gold` where the export marks known answers.
+        With `gold` where the export marks known answers. A fit keeps them; where they are most labels, a warning says so.
 
     Raises
     ------
@@ -231,7 +233,7 @@ def _read_votes(
 ) -> Annotations:
     notes = wanted.pop("notes", None)
     # Given classes are taken at their word: a label that is several is not among them, or is meant.
-    wanted |= {"several": "keep"} if classes is not None else {}
+    wanted |= {"several": "named"} if classes is not None and wanted.get("several") != "keep" else {}
     markers = [missing] if isinstance(missing, str) else list(missing)
     if classes is not None or markers:
         wanted["minus_one"] = "-1" in map(str, markers) or (None if classes is None else "-1" not in map(str, classes))
@@ -260,6 +262,9 @@ def _read_votes(
         n = note_repeats(votes, source.name, request)
         if guessed and 2 * n > votes.n_votes:
             _doubt_item(source, request)
+    decided = decided_by_gold(votes, "fit votes.with_gold(None) and compare its labels with votes.gold_labels()")
+    if decided:
+        warnings.warn(f"{source.name}: {decided}", GoldDecides, stacklevel=3)
     return votes
 
 
@@ -288,7 +293,8 @@ def _exported(path: AnyPath | Sequence[AnyPath], request: Request) -> tuple[Sour
 def _may_be_distributions(source: Source) -> bool:
     """Whether cells of the first rows begin as lists or mappings of numbers do."""
     if source.kind in ("json", "jsonl"):
-        return any(isinstance(value, list | dict) for value in source.first.values())
+        opens = [value if isinstance(value, list | dict) else str(value).lstrip()[:1] for value in source.first.values()]
+        return any(isinstance(value, list | dict) or value in ("[", "{") for value in opens)
     return source.kind == "delimited" and any(mark in source.data[:4096] for mark in (b"[0", b"[1", b'":', b"':"))
 
 

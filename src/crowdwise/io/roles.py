@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import polars as pl
 
 from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
+from crowdwise.io.advice import instead
 from crowdwise.io.exports import Request
 from crowdwise.io.source import Source
 
@@ -22,6 +22,7 @@ __all__ = [
     "by_id",
     "by_words",
     "doubt_item",
+    "example",
     "find_gold",
     "find_item",
     "named_items",
@@ -74,6 +75,7 @@ _LONGEST_ID = 80
 _MOST_EXAMPLES = 12
 # Of fewer rows nobody can tell by their values what they are.
 _LEAST_EXAMPLE = 12
+_PAIR = ("item", "annotator")
 _ID = {"id", "ids", "uid", "uuid", "key", "hash", "no", "number", "idx", "index"}
 
 
@@ -112,7 +114,7 @@ def suggested(source: Source, role: str, request: Request, taken: Mapping[str, s
     """The command that names the column, where one looks like the role by its name, or by its values; else nothing."""
     names = [name for name in source.names if name not in taken.values()]
     if battle_shape(source.names) is not None:
-        return f". These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
+        return f". These are comparisons: {instead('rank', source.name)}"
     likely = by_words(names, role)
     if role == "item":
         people = taken.get("annotator")
@@ -156,34 +158,41 @@ def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
     item = "" if by_alias(names, "item") else "no item, "
     found = f"{source.name}: {item}no annotator and no label column; found {listed(map(repr, names))}. "
     if battle_shape(names) is not None:
-        return f"{found}These are comparisons: {shlex.join(['crowdwise', 'rank', source.name])}"
+        return f"{found}These are comparisons: {instead('rank', source.name)}"
     named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
     if source.kind in ("json", "jsonl"):
         return f"{found}{named}"
-    example = _example(source, request)
-    if example:
-        return f"{found}{named}, for example: {example}"
+    way = example(source, request, ("item", "annotator", "label"))
+    if way:
+        return f"{found}{named}, for example: {way}"
     ways = [replace(request, format=None).command(source.name, "--format", layout) for layout in ("wide", "counts")]
     return f"{found}{named}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
 
 
-def _example(source: Source, request: Request) -> str:
-    """The command that takes a table as a row per vote, by what is in its columns; nothing where it does not look like one.
+def example(source: Source, request: Request, lost: Sequence[str]) -> str:
+    """The command that names the columns of `lost` roles, by what is in them; nothing where they do not look like it.
 
     Labels are few and recur; items recur, hardly ever with the same annotator, and there are more of them.
     """
+    named = {role: [getattr(request, role)] for role in _WORDS if getattr(request, role) is not None}
+    named |= {role: by_alias(source.names, role) or by_words(source.names, role) for role in _WORDS if role not in named}
+    known = {role: names[0] for role, names in named.items() if role not in lost and names}
     names = source.names[:_MOST_EXAMPLES]
     frame = source.table(names).frame
     plain = [name for name in names if not frame[name].dtype.is_nested()]
     sizes = {name: frame[name].drop_nulls().n_unique() for name in plain}
     likely = [name for name in plain if 1 < sizes[name] < frame.height]
     few = [name for name in likely if sizes[name] <= frame.height / 3 and frame.height >= _LEAST_EXAMPLE]
-    label = min(few, key=sizes.__getitem__, default=None)
+    few = [name for name in few if name not in known.values()]
+    label = known.get("label") or min(few, key=sizes.__getitem__, default=None)
     rest = sorted((name for name in likely if name != label and not frame[name].null_count()), key=lambda name: -sizes[name])
     pairs = [(item, who) for k, item in enumerate(rest) for who in rest[k + 1 :] if recurs(frame.select(item, who))]
+    pairs = [pair for pair in pairs if all(known.get(role, name) == name for role, name in zip(_PAIR, pair, strict=True))]
     if label is None or not pairs:
         return ""
-    return replace(request, item=pairs[0][0], annotator=pairs[0][1], label=label).command(source.name)
+    found: dict[str, Any] = {"item": pairs[0][0], "annotator": pairs[0][1], "label": label}
+    found = {role: found[role] for role in lost}
+    return replace(request, **found).command(source.name)
 
 
 def never_votes(name: str) -> bool:

@@ -323,15 +323,15 @@ class Source:
         """What row numbers count in messages."""
         return "record" if self.kind == "json" else "row"
 
-    def table(self, columns: Sequence[str]) -> Table:
-        """Return these columns, or keys of records; delimited text stays text, without blank lines and repeated headers."""
+    def table(self, columns: Sequence[str], objects: str | None = None) -> Table:
+        """Return these columns, or keys of records; `objects` may hold such. Text has no blank lines or repeated headers."""
         if self.kind in ("parquet", "arrow"):
             from crowdwise.io.binary import read_binary
 
             return Table(read_binary(self.path, self.kind, columns, self.name)[0], Places(self.name, 1))
         if self.kind in ("json", "jsonl"):
             where = Places(self.name, rows=np.array([row for row, _ in self.records], np.int64), unit=self.unit)
-            return Table(record_frame(self.records, columns, where), where)
+            return Table(record_frame(self.records, columns, where, objects), where)
         frame, blank, first = self._parsed
         known = set(frame.columns)
         if (absent := next((name for name in columns if name not in known), None)) is not None:

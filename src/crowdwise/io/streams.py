@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,7 +31,7 @@ def from_stdin(read: Callable[[Path], T]) -> T:
         try:
             return read(file)
         except CrowdwiseError as problem:
-            words = str(problem).replace(f"crowdwise aggregate {file}", "crowdwise aggregate -").replace(str(file), "stdin")
+            words = re.sub(rf"(crowdwise \w+ ){re.escape(str(file))}", r"\1-", str(problem)).replace(str(file), "stdin")
             raise type(problem)(words) from problem
 
 

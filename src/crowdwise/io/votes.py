@@ -39,10 +39,14 @@ def read_tidy(source: Source, request: Request) -> Export:
     table = _rows(source, wanted, request)
     columns = {role: table.frame[name] for role, name in wanted.items()}
     request.notes.extend(_roles_note(source, wanted, request))
-    if any(_holds_lists(columns[role]) for role in ("annotator", "label")):
+    if any(_may_hold(columns[role], r"^\[") for role in ("annotator", "label")):
         from crowdwise.io.lists import exploded
 
         columns, table = exploded(columns, table, request)
+    if _may_hold(columns["label"], r"\{"):
+        from crowdwise.io.object_cells import read_field
+
+        columns["label"] = read_field(columns["label"], table.where, request)
     if _may_measure(columns["label"]):
         from crowdwise.io.measures import doubt_labels
 
@@ -229,18 +233,18 @@ def _given(source: Source, request: Request) -> dict[str, str | None]:
 def _rows(source: Source, wanted: Mapping[str, str], request: Request) -> Table:
     """The rows of the wanted columns; of several questions, those of the one that is asked for."""
     needed = list(dict.fromkeys(wanted.values()))
-    told = request.question is not None and request.question not in source.names
+    told = request.question is not None and request.question not in source.names and not _asks_field(source, wanted, request)
     # Text has been read as a whole; of binary columns and records only those with a telling name are fetched.
     rest = [name for name in source.names if name not in needed]
     if not rest:
-        table = source.table(needed)
+        table = source.table(needed, wanted["label"])
         if told:
             find_column(table.frame, "label", request.question, Places(source.name))
         return table
     from crowdwise.io.beside import of_question, question_names, refuse_questions
 
     rest = rest if source.kind == "delimited" or told else question_names(rest)
-    table = source.table([*needed, *rest])
+    table = source.table([*needed, *rest], wanted["label"])
     if told:
         found = of_question(table, wanted, str(request.question), needed)
         if found is None:
@@ -251,6 +255,13 @@ def _rows(source: Source, wanted: Mapping[str, str], request: Request) -> Table:
     if request.format is None and request.label is None and request.repeats == "all":
         refuse_questions(table.frame, wanted, source.name, request)
     return Table(table.frame.select(needed), table.where)
+
+
+def _asks_field(source: Source, wanted: Mapping[str, str], request: Request) -> bool:
+    """Whether the question is a field of answers that are objects."""
+    from crowdwise.io.object_cells import holds_field
+
+    return holds_field(source.table([wanted["label"]], wanted["label"]).frame[wanted["label"]], str(request.question))
 
 
 def item_column(source: Source, request: Request) -> str:
@@ -281,7 +292,9 @@ def _is_lost(known: pl.DataFrame, role: str, given: str | None) -> bool:
         return False
     from crowdwise.io.roles import by_words
 
-    return len(by_words(known.columns, role)) != 1
+    # A column of items is taken by what is in it, where several have a word for them.
+    found = by_words(known.columns, role)
+    return not found if role == "item" else len(found) != 1
 
 
 def _column(source: Source, role: str, given: str | None, request: Request, taken: Mapping[str, str] | None = None) -> str:
@@ -292,10 +305,9 @@ def _column(source: Source, role: str, given: str | None, request: Request, take
     except InputError as problem:
         from crowdwise.io.lost_columns import column_by_words
 
-        # A command that fails on the next column is no help.
-        others = {name: value for name, value in _given(source, request).items() if name not in ("item", role)}
-        alone = not any(_is_lost(known, other, name) for other, name in others.items())
-        return column_by_words(source, role, given, request, taken or {}, alone, str(problem))
+        wanted = _given(source, request)
+        lost = [other for other, name in wanted.items() if _is_lost(known, other, name)]
+        return column_by_words(source, role, wanted, request, taken or {}, lost, str(problem))
 
 
 def _may_measure(label: pl.Series) -> bool:
@@ -305,11 +317,11 @@ def _may_measure(label: pl.Series) -> bool:
     return label.n_unique() > 20 or (label.dtype == pl.String and bool(label.drop_nulls().head(100).str.contains("%").any()))
 
 
-def _holds_lists(column: pl.Series) -> bool:
-    """Whether cells are lists, or text that begins like one."""
+def _may_hold(column: pl.Series, pattern: str) -> bool:
+    """Whether cells are lists or objects, or one of the first texts looks like it."""
     if column.dtype.is_nested() or column.dtype == pl.Object:
         return True
-    return column.dtype == pl.String and bool(column.drop_nulls().head(100).str.starts_with("[").any())
+    return column.dtype == pl.String and bool(column.drop_nulls().head(1000).str.contains(pattern).any())
 
 
 def _roles_note(source: Source, taken: dict[str, str], request: Request) -> list[str]:

@@ -38,7 +38,7 @@ class Headless(Source):
         first = next(csv.reader([data.split(b"\n", 1)[0].decode("utf-8", "replace")], delimiter=separator), [])
         return separator.join(f"column {k + 1}" for k in range(len(first))).encode() + b"\n" + data
 
-    def table(self, columns: Any) -> Table:
+    def table(self, columns: Any, objects: str | None = None) -> Table:
         """The columns; the first row of the file is row 1."""
         found = super().table(columns)
         rows = None if found.where.rows is None else found.where.rows - 1

@@ -14,7 +14,8 @@ __all__ = ["bar", "explanation_document", "explanation_heading", "explanation_no
 
 # Rows that are no votes.
 _FURTHER = {
-    "models": "several models were averaged, and the logarithm of a mean is not the mean of logarithms",
+    "models": "each vote shows the mean of what several models make of it, but the label rests on the mean of the models' "
+    "probabilities; this is the difference, large where one model is much surer than another",
     "caution": "what experience with other crowds takes back, because votes share errors",
 }
 

@@ -83,7 +83,7 @@ def _row(result: Result, crowd: Crowd, a: int, y: float, most_votes: int) -> lis
     bold = ' font-weight="600"' if paint == "bad" else ""
     return [
         short(result.votes.annotators[a], LEFT - 12, y + 4.5, 19, extra=bold),
-        f"<g><title>{estimate}, {whole(n_votes)} votes: {name}</title>",
+        f"<g><title>{estimate}, {whole(n_votes)} vote{'s' * (n_votes != 1)}: {name}</title>",
         f'<path d="M{low:.1f} {y:.1f}H{high:.1f}m0 -4v8M{low:.1f} {y - 4:.1f}v8" stroke-width="2" {stroke(paint)}/>',
         marker(grade, x, y),
         "</g>",

@@ -188,6 +188,10 @@ def _confidence_lines(result: Result) -> Iterator[str]:
         judged &= result.votes.gold < 0
     if not judged.any():
         return
+    if result.votes.n_classes < 2:
+        # Confidence is 1 where there is nothing to confuse; that is no accuracy.
+        yield "expected accuracy of the labels: unknown, for one class only occurs (--classes names the others)"
+        return
     expected = f"expected accuracy of the labels: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
         single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
+from crowdwise.data.columns import lost_columns, plays_role
 from crowdwise.data.encode import find_column, integers, vocabulary_series
 from crowdwise.errors import InputError, did_you_mean, listed
 from crowdwise.io.binary import readable
@@ -201,11 +202,15 @@ def _kind_by_name(file: str) -> str | None:
 def _roles(first: Input, names: list[str], request: Request) -> dict[str, str]:
     known, where = pl.DataFrame(schema=dict.fromkeys(names, pl.String)), Places(first.path)
     given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
+    lost = [role for role, name in given.items() if name is None and not plays_role(names, role)]
     try:
+        problem = lost_columns(names, given, lost, first.path)
+        if problem:
+            raise InputError(problem)
         roles = {role: find_column(known, role, name, where) for role, name in given.items()}
     except InputError as error:
         own = " If every file is one annotator's, put each into a folder annotator=NAME: folders name columns."
-        nobody = request.annotator is None and "no annotator column" in str(error)
+        nobody = "annotator" in lost
         raise InputError(f"{error}. {_IN_MEMORY}.{own if nobody else ''}") from None
     if len(set(roles.values())) < 3:
         raise InputError(f"{first.path}: item, annotator and label must be three different columns, got {list(roles.values())}")

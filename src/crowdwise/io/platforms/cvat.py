@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from crowdwise.errors import InputError
+from crowdwise.io.advice import instead
 from crowdwise.io.boxes import Box
 from crowdwise.io.source import Source
 from crowdwise.io.votes import Ballot, Export, Request
@@ -41,7 +42,7 @@ def read(source: Source, request: Request) -> Export:
         boxes = boxes or image.find("box") is not None
         ballot.vote(row, image.get("name"), person, answers)
     if boxes and not any(answers for *_, answers in ballot.votes):
-        raise InputError(f"{source.name}: boxes, no tags of whole images; crowdwise regress {source.name} reads them")
+        raise InputError(f"{source.name}: boxes, no tags of whole images; {instead('regress', source.name)} reads them")
     return ballot.export(wanted)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdwise.errors import InputError
+from crowdwise.io.advice import instead
 from crowdwise.io.offsets import Document, spans_of
 from crowdwise.io.source import Record, Source
 from crowdwise.io.tallies import repeats_itself
@@ -33,9 +34,8 @@ def read(source: Source, request: Request) -> Export:
         for row, record in part.walk():
             value = _label(record)
             if request.question is None and any(isinstance(part, list | dict) for part in _given(record)):
-                raise InputError(
-                    f"{part.name} row {row}: spans of text, no labels of whole items; crowdwise spans {source.name} reads them"
-                )
+                way = instead("spans", source.name)
+                raise InputError(f"{part.name} row {row}: spans of text, no labels of whole items; {way} reads them")
             ballot.vote(row, record.get("id"), name, {"label": value})
     return ballot.export(request.question or request.label)
 

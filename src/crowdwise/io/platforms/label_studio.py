@@ -7,6 +7,7 @@ whole tasks; `label_studio_regions` the others.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -155,6 +156,6 @@ def _advice(name: str, kinds: dict[str, str]) -> str:
     parts = []
     for question, kind in kinds.items():
         if kind in _ELSEWHERE:
-            file = name if len(kinds) == 1 else "..."
-            parts.append(f". For {question!r}: {_ELSEWHERE[kind].replace('{}', f'{file} --question {question}')}")
+            file = shlex.quote(name) if len(kinds) == 1 else "..."
+            parts.append(f". For {question!r}: {_ELSEWHERE[kind].replace('{}', f'{file} --question {shlex.quote(question)}')}")
     return "".join(parts)

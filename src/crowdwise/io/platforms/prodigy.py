@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdwise.errors import InputError
+from crowdwise.io.advice import instead
 from crowdwise.io.offsets import Document
 from crowdwise.io.source import Record, Source
 from crowdwise.io.votes import Ballot, Export, Request
@@ -15,7 +16,7 @@ def read(source: Source, request: Request) -> Export:
     ballot = Ballot(source)
     wanted = request.question or request.label
     if wanted is None and all(_is_marked(record) for _, record in source.records):
-        raise InputError(f"{source.name}: spans of text, no labels of whole items; crowdwise spans {source.name} reads them")
+        raise InputError(f"{source.name}: spans of text, no labels of whole items; {instead('spans', source.name)} reads them")
     for row, record in source.walk():
         ballot.vote(row, _item(record), _person(record, source, row), _answers(record))
     return ballot.export(wanted)

@@ -8,7 +8,8 @@ Three numbers of an annotator are compared with the interval of accuracy +- 2 sd
 
 Chance is the annotator's own: where nine items of ten are of one class, always naming it is right
 nine times of ten and says nothing. An annotator is called unreliable only when the whole interval
-says so; one with few votes is not judged.
+says so; one with few votes is not judged. Intervals lean on what the crowd is like, so that of one
+vote may be narrow: above chance is only who has votes enough for it, had all of them been right.
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdwise.estimator.outcome import Result
-from crowdwise.kernels.types import Array, Floats, Integers
+from crowdwise.kernels.types import Array, Flags, Floats, Integers
 
-__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "crowd_of", "told_from_chance"]
+__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "can_tell", "crowd_of", "told_from_chance"]
 
 
 # A rare slip among votes for one class does not make it a judgement; ten votes for one class may be luck of the draw.
 ONE_LABEL_SHARE, ONE_LABEL_VOTES, ONE_LABEL_DESERVED = 0.95, 10, 0.8
+
+
+# With fewer votes nobody is above chance, nor where so many right answers come by luck with more than this probability.
+FEWEST_VOTES, LUCK = 5, 0.025
 
 
 class Grade(NamedTuple):
@@ -94,16 +99,28 @@ def crowd_of(result: Result) -> Crowd:
     else:
         one_label = (top_share >= ONE_LABEL_SHARE) & (n_votes >= ONE_LABEL_VOTES) & (deserved < ONE_LABEL_DESERVED)
         grade = np.select(
-            [one_label, high < chance, (low <= chance) & (high >= halfway), low <= chance, high < halfway],
-            [ONE_LABEL, WORSE, UNJUDGED, CHANCE, WEAK],
+            [
+                one_label,
+                high < chance,
+                (low <= chance) & (high >= halfway),
+                low <= chance,
+                high < halfway,
+                ~can_tell(n_votes, chance),
+            ],
+            [ONE_LABEL, WORSE, UNJUDGED, CHANCE, WEAK, UNJUDGED],
             default=ABOVE,
         )
     order = np.lexsort((accuracy, grade >= UNJUDGED))
     return Crowd(order[voted[order]], accuracy, low, high, chance, grade, top_label, top_share)
 
 
+def can_tell(n_votes: Array, chance: Floats) -> Flags:
+    """Whether so many votes, had all of them been right, would be more than luck, [A]."""
+    return np.asarray((n_votes >= FEWEST_VOTES) & (chance**n_votes <= LUCK))
+
+
 def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd:
-    """The crowd, with those above chance whose interval is, or whose answers depend on the class by a test.
+    """The crowd, with those above chance whose interval is and who have the votes for it, or whose answers pass a test.
 
     Only of the others does `crowdwise annotators` say "unknown" too.
     """
@@ -111,7 +128,8 @@ def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd
 
     if result.votes.n_classes < 2:
         return crowd
-    standing = np.where(depends_on_class(result, level) | (crowd.low > crowd.chance), ABOVE, UNJUDGED)
+    clear = (crowd.low > crowd.chance) & can_tell(result.votes.votes_per_annotator, crowd.chance)
+    standing = np.where(depends_on_class(result, level) | clear, ABOVE, UNJUDGED)
     return replace(crowd, grade=np.where(crowd.grade >= UNJUDGED, standing, crowd.grade))
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
-from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, crowd_of
+from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, can_tell, crowd_of
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
@@ -104,8 +104,9 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         if grade.paint == "bad" and "spammer" not in flags[a]:
             flags[a].append(grade.name)
             reasons[a].append(_standing_reason(result, crowd, a))
+    clear = (low > crowd.chance) & can_tell(result.votes.votes_per_annotator, crowd.chance)
     for a, state in enumerate(verdict.tolist()):
-        if state == "unknown" and not flags[a] and not low[a] > crowd.chance[a]:
+        if state == "unknown" and not flags[a] and not clear[a]:
             flags[a].append("unknown")
             reasons[a].append("too few votes to tell from chance")
     table = own.select("annotator", "n_votes", "accuracy").with_columns(
