@@ -74,6 +74,8 @@ def test_gold_that_decides_most_labels_is_said_first_and_can_be_measured(run: Ru
         "gold in the file decides 12 of 12 labels; to measure the votes against it instead, add --gold-is truth"
     )
     assert "12 known labels kept fixed" in said
+    assert run("aggregate", "gold.csv").stderr.count("decides") == 1
+    assert "decides" not in run("summary", "gold.csv").stderr
     assert "decides" not in run("aggregate", "gold.csv", "--gold-is", "known").stderr
     measured = run("aggregate", "gold.csv", "--gold-is", "truth").stderr
     assert "compared with gold, which the fit did not see: 12 of 12 labels are right (100.0%)" in measured
@@ -163,3 +165,49 @@ def test_columns_and_repeats_of_several_files_are_said(run: Run, folder: Path) -
     said = run("aggregate", "a.csv", "b.csv").stderr
     assert "item = 'task', annotator = 'worker', label = 'answer'" in said
     assert "1 of 4 votes repeat an annotator's vote on the same item" in said
+
+
+def test_advised_commands_keep_what_was_typed_and_work(run: Run, folder: Path) -> None:
+    ticks = TICKS.replace("who,what", "annotator,label")
+    (folder / "my ticks.csv").write_text(ticks)
+    refused = run("aggregate", "my ticks.csv", "-o", "my labels.csv", "--seed", "3", "--item=item", code=1).stderr
+    words = suggested(refused, "to read them as several labels: ")
+    assert words == ["aggregate", "my ticks.csv", "-o", "my labels.csv", "--seed", "3", "--item=item", "--type", "multilabel"]
+    run(*words)
+    assert (folder / "my labels.csv").exists()
+    page = suggested(run("report", "my ticks.csv", "-o", "page.html", code=1).stderr, "to read them as several labels: ")
+    assert page == ["aggregate", "my ticks.csv", "--type", "multilabel", "--page", "page.html"]
+    run(*page)
+    assert (folder / "page.html").exists()
+    piped = run("aggregate", "-", "-q", code=1, input=ticks).stderr
+    assert suggested(piped, "to read them as several labels: ") == ["aggregate", "-", "-q", "--type", "multilabel"]
+
+
+def test_all_missing_columns_are_named_at_once_with_a_command_that_works(run: Run, folder: Path) -> None:
+    rows = "".join(f"{n},{who},{'cat' if n % 2 else 'dog'}\n" for n in range(10) for who in "abc")
+    (folder / "v.csv").write_text(f"foo,annotator,baz\n{rows}")
+    refused = run("aggregate", "v.csv", "-o", "out.csv", code=1).stderr
+    assert "v.csv: no item and no label column; found 'foo', 'annotator', 'baz'. Name them: --item and --label" in refused
+    words = suggested(refused, "for example: ")
+    assert words == ["aggregate", "v.csv", "-o", "out.csv", "--item", "foo", "--label", "baz"]
+    run(*words)
+    absent = run("aggregate", "v.csv", "--item", "fo", "--label", "bz", code=1).stderr
+    assert "no column 'fo' (did you mean 'foo'?), no column 'bz' (did you mean 'baz'?); found" in absent
+    (folder / "w.csv").write_text(f"foo,bar,baz\n{rows}")
+    for engine in ("memory", "local"):
+        refused = run("aggregate", "w.csv", "-o", "out.csv", "--engine", engine, code=1).stderr
+        assert "no item, no annotator and no label column; found 'foo', 'bar', 'baz'. Name them: --item, --annotator" in refused
+
+
+@pytest.mark.parametrize("command", [("explain", "x"), ("report",), ("annotators",)])
+def test_a_type_of_votes_belongs_to_aggregate(run: Run, folder: Path, command: tuple[str, ...]) -> None:
+    for words in (["--type", "multilabel"], ["--type=multilabel"]):
+        said = " ".join(run(*command, "votes.csv", *words, code=2).stderr.replace("│", " ").split())
+        assert "--type is an option of aggregate: crowdwise aggregate VOTES --type TYPE -o labels.csv --page page.html" in said
+
+
+def test_one_class_alone_has_no_expected_accuracy(run: Run, folder: Path) -> None:
+    (folder / "v.csv").write_text("item,annotator,label\n1,a,wow\n2,b,wow\n")
+    said = run("aggregate", "v.csv").stderr
+    assert "expected accuracy of the labels: unknown, for one class only occurs" in said
+    assert "100%" not in said

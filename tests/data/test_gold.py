@@ -82,3 +82,7 @@ def test_gold_of_unknown_items_is_ignored_with_a_warning():
 def test_bad_gold_is_named(gold, message):
     with pytest.raises(InputError, match=message):
         VOTES.with_gold(gold)
+
+
+def test_none_takes_gold_away() -> None:
+    assert VOTES.with_gold({"p": "yes"}).with_gold(None).gold is None

@@ -184,7 +184,6 @@ def test_rows_above_the_header(tmp_path: Path, title: str) -> None:
         read(path, classes=["cat"])
 
 
-@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
 def test_rows_above_the_header_that_only_the_user_knows(tmp_path: Path) -> None:
     text = CSV.replace("item,annotator,label", "picture,who,said")
     path = write(tmp_path / "v.csv", "Export, of June\n" + text)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.io.helpers import gold, write, write_json
 
 import crowdwise
+from crowdwise.data.gold import GoldDecides
 from crowdwise.errors import InputError
 from crowdwise.io import FORMATS, read, read_gold
 
@@ -141,3 +142,18 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path: Path, head: bytes, 
     path = tmp_path / f"any{suffix}"
     path.write_bytes(head + body)
     assert "\n" not in read_or_refuse(path)
+
+
+GOLDEN = "item,annotator,label,gold\n" + "".join(f"i{n},{who},cat,{{}}\n" for n in range(4) for who in "ab") + "i9,a,dog,\n"
+
+
+def test_gold_that_decides_most_labels_is_warned_about_where_it_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "v.csv", GOLDEN.replace("{}", "cat"))
+    with pytest.warns(GoldDecides, match=r"decides 4 of 5 labels; .* fit votes\.with_gold\(None\) and compare") as caught:
+        votes = read(path)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert votes.with_gold(None).n_gold == 0
+    # Half of the labels are not most of them.
+    half = GOLDEN.replace("i3,a,cat,{}\ni3,b,cat,{}\n", "").replace("{}", "cat", 4).replace("{}", "")
+    assert (read(write(tmp_path / "w.csv", half)).n_gold, read(tmp_path / "w.csv").n_items) == (2, 4)

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from crowdwise.data.columns import lost_columns
 from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.advice import instead
@@ -155,18 +156,18 @@ def transposed(names: Sequence[str], source: str, request: Request) -> str:
 
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
     """What to do with a table in which neither annotators nor labels are found."""
-    item = "" if by_alias(names, "item") else "no item, "
-    found = f"{source.name}: {item}no annotator and no label column; found {listed(map(repr, names))}. "
+    known = request.item is not None or bool(by_alias(names, "item"))
+    lost = ["item"] * (not known) + ["annotator", "label"]
+    found = lost_columns(names, {"item": request.item}, lost, source.name)
     if battle_shape(names) is not None:
-        return f"{found}These are comparisons: {instead('rank', source.name)}"
-    named = "Name them: --item, --annotator and --label (item=..., annotator=..., label=... in Python)"
+        return f"{found.partition('. Name them')[0]}. These are comparisons: {instead('rank', source.name)}"
     if source.kind in ("json", "jsonl"):
-        return f"{found}{named}"
-    way = example(source, request, ("item", "annotator", "label"))
+        return found
+    way = example(source, request, lost)
     if way:
-        return f"{found}{named}, for example: {way}"
+        return f"{found}, for example: {way}"
     ways = [replace(request, format=None).command(source.name, "--format", layout) for layout in ("wide", "counts")]
-    return f"{found}{named}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
+    return f"{found}; if there is a column per annotator: {ways[0]}; if votes are counted per class: {ways[1]}"
 
 
 def example(source: Source, request: Request, lost: Sequence[str]) -> str:

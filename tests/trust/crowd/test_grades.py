@@ -5,7 +5,7 @@ import numpy as np
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.registry import make
-from crowdwise.trust.crowd.grades import ABOVE, GRADES, UNJUDGED, crowd_of, told_from_chance
+from crowdwise.trust.crowd.grades import ABOVE, GRADES, UNJUDGED, can_tell, crowd_of, told_from_chance
 from crowdwise.trust.crowd.table import examine
 
 
@@ -61,3 +61,23 @@ def test_pages_and_the_table_of_annotators_say_the_same_of_few_votes() -> None:
     for a, name in enumerate(result.votes.annotators.tolist()):
         assert (crowd.grade[a] == UNJUDGED) == (flags[name] == "unknown"), name
     assert (crowd.grade == ABOVE).sum() >= 5
+
+
+def test_one_vote_is_never_above_chance_however_good_the_crowd() -> None:
+    # Where everybody is right, the model expects it of a newcomer too: the interval lies above chance on one vote.
+    truth = [("cat", "dog")[n % 2] for n in range(60)]
+    rows = [(n, who, truth[n]) for n in range(60) for who in "wxyz"]
+    rows += [(n, f"{size} votes", truth[n]) for size in (1, 4, 30) for n in range(size)]
+    result = make("consensus").fit(Annotations.from_arrays(*zip(*rows, strict=True))).result_
+    crowd, flags = crowd_of(result), dict(examine(result).table.select("annotator", "flags").rows())
+    who = result.votes.annotators.tolist()
+    for name, grade, flag in (("1 votes", UNJUDGED, "unknown"), ("4 votes", UNJUDGED, "unknown"), ("30 votes", ABOVE, "")):
+        assert crowd.low[who.index(name)] > crowd.chance[who.index(name)]
+        assert crowd.grade[who.index(name)] == told_from_chance(crowd, result).grade[who.index(name)] == grade
+        assert flags[name] == flag
+
+
+def test_votes_that_can_tell() -> None:
+    # By hand: 0.5^5 = 0.031 is more than a fortieth, 0.5^6 = 0.016 less; four votes never tell.
+    assert can_tell(np.array([1, 5, 6]), np.full(3, 0.5)).tolist() == [False, False, True]
+    assert can_tell(np.array([4, 5]), np.full(2, 0.01)).tolist() == [False, True]

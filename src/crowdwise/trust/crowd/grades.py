@@ -120,7 +120,7 @@ def can_tell(n_votes: Array, chance: Floats) -> Flags:
 
 
 def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd:
-    """The crowd, with those above chance whose interval is and who have the votes for it, or whose answers pass a test.
+    """The crowd, with those above chance whose interval is, or whose answers depend on the class by a test, on votes enough.
 
     Only of the others does `crowdwise annotators` say "unknown" too.
     """
@@ -128,8 +128,8 @@ def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd
 
     if result.votes.n_classes < 2:
         return crowd
-    clear = (crowd.low > crowd.chance) & can_tell(result.votes.votes_per_annotator, crowd.chance)
-    standing = np.where(depends_on_class(result, level) | clear, ABOVE, UNJUDGED)
+    clear = depends_on_class(result, level) | (crowd.low > crowd.chance)
+    standing = np.where(clear & can_tell(result.votes.votes_per_annotator, crowd.chance), ABOVE, UNJUDGED)
     return replace(crowd, grade=np.where(crowd.grade >= UNJUDGED, standing, crowd.grade))
 
 

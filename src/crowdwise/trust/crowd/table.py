@@ -104,9 +104,9 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         if grade.paint == "bad" and "spammer" not in flags[a]:
             flags[a].append(grade.name)
             reasons[a].append(_standing_reason(result, crowd, a))
-    clear = (low > crowd.chance) & can_tell(result.votes.votes_per_annotator, crowd.chance)
-    for a, state in enumerate(verdict.tolist()):
-        if state == "unknown" and not flags[a] and not clear[a]:
+    clear = ((verdict != "unknown") | (low > crowd.chance)) & can_tell(result.votes.votes_per_annotator, crowd.chance)
+    for a in np.flatnonzero(~clear).tolist():
+        if not flags[a]:
             flags[a].append("unknown")
             reasons[a].append("too few votes to tell from chance")
     table = own.select("annotator", "n_votes", "accuracy").with_columns(
