@@ -115,8 +115,21 @@ def test_braces_in_labels_are_no_objects(tmp_path: Path) -> None:
     assert read(path).classes.tolist() == ["f{x: y}", "{x}"]
 
 
-def test_objects_that_no_reader_takes_apart_are_refused(tmp_path: Path) -> None:
-    text = json.dumps({"label": "yes", "reason": "because"})
-    path = write_lines(tmp_path / "v.jsonl", [{"id": n, "judge": f"j{m}", "verdict": text} for n in (1, 2) for m in (1, 2)])
-    with pytest.raises(InputError, match="are objects, and each would be a class of its own"):
+@pytest.mark.parametrize("text", [True, False])
+def test_verdicts_of_judges_are_read_too(tmp_path: Path, text: bool) -> None:
+    verdicts = [{"safe": label, "polite": "yes", "text": f"long {k}"} for k, (_, _, label) in enumerate(RIGHT)]
+    records = [
+        {"id": item, "judge": who, "verdict": json.dumps(verdict) if text else verdict}
+        for (item, who, _), verdict in zip(RIGHT, verdicts, strict=True)
+    ]
+    path = write_lines(tmp_path / "v.jsonl", records)
+    with pytest.raises(InputError, match="an object with 'safe', 'polite', 'text'"):
         read(path)
+    assert triples(read(path, question="safe")) == RIGHT
+
+
+def test_objects_that_no_reader_takes_apart_are_refused(tmp_path: Path) -> None:
+    cells = [json.dumps({"label": label, "reason": f"because {k}"}) for k, (_, _, label) in enumerate(RIGHT)]
+    pl.DataFrame({"id": range(4), **{f"label_{m}": cells[m::3] for m in range(3)}}).write_csv(tmp_path / "v.csv")
+    with pytest.raises(InputError, match="are objects, and each would be a class of its own"):
+        read(tmp_path / "v.csv", format="wide", annotators="label_*")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import polars as pl
+
 from crowdwise.errors import InputError
+from crowdwise.io.object_cells import holds_field, read_field
 from crowdwise.io.roles import battle_shape
 from crowdwise.io.source import Record, Source
 from crowdwise.io.tallies import refuse_mapped_counts
@@ -46,10 +51,22 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source, request: Request) -> Export:
-    """Return the votes; `question` names the field to read where there are several."""
-    ballot, maybe_counts = Ballot(source), False
+    """Return the votes; `question` names the field to read where there are several, also of verdicts that are objects."""
     _refuse_several_judged(source)
-    labels = [name for name in (request.question, request.label) if name] or _LABEL
+    asked = [name for name in (request.question, request.label) if name]
+    export = _votes(source, request, asked or _LABEL)
+    if asked and export.votes["label"].null_count() == export.votes.height:
+        verdicts = _votes(source, request, _LABEL)
+        export = verdicts if holds_field(verdicts.votes["label"], asked[0]) else export
+    label = export.votes["label"]
+    if label.dtype == pl.String and label.str.contains("{", literal=True).any():
+        return replace(export, votes=export.votes.with_columns(label=read_field(label, export.where, request)))
+    return export
+
+
+def _votes(source: Source, request: Request, labels: Sequence[str]) -> Export:
+    """The votes, whose labels are in the first of these fields that a record has."""
+    ballot, maybe_counts = Ballot(source), False
     for row, record in source.walk():
         item = record.get(_key(record, _ITEM) or "")
         nested = record.get(_key(record, _LISTS) or "")
@@ -93,4 +110,4 @@ def _key(record: Record, names: Iterable[str]) -> str | None:
 
 
 def _scalar(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
+    return value.strip() if isinstance(value, str) else json.dumps(value) if isinstance(value, dict) else value
