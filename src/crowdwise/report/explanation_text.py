@@ -14,8 +14,7 @@ __all__ = ["bar", "explanation_document", "explanation_heading", "explanation_no
 
 # Rows that are no votes.
 _FURTHER = {
-    "models": "each vote shows the mean of what several models make of it, but the label rests on the mean of the models' "
-    "probabilities; this is the difference, large where one model is much surer than another",
+    "models": "a vote's number is its mean over several models, but the label rests on the mean of their probabilities: the difference",
     "caution": "what experience with other crowds takes back, because votes share errors",
 }
 
