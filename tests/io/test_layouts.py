@@ -74,6 +74,17 @@ def test_a_matrix_without_a_header(tmp_path: Path) -> None:
         read(write(tmp_path / "o.csv", "1,0,0\n0,0,1\n"))
 
 
+@pytest.mark.parametrize("name", ["annotator", "worker_id", "Email address", "user"])
+def test_rows_that_people_name_are_asked_about(tmp_path: Path, name: str) -> None:
+    rows = {"ann": "cat,dog,cat,cat", "bob": "cat,dog,dog,cat", "cem": "dog,dog,cat,cat"}
+    path = write(tmp_path / "v.csv", f"{name},p1,p2,p3,p4\n" + "".join(f"{who},{said}\n" for who, said in rows.items()))
+    with pytest.raises(InputError, match=rf"{name!r} names the rows.*--transposed; .*--item"):
+        read(path)
+    right = {(f"p{k + 1}", who, label) for who, said in rows.items() for k, label in enumerate(said.split(","))}
+    assert set(triples(read(path, transposed=True))) == right
+    assert set(triples(read(path, item=name))) == {(who, item, label) for item, who, label in right}
+
+
 def test_a_transposed_table_has_a_row_per_annotator(tmp_path: Path) -> None:
     votes = read(write(tmp_path / "v.csv", "coder,u1,u2,u3\nA,1,2,\nB,1,1,3\n"), transposed=True)
     assert triples(votes) == [("u1", "A", 1), ("u1", "B", 1), ("u2", "A", 2), ("u2", "B", 1), ("u3", "B", 3)]

@@ -501,3 +501,36 @@ def test_a_table_of_nothing_but_headers_is_refused(tmp_path: Path, rows: str) ->
     path = write(tmp_path / "v.csv", "id,r1,r2\n" + rows)
     with pytest.raises(InputError, match=r"v\.csv"):
         read(path, format="wide")
+
+
+# -- gold in entries, and texts that are no labels -----------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::crowdwise.data.gold.GoldDecides")
+@pytest.mark.parametrize("shape", ["mapping", "lists", "answers", "judgments"])
+def test_gold_of_an_entry_stays_gold(tmp_path: Path, shape: str) -> None:
+    right = {
+        "p1": ("cat", {"ann": "cat", "bob": "dog"}),
+        "p2": ("dog", {"ann": "dog", "bob": "dog"}),
+        "p3": (None, {"ann": "cat"}),
+    }
+    made: dict[str, Any] = {
+        "mapping": lambda said: {"annotations": said},
+        "lists": lambda said: {"annotators": list(said), "labels": list(said.values())},
+        "answers": lambda said: {"answers": [{"annotator": who, "label": label} for who, label in said.items()]},
+        "judgments": lambda said: {"judgments": [{"judge": who, "label": label} for who, label in said.items()]},
+    }
+    entries = {item: {"gold": true, **made[shape](said)} for item, (true, said) in right.items()}
+    document: Any = [{"id": item, **entry} for item, entry in entries.items()] if shape == "judgments" else entries
+    votes = read(write_json(tmp_path / "v.json", document))
+    assert triples(votes) == [(item, who, label) for item, (_, said) in right.items() for who, label in said.items()]
+    assert gold(votes) == {"p1": "cat", "p2": "dog"}
+
+
+def test_texts_taken_for_labels_are_said(tmp_path: Path) -> None:
+    rows = [(f"p{n}", who, f"a text on {n} by {who}") for n in range(12) for who in ("ann", "bob")]
+    votes, notes = noted(write(tmp_path / "v.csv", table([("item", "annotator", "label"), *rows])))
+    assert votes.n_classes == 24
+    assert "24 different labels in 24 votes, such as 'a text on 0 by ann', each a class of its own" in notes
+    recurring = [(f"p{n}", who, f"class {n % 21}") for n in range(42) for who in ("ann", "bob")]
+    assert "different labels" not in noted(write(tmp_path / "w.csv", table([("item", "annotator", "label"), *recurring])))[1]

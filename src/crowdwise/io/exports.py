@@ -120,6 +120,11 @@ class Ballot:
         """Add a known true answer."""
         self.golden.append((row, item, answers))
 
+    def known(self, row: int, item: Any, entry: Mapping[str, Any]) -> None:
+        """Add what an entry says to be true, in a field called `gold`."""
+        if isinstance(entry.get("gold"), str | int | float):
+            self.gold(row, item, {"label": entry["gold"]})
+
     def item(self, item: Any) -> None:
         """Keep an item even if nobody voted on it."""
         self.items.append(item)

@@ -123,8 +123,11 @@ def read_keyed(source: Source, request: Request) -> Export:
         ballot.item(item)
         for who, said in _votes(entry, people, label, place):
             ballot.vote(row, item, who, {"label": said})
+        if "gold" not in (people, label):
+            ballot.known(row, item, entry)
+    gold = ", known labels in 'gold'" if ballot.golden else ""
     request.notes.append(
-        f"{source.name}: an entry per item, {key} is the item; annotators in {people or label!r}, labels in {label!r} "
+        f"{source.name}: an entry per item, {key} is the item; annotators in {people or label!r}, labels in {label!r}{gold} "
         "(--annotator, --label choose otherwise)"
     )
     return ballot.export(None)

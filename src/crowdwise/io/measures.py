@@ -25,13 +25,21 @@ def doubt_labels(label: pl.Series, taken: Mapping[str, str], source: str, reques
 
     `taken` says which columns play which role; empty for tables of another shape, for which there is no other command.
     """
-    distinct = as_text(tidy(label)).drop_nulls().unique()
-    distinct = distinct.filter(distinct != "")
+    given = as_text(tidy(label)).drop_nulls()
+    given = given.filter(given != "")
+    distinct = given.unique()
     if request.several != "refuse" or len(distinct) < 2:
         return
     if distinct.str.contains("%").all() and taken:
         _refuse_percents(distinct.sort().to_list(), taken, source, request)
-    if len(distinct) <= _MANY or not distinct.str.contains(_NUMBER).all():
+    if len(distinct) <= _MANY:
+        return
+    if not distinct.str.contains(_NUMBER).all():
+        if 2 * len(distinct) > len(given):
+            request.notes.append(
+                f"{source}: {len(distinct):,} different labels in {len(given):,} votes, such as {distinct.sort()[0]!r:.60}, "
+                "each a class of its own; are they texts, and the label in another column (--label)?"
+            )
         return
     roles = {"item": "--item", "annotator": "--annotator", "label": "--value"}
     words = [word for role, option in roles.items() if role in taken for word in (option, taken[role])]

@@ -184,6 +184,16 @@ def _ids(table: Table, source: Source, request: Request, across: bool) -> str | 
             return None
     if item is None:
         return None
+    people = by_alias([item], "annotator") or by_words([item], "annotator") or "email" in words_of(item)
+    if people and request.item is None and request.annotators is None:
+        by_row, by_column = (
+            replace(request, transposed=True).command(source.name),
+            replace(request, item=item).command(source.name),
+        )
+        raise InputError(
+            f"{source.name}: {item!r} names the rows. If each is a person, and the other columns are items: {by_row}; if each "
+            f"is an item, and the other columns are annotators: {by_column}"
+        )
     repeated = frame[item].is_duplicated()
     if repeated.any():
         row = int(repeated.arg_true()[-1])

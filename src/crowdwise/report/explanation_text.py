@@ -14,7 +14,7 @@ __all__ = ["bar", "explanation_document", "explanation_heading", "explanation_no
 
 # Rows that are no votes.
 _FURTHER = {
-    "models": "a vote's number is its mean over several models, but the label rests on the mean of their probabilities: the difference",
+    "models": "votes show means over several models, but the label rests on the mean of their probabilities: the difference",
     "caution": "what experience with other crowds takes back, because votes share errors",
 }
 

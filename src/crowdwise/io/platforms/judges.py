@@ -76,6 +76,8 @@ def _votes(source: Source, request: Request, labels: Sequence[str]) -> Export:
                       for judge, label in nested.items()]  # fmt: skip
         if nested is not None:
             ballot.item(item)
+        if "gold" not in labels:
+            ballot.known(row, item, record)
         for vote in nested if isinstance(nested, list) else [record]:
             if isinstance(vote, dict):
                 judge = vote.get(_key(vote, _JUDGE) or "")
