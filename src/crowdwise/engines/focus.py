@@ -61,7 +61,7 @@ Sums = tuple[Floats, ...]
 
 @dataclass(frozen=True, eq=False)
 class _Aside:
-    """Items that stand aside: their counts and entropies; rounds without them, and counts of all items before the last rounds."""
+    """Items that stand aside: their counts and entropies; rounds without them, and counts of all items before the last ones."""
 
     sums: Sums
     entropy: float
@@ -126,6 +126,8 @@ class Focus:
             done = round_of(there, "some", span)
             if done.bound >= self.rounds[-1].bound:
                 return there, done
+            # Back to where they were, so that the next round says how far they move from there.
+            self.shards.refine(infer_moving, parts.prior, parts.annotators)
         parts = self._inferred(parts, aside)
         return parts, round_of(parts, "some")
 
