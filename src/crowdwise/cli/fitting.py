@@ -271,7 +271,7 @@ def gold_by_use(votes: Annotations, gold: Any, use: str | None) -> tuple[Annotat
         if not known.n_gold:
             raise SettingError("--gold-is truth: there is no gold in the votes and no --gold FILE beside them")
         return replace(votes, gold=None), None, known.gold
-    if use is None and gold is None:
+    if use is None and gold is None and votes.n_gold:
         note(decided_by_gold(votes, "add --gold-is truth (--gold-is known says that this is meant)"))
     return votes, gold, None
 

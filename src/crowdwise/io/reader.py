@@ -262,8 +262,8 @@ def _read_votes(
         n = note_repeats(votes, source.name, request)
         if guessed and 2 * n > votes.n_votes:
             _doubt_item(source, request)
-    decided = decided_by_gold(votes, "fit votes.with_gold(None) and compare its labels with votes.gold_labels()")
-    if decided:
+    measured = "fit votes.with_gold(None) and compare its labels with votes.gold_labels()"
+    if votes.n_gold and (decided := decided_by_gold(votes, measured)):
         warnings.warn(f"{source.name}: {decided}", GoldDecides, stacklevel=3)
     return votes
 
