@@ -133,3 +133,12 @@ def test_objects_that_no_reader_takes_apart_are_refused(tmp_path: Path) -> None:
     pl.DataFrame({"id": range(4), **{f"label_{m}": cells[m::3] for m in range(3)}}).write_csv(tmp_path / "v.csv")
     with pytest.raises(InputError, match="are objects, and each would be a class of its own"):
         read(tmp_path / "v.csv", format="wide", annotators="label_*")
+
+
+@pytest.mark.parametrize("cell", ["{{}}", "{}", '{"a":' * 200, "{1: 2}", '{"a": NaN, "b": 1e999}', "{'a'}", "{[]: 1}"])
+def test_odd_braces_are_labels_or_refused_in_our_own_words(tmp_path: Path, cell: str) -> None:
+    records = [{"item": n, "annotator": who, "response": cell} for n in (1, 2) for who in "ab"]
+    try:
+        assert read(write_lines(tmp_path / "v.jsonl", records), classes=[cell]).n_votes == 4
+    except InputError as problem:
+        assert "v.jsonl" in str(problem)

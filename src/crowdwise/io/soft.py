@@ -137,7 +137,7 @@ def _parsed(cell: Any) -> Any:
     for parse in (json.loads, ast.literal_eval):
         try:
             value = parse(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, SystemError):
             continue
         return value if isinstance(value, list | dict) else None
     return None
