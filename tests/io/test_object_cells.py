@@ -135,10 +135,15 @@ def test_objects_that_no_reader_takes_apart_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "v.csv", format="wide", annotators="label_*")
 
 
-@pytest.mark.parametrize("cell", ["{{}}", "{}", '{"a":' * 200, "{1: 2}", '{"a": NaN, "b": 1e999}', "{'a'}", "{[]: 1}"])
-def test_odd_braces_are_labels_or_refused_in_our_own_words(tmp_path: Path, cell: str) -> None:
-    records = [{"item": n, "annotator": who, "response": cell} for n in (1, 2) for who in "ab"]
-    try:
-        assert read(write_lines(tmp_path / "v.jsonl", records), classes=[cell]).n_votes == 4
-    except InputError as problem:
-        assert "v.jsonl" in str(problem)
+def odd(tmp_path: Path, cell: str) -> Path:
+    return write_lines(tmp_path / "v.jsonl", [{"item": n, "annotator": who, "response": cell} for n in (1, 2) for who in "ab"])
+
+
+@pytest.mark.parametrize("cell", ["{{}}", "{}", '{"a":' * 200, "{1: 2}", "{[]: 1}"])
+def test_braces_without_an_object_are_a_label(tmp_path: Path, cell: str) -> None:
+    assert read(odd(tmp_path, cell), classes=[cell, "other"]).n_votes == 4
+
+
+def test_an_object_of_numbers_alone_has_no_label(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"v\.jsonl row 1: the answer is an object with 'a', 'b'"):
+        read(odd(tmp_path, '{"a": NaN, "b": 1e999}'))
