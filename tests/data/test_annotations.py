@@ -545,3 +545,13 @@ def test_a_class_that_looks_missing_is_pointed_out(word: str) -> None:
         votes = Annotations.from_arrays([1, 1], ["x", "y"], ["cat", word])
     assert votes.n_classes == 2
     assert Annotations.from_arrays([1, 1], ["x", "y"], ["cat", word], missing=[word]).n_missing == 1
+
+
+def test_all_missing_columns_of_a_frame_are_named_at_once() -> None:
+    frame = {"foo": ["a"], "annotator": ["x"], "baz": ["cat"]}
+    with pytest.raises(
+        InputError, match=r"no item and no label column; found 'foo', 'annotator', 'baz'\. Name them: --item and --label"
+    ):
+        Annotations.from_frame(frame)
+    with pytest.raises(InputError, match=r"no column 'fo' \(did you mean 'foo'\?\), no label column"):
+        Annotations.from_frame(frame, item="fo")
