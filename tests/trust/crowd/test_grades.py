@@ -81,3 +81,13 @@ def test_votes_that_can_tell() -> None:
     # By hand: 0.5^5 = 0.031 is more than a fortieth, 0.5^6 = 0.016 less; four votes never tell.
     assert can_tell(np.array([1, 5, 6]), np.full(3, 0.5)).tolist() == [False, False, True]
     assert can_tell(np.array([4, 5]), np.full(2, 0.01)).tolist() == [False, True]
+
+
+def test_answers_of_earlier_count_as_votes() -> None:
+    rows = [(n, who, "cd"[n % 2]) for n in range(40) for who in "xyz"] + [(0, "new", "c")]
+    votes = Annotations.from_arrays(*zip(*rows, strict=True))
+    for history, grade, flag in ((None, UNJUDGED, "unknown"), ({"new": (90, 10)}, ABOVE, "")):
+        result = make("dawid-skene").fit(votes, history=history).result_
+        new = votes.annotators.tolist().index("new")
+        assert crowd_of(result).grade[new] == told_from_chance(crowd_of(result), result).grade[new] == grade
+        assert dict(examine(result).table.select("annotator", "flags").rows())["new"] == flag

@@ -22,7 +22,19 @@ import numpy as np
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 
-__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "can_tell", "crowd_of", "told_from_chance"]
+__all__ = [
+    "ABOVE",
+    "CHANCE",
+    "GRADES",
+    "ONE_LABEL",
+    "UNJUDGED",
+    "WEAK",
+    "Crowd",
+    "answered",
+    "can_tell",
+    "crowd_of",
+    "told_from_chance",
+]
 
 
 # A rare slip among votes for one class does not make it a judgement; ten votes for one class may be luck of the draw.
@@ -105,7 +117,7 @@ def crowd_of(result: Result) -> Crowd:
                 (low <= chance) & (high >= halfway),
                 low <= chance,
                 high < halfway,
-                ~can_tell(n_votes, chance),
+                ~can_tell(answered(result), chance),
             ],
             [ONE_LABEL, WORSE, UNJUDGED, CHANCE, WEAK, UNJUDGED],
             default=ABOVE,
@@ -119,6 +131,12 @@ def can_tell(n_votes: Array, chance: Floats) -> Flags:
     return np.asarray((n_votes >= FEWEST_VOTES) & (chance**n_votes <= LUCK))
 
 
+def answered(result: Result) -> Floats:
+    """Votes of every annotator, with the answers of earlier that are known of them, [A]."""
+    n_votes = np.asarray(result.votes.votes_per_annotator, float)
+    return n_votes if result.history is None else n_votes + result.history.sum(axis=(1, 2))
+
+
 def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd:
     """The crowd, with those above chance whose interval is, or whose answers depend on the class by a test, on votes enough.
 
@@ -129,7 +147,7 @@ def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd
     if result.votes.n_classes < 2:
         return crowd
     clear = depends_on_class(result, level) | (crowd.low > crowd.chance)
-    standing = np.where(clear & can_tell(result.votes.votes_per_annotator, crowd.chance), ABOVE, UNJUDGED)
+    standing = np.where(clear & can_tell(answered(result), crowd.chance), ABOVE, UNJUDGED)
     return replace(crowd, grade=np.where(crowd.grade >= UNJUDGED, standing, crowd.grade))
 
 

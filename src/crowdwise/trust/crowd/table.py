@@ -12,7 +12,7 @@ import polars as pl
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
-from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, can_tell, crowd_of
+from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can_tell, crowd_of
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
@@ -104,7 +104,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         if grade.paint == "bad" and "spammer" not in flags[a]:
             flags[a].append(grade.name)
             reasons[a].append(_standing_reason(result, crowd, a))
-    clear = ((verdict != "unknown") | (low > crowd.chance)) & can_tell(result.votes.votes_per_annotator, crowd.chance)
+    clear = ((verdict != "unknown") | (low > crowd.chance)) & can_tell(answered(result), crowd.chance)
     for a in np.flatnonzero(~clear).tolist():
         if not flags[a]:
             flags[a].append("unknown")
