@@ -96,6 +96,12 @@ def _by_hand(rows: list[tuple[str, str, str]]) -> dict[str, bytes]:
         "mturk-api.json": json.dumps(assignments),
         "mturk-api-below.json": json.dumps({"Assignments": assignments}),
         "judges.jsonl": "\n".join(map(json.dumps, judged)),
+        "objects.csv": "item,judge,response\n"
+        + "".join(f'{i},"{a}","{{""label"": ""{b}"", ""confidence"": 0.{n % 9 + 1}}}"\n' for n, (i, a, b) in enumerate(rows)),
+        "objects.jsonl": "\n".join(
+            json.dumps({"item": i, "judge": a, "response": f'I say\n```json\n{{"verdict": "{b}", "why": null}}\n```'})
+            for i, a, b in rows
+        ),
         "label-studio-min.json": json.dumps(
             [{"id": n, "annotator": a, "annotation_id": n, "mood": b, "text": i} for n, (i, a, b) in enumerate(rows)]
         ),
