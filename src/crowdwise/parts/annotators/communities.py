@@ -26,7 +26,7 @@ from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.numerics import expected_log, in_ranges, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, counts_of, infer_by_table, table_log_lik
 
 __all__ = ["CommunityConfusion", "log_evidence"]
 
@@ -42,7 +42,7 @@ _COMPILED_FROM = 10_000
 
 @storable
 @dataclass(frozen=True, eq=False)
-class CommunityConfusion:
+class CommunityConfusion(FittedToConfusion):
     """Dirichlet communities with soft memberships; `earlier_alk` are earlier answers."""
 
     earlier_alk: Floats
@@ -66,9 +66,13 @@ class CommunityConfusion:
             np.full(n_communities, 1 / n_communities),
         )
 
-    def update(self, votes: Annotations, posterior: Floats) -> CommunityConfusion:
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected confusion counts, [A, L, K]."""
+        return (counts_of(votes, posterior),)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> CommunityConfusion:
         """Memberships (at first from k-means), then shares and Dirichlet parameters of the communities."""
-        counts = counts_of(votes, posterior) + self.earlier_alk
+        counts = statistics[0] + self.earlier_alk
         first = len(self.rho_am) == 0
         if first:
             rho = soft_clusters(counts, len(self.h_m))
@@ -84,7 +88,11 @@ class CommunityConfusion:
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step over the labels with E[log R]."""
-        return infer_by_table(votes, np.exp(self._rows[0]), log_prior, known, posterior)
+        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
+
+    def vote_table(self) -> Floats:
+        """exp E[log R], [A, L, K]."""
+        return np.asarray(np.exp(self._rows[0]))
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """E[log R] of each vote, [len(index), K]."""
