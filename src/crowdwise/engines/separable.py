@@ -41,7 +41,7 @@ def pooled_columns(moments: Cooccurrence, min_count: float) -> tuple[Floats, Flo
     """Scaled columns of every annotator, [A, C, L], and the meetings behind each, [A, C] (zero where there is none)."""
     n_annotators, n_classes = moments.count_al.shape
     left, right, count, n_rows = moments.left, moments.right, moments.count_c, n_annotators * n_classes
-    # Cells are seen from their left end, then from their right one: arrays of both would be so large that getting them costs most.
+    # Cells are seen from their left end, then from their right one: getting memory for both at once would cost the most.
     who, other = left // n_classes, right // n_classes
     said, answered = left - who * n_classes, right - other * n_classes
     # Purity of label j of annotator b: how often the others said j, too, where b did.
