@@ -138,7 +138,7 @@ def climb(objective: Callable[[Floats], Floats], x: Floats, scale: float = np.in
         enough = value - 1e-12 * (1 + np.abs(value))
         wanted = np.where(going, slope / curve, 0.0)
         step = np.clip(wanted, -1.0, 1.0)
-        sure = scale * np.abs(step).max(initial=0.0) <= np.log(2)
+        sure = np.abs(step).max(initial=0.0) <= np.log(2) / scale
         for shrink in () if sure else (0.25, 0.25, 0.0):
             worse = objective(x + step)[:, 0] < enough
             if not worse.any():
