@@ -28,7 +28,7 @@ from page import table
 PER_ITEM, PER_ANNOTATOR = 10, 3000
 GROWING = ("majority", "dawid-skene", "consensus")
 # Seconds after which a fit is given up.
-LIMIT = 300
+LIMIT = 1200
 
 
 def crowd(n_votes: int, n_classes: int) -> Any:

@@ -49,8 +49,8 @@ def slow() -> str:
 
 def growth() -> str:
     """Seconds of the processor from 100,000 votes on."""
-    heads = [f"{10**power:,} votes (rounds)" for power in range(5, 8)]
-    return table(["method", *heads, "exponent"], fits.growth(10**7))
+    heads = [f"{10**power:,} votes (rounds)" for power in range(5, 9)]
+    return table(["method", *heads, "exponent"], fits.growth(10**8))
 
 
 def memory() -> str:

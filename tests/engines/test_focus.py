@@ -11,8 +11,9 @@ from scipy.special import xlogy
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.engines import focus as focus_module
 from crowdwise.engines import loop as engine
-from crowdwise.engines.focus import Focus, infer_and_compare
+from crowdwise.engines.focus import Focus, extrapolated, infer_and_compare
 from crowdwise.engines.loop import Round, Run, alternate_over, loop, remaining, settled
 from crowdwise.engines.shards import Kept, Parts, Shard, Tally, Whole, begin_at
 from crowdwise.kernels.numerics import log_floored
@@ -115,6 +116,62 @@ def test_items_that_catch_up_do_not_count_as_a_change_that_halved() -> None:
     caught = [*plain[:-1], Round(5.0, scope="catch-up"), plain[-1]]
     assert remaining(caught) == pytest.approx(0.5 / (2 ** (1 / 5) - 1))
     assert remaining([*plain[:-1], Round(5.0), plain[-1]]) == pytest.approx(0.5)
+
+
+def test_a_round_that_was_extrapolated_counts_as_many_and_is_no_change_that_halved() -> None:
+    plain = [Round(0.8), Round(0.7), Round(0.6), Round(0.4)]
+    assert remaining(plain) == pytest.approx(0.4 / (2 ** (1 / 3) - 1))
+    leaps = [Round(0.8), Round(0.7), Round(0.9, span=20), Round(0.4)]
+    assert remaining(leaps) == pytest.approx(0.4 / (2 ** (1 / 22) - 1))
+    assert remaining([Round(0.5, span=3), Round(0.4)]) == pytest.approx(0.4 / (2 ** (1 / 4) - 1))
+
+
+def test_rounds_come_back_as_they_were_kept_also_from_older_files() -> None:
+    terms = {"votes": -3.0, "class prior": -2.0, "annotators": -1.0}
+    for done in (Round(0.1, terms), Round(0.1, terms, "catch-up"), Round(0.1, terms, "some", 7.5)):
+        assert Round.of_row(done.row) == done
+    assert Round.of_row([-3, -2, -1, 0.1]) == Round(0.1, terms)
+    assert Round.of_row([-3, -2, -1, 0.1, 1]) == Round(0.1, terms, "some")
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, 0.99])
+def test_counts_that_close_in_at_one_pace_are_extrapolated_to_the_end(factor: float) -> None:
+    rng = np.random.default_rng(0)
+    end, away = (rng.uniform(5, 9, 3), rng.uniform(5, 9, (4, 3, 3))), (rng.normal(size=3), rng.normal(size=(4, 3, 3)))
+    first, second, third = (tuple(there + factor**n * way for there, way in zip(end, away, strict=True)) for n in range(3))
+    found = extrapolated(first, second, third)
+    assert found is not None
+    sums, length = found
+    assert length == pytest.approx(1 / (1 - factor))
+    for there, here in zip(end, sums, strict=True):
+        np.testing.assert_allclose(here, there, rtol=1e-9)
+
+
+def test_counts_are_not_extrapolated_below_zero_nor_where_there_is_nowhere_to_go() -> None:
+    rest = np.array([4.0])
+    assert extrapolated((rest,), (rest,), (rest,)) is None
+    assert extrapolated((rest,), (rest + 1,), (rest - 3,)) is None
+    found = extrapolated((np.array([4.0]),), (np.array([2.5]),), (np.array([1.1]),))
+    assert found is not None
+    assert found[0][0].tolist() == pytest.approx([0.11])
+
+
+def test_extrapolated_rounds_are_taken_only_where_the_bound_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, _ = focused(tol=1e-9)
+    _, leaping = focused(tol=1e-9)
+    assert any(done.span > 1 for done in leaping.rounds)
+    asked: list[int] = []
+
+    def astray(*path: Any) -> Any:
+        asked.append(1)
+        return tuple(sums[..., ::-1] for sums in path[-1]), 5.0
+
+    monkeypatch.setattr(focus_module, "extrapolated", astray)
+    shards, run = focused(tol=1e-9)
+    assert asked
+    assert all(done.span == 1 for done in run.rounds)
+    assert np.diff([done.bound for done in run.rounds]).min() > -1e-9 * abs(run.rounds[-1].bound)
+    np.testing.assert_allclose(shards.posterior, plain.posterior, atol=1e-5)
 
 
 def test_the_items_that_moved_are_found() -> None:

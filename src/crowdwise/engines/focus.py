@@ -18,10 +18,15 @@ where the expectation is a sum of counts times logarithms of the table, and the 
 
 `least` is a hundredth of the mean change, so that all who stand aside moved together by about a hundredth of what moved in all
 at most; and not less than `tol`, below which nothing need be known.
+
+While items stand aside, every third round starts from counts extrapolated from the two before it (SQUAREM of Varadhan and
+Roland, 2008). It is taken only if the bound does not fall, else the third round is a plain one. For the stopping rule it stands
+for as many rounds as its length says, so that a fit which creeps is not taken for one which arrives.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,7 +40,6 @@ from crowdwise.engines.shards import (
     Shard,
     Shards,
     Tally,
-    counts_of_shard,
     infer_and_count,
     refitted,
     remaining,
@@ -43,21 +47,26 @@ from crowdwise.engines.shards import (
 )
 from crowdwise.kernels.types import Floats
 
-__all__ = ["Focus", "infer_and_compare", "infer_moving", "set_aside"]
+__all__ = ["Focus", "extrapolated", "infer_and_compare", "infer_moving"]
 
 # Share of the mean change that an item must move by to stay in view. On two simulated crowds a tenth and more moved labels.
 _SHARE = 0.01
 # Rounds without those who stand aside: at first, and at most.
 _FIRST, _MOST = 6, 64
+# What is left of a count at least where counts are extrapolated.
+_LEFT = 0.1
+
+Sums = tuple[Floats, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class _Aside:
-    """Items that stand aside: their counts and their entropies."""
+    """Items that stand aside: their counts and entropies; rounds without them, and counts of all items before the last ones."""
 
-    sums: tuple[Floats, ...]
+    sums: Sums
     entropy: float
     rounds: int = 0
+    path: tuple[Sums, ...] = ()
 
 
 class Focus:
@@ -70,18 +79,19 @@ class Focus:
 
     def __call__(self, parts: Parts) -> tuple[Parts, Round]:
         """One round."""
-        prior, annotators = refitted(self.shards, parts)
-        scope: Scope = "all"
         if self.aside is not None and not self._over():
-            tally, scope = self._look_again(prior, annotators, self.aside, parts.tally), "some"
-        elif self.whole:
-            tally = self._choose(prior, annotators)
+            parts, done = self._look_again(parts, self.aside)
         else:
-            scope = "all" if self.aside is None else "catch-up"
-            self.aside, self.whole = None, True
-            tally = self.shards.renew(infer_and_count, prior, annotators, False)
-        parts = replace(parts, prior=prior, annotators=annotators, tally=tally)
-        done = round_of(parts, scope)
+            prior, annotators = refitted(self.shards, parts)
+            scope: Scope = "all"
+            if self.whole:
+                tally = self._choose(prior, annotators)
+            else:
+                scope = "all" if self.aside is None else "catch-up"
+                self.aside, self.whole = None, True
+                tally = self.shards.renew(infer_and_count, prior, annotators, False)
+            parts = replace(parts, prior=prior, annotators=annotators, tally=tally)
+            done = round_of(parts, scope)
         self.rounds.append(done)
         return parts, done
 
@@ -99,18 +109,59 @@ class Focus:
         tally = self.shards.refine(infer_and_compare, prior, annotators, least)
         *sums, n_moving = tally.sums
         if 0 < 2 * n_moving[0] <= tally.n_items:
-            stand = self.shards.refine(set_aside, prior, annotators)
-            own = tally.evidence - stand.evidence - _expected(prior, annotators, stand.sums)
-            self.aside = _Aside(stand.sums, own)
+            move = self.shards.refine(infer_moving, prior, annotators)
+            # What is left of a count that is all of items that move may be a rounding error below zero.
+            stand = tuple(np.maximum(every - own, 0.0) for every, own in zip(sums, move.sums, strict=True))
+            own = tally.evidence - move.evidence - _expected(prior, annotators, stand)
+            self.aside = _Aside(stand, own)
         return replace(tally, sums=tuple(sums))
 
-    def _look_again(self, prior: Any, annotators: Any, aside: _Aside, before: Tally) -> Tally:
-        """A round over the items that move."""
+    def _look_again(self, parts: Parts, aside: _Aside) -> tuple[Parts, Round]:
+        """A round over the items that move; every third one from counts extrapolated, if that does not lower the bound."""
+        path = (*aside.path, parts.tally.sums)
+        self.aside = replace(aside, rounds=aside.rounds + 1, path=path if len(path) < 3 else ())
+        if len(path) == 3 and (found := extrapolated(*path)):
+            sums, span = found
+            there = self._inferred(replace(parts, tally=replace(parts.tally, sums=sums)), aside)
+            done = round_of(there, "some", span)
+            if done.bound >= self.rounds[-1].bound:
+                return there, done
+            # Back to where they were, so that the next round says how far they move from there.
+            self.shards.refine(infer_moving, parts.prior, parts.annotators)
+        parts = self._inferred(parts, aside)
+        return parts, round_of(parts, "some")
+
+    def _inferred(self, parts: Parts, aside: _Aside) -> Parts:
+        """Parts fitted to these counts, and what they say of the items that move."""
+        prior, annotators = refitted(self.shards, parts)
         tally = self.shards.refine(infer_moving, prior, annotators)
-        self.aside = replace(aside, rounds=aside.rounds + 1)
         evidence = tally.evidence + aside.entropy + _expected(prior, annotators, aside.sums)
         sums = tuple(own + more for own, more in zip(aside.sums, tally.sums, strict=True))
-        return replace(before, sums=sums, evidence=evidence, change=tally.change)
+        return replace(
+            parts,
+            prior=prior,
+            annotators=annotators,
+            tally=replace(parts.tally, sums=sums, evidence=evidence, change=tally.change),
+        )
+
+
+def extrapolated(first: Sums, second: Sums, third: Sums) -> tuple[Sums, float] | None:
+    """Counts that three rounds lead to, and how many rounds away they are; None where that is no farther than the third.
+
+    If what is still to go shrinks by the same factor in every round, they are the end: the length is 1 / (1 - factor).
+    """
+    step = [after - before for before, after in zip(first, second, strict=True)]
+    bend = [after - before - way for way, before, after in zip(step, second, third, strict=True)]
+    size, turn = (math.fsum(float((way * way).sum()) for way in ways) for ways in (step, bend))
+    length = math.sqrt(size / turn) if turn > 0 else 1.0
+    if length <= 1:
+        return None
+    # A count that shrinks stays above zero, where it would be stuck.
+    sums = tuple(
+        np.maximum(start + 2 * length * way + length**2 * curve, _LEFT * end)
+        for start, way, curve, end in zip(first, step, bend, third, strict=True)
+    )
+    return sums, length
 
 
 def infer_and_compare(shard: Shard, prior: Any, annotators: Any, least: float) -> Tally:
@@ -123,17 +174,6 @@ def infer_and_compare(shard: Shard, prior: Any, annotators: Any, least: float) -
     moved = np.abs(shard.posterior.max(axis=1, initial=0.0) - before) > least
     shard.remember_moving(np.flatnonzero(moved | shard.votes.soft))
     return replace(tally, sums=(*tally.sums, np.array([float(len(shard.moving))])))
-
-
-def set_aside(shard: Shard, prior: Any, annotators: Any) -> Tally:
-    """Counts of the items that do not move, and the evidence of those that do."""
-    part = shard.part()
-    shard.posterior[shard.moving] = 0.0
-    try:
-        sums = counts_of_shard(shard, prior, annotators, shard.posterior)
-    finally:
-        shard.posterior[shard.moving] = part.posterior
-    return Tally(sums, infer_and_count(part, prior, annotators, False).evidence)
 
 
 def infer_moving(shard: Shard, prior: Any, annotators: Any) -> Tally:

@@ -133,8 +133,8 @@ class Kept:
     ----------
     prior, annotators
         The parts under which posteriors were found last.
-    rows : [iterations, 5]
-        Terms of the bound so far, the mean change per item, and which items were looked at (`Round.row`).
+    rows : [iterations, 6]
+        Terms of the bound so far, the mean change per item, which items were looked at, and the span (`Round.row`).
     """
 
     prior: Any
@@ -244,23 +244,26 @@ class Round:
     scope : str
         Which items moved by how much: "all" of them by one step, "some" while the others stood aside, or "catch-up" where all
         moved, those who had stood aside by several steps at once.
+    span : float
+        How many rounds it stands for: more than one where a step was extrapolated from those before it.
     """
 
     change: float
     terms: Mapping[str, float] = field(default_factory=dict)
     scope: Scope = "all"
+    span: float = 1.0
 
     @classmethod
     def of_row(cls, row: Sequence[float]) -> Round:
         """A round of engine 1 that was kept."""
-        # Files of before there were scopes have four columns.
-        *terms, change, scope = row if len(row) == len(TERMS) + 2 else (*row, 0)
-        return cls(change, dict(zip(TERMS, terms, strict=True)), _SCOPES[int(scope)])
+        # Older files have no span, or neither scope nor span.
+        *terms, change, scope, span = (*row, *(0.0, 1.0)[len(row) - len(TERMS) - 1 :])
+        return cls(change, dict(zip(TERMS, terms, strict=True)), _SCOPES[int(scope)], span)
 
     @property
     def row(self) -> list[float]:
         """What is kept of a round of engine 1."""
-        return [*self.terms.values(), self.change, _SCOPES.index(self.scope)]
+        return [*self.terms.values(), self.change, _SCOPES.index(self.scope), self.span]
 
     @property
     def bound(self) -> float:
@@ -273,9 +276,15 @@ def remaining(rounds: Sequence[Round]) -> float:
     last = rounds[-1].change
     if last == 0:
         return 0.0
-    # A round in which items catch up says nothing of how fast changes halve.
-    halved = (n for n in range(1, len(rounds)) if rounds[-1 - n].change >= 2 * last and rounds[-1 - n].scope != "catch-up")
-    return last / (2 ** (1 / next(halved, len(rounds))) - 1)
+    passed = 0.0
+    for later, done in zip(reversed(rounds), reversed(rounds[:-1]), strict=False):
+        passed += later.span
+        # A round in which items catch up, or which is extrapolated, says nothing of how fast changes halve.
+        if done.change >= 2 * last and done.scope != "catch-up" and done.span == 1:
+            break
+    else:
+        passed += rounds[0].span
+    return last / (2 ** (1 / passed) - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,10 +337,10 @@ def refitted(shards: Shards, parts: Parts) -> tuple[Any, Any]:
     return prior.conditioned(sums[0]), annotators.conditioned(sums[1:])
 
 
-def round_of(parts: Parts, scope: Scope = "all") -> Round:
+def round_of(parts: Parts, scope: Scope = "all", span: float = 1.0) -> Round:
     """What a step of engine 1 reports."""
     terms = (parts.tally.evidence, -parts.prior.penalty(), -parts.annotators.penalty())
-    return Round(parts.tally.mean_change, dict(zip(TERMS, terms, strict=True)), scope)
+    return Round(parts.tally.mean_change, dict(zip(TERMS, terms, strict=True)), scope, span)
 
 
 def counted(prior: Any, annotators: Any) -> bool:

@@ -12,6 +12,7 @@ prior_alk : [A, L, K]   pseudo-counts (point) or Dirichlet parameters (Bayesian)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -116,7 +117,12 @@ class FittedToConfusion(FittedToCounts):
     def expected(self, statistics: tuple[Floats, ...]) -> float:
         """Expected log-likelihood of votes with these counts."""
         (counts,) = statistics
-        return float((counts * log_floored(self.vote_table())).sum())
+        return float((counts * self._log_table).sum())
+
+    @cached_property
+    def _log_table(self) -> Floats:
+        """Log of the table; taken once, because it costs more than a round over few items."""
+        return log_floored(self.vote_table())
 
 
 def weight_of(votes: Annotations) -> Floats:
@@ -243,7 +249,7 @@ class Confusion(FittedToConfusion, WithoutPosterior):
 
     def penalty(self) -> float:
         """Minus the log-density of the Dirichlet(1 + pseudo-count) rows, up to its constant."""
-        return float(-(self.prior_alk * log_floored(self.pi_alk)).sum())
+        return float(-(self.prior_alk * self._log_table).sum())
 
     def aligned(self, index: Integers, item_index: Integers) -> Confusion:
         """Reorder; an annotator never seen gets the pooled matrix."""
