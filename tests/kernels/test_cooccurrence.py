@@ -72,6 +72,27 @@ def test_triples_equal_plain_loops(votes: Annotations, seed: int) -> None:
         assert count.sum() > 0
 
 
+@pytest.mark.parametrize("weights", [False, True])
+def test_triples_left_out_before_they_are_counted_are_those_that_met_too_seldom(weights: bool) -> None:
+    rng = np.random.default_rng(3)
+    item, annotator, label = rng.integers(0, 40, 500), rng.integers(0, 9, 500), rng.integers(0, 2, 500)
+    # Repeated and weighted votes: some triples meet more often than their pairs.
+    weight = rng.choice([0.0, 0.5, 3.0], 500) if weights else None
+    votes = Annotations.from_arrays(item, annotator, label, weight=weight)
+    moments = Cooccurrence.of(votes)
+    total = np.zeros((40, 9))
+    np.add.at(total, (item, annotator), 1.0 if weight is None else weight)
+    met = np.einsum("na,nb,nc->abc", total, total, total)
+    pairs = np.einsum("na,nb->ab", total, total)
+    middle = float(np.median(met[np.triu_indices(9, 1)]))
+    for least in (0.0, middle, 2 * middle, 1e6):
+        drawn = sample_triples(votes, np.random.default_rng(0), 60, 0.0)
+        kept = sample_triples(votes, np.random.default_rng(0), 60, least, moments.between(moments.met_p))
+        expected = [ends for ends in drawn.ends.tolist() if met[tuple(ends)] >= least]
+        assert kept.ends.tolist() == expected
+    assert any(met[a, b, c] > max(pairs[a, b], pairs[a, c], pairs[b, c]) for a, b, c in drawn.ends.tolist())
+
+
 def test_simplex_projection_is_the_nearest_distribution() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(200, 4))

@@ -22,26 +22,30 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 class Case:
-    """Ragged items, some without votes; `many` votes of one annotator, so that products of factors would overflow."""
+    """Ragged items, some without votes; `many` votes of one annotator, so that products of factors would overflow.
 
-    def __init__(self, n_classes: int, seed: int, *, weights: bool = False, many: bool = False) -> None:
+    With `copies` there are more items and votes than compiled loops look at together.
+    """
+
+    def __init__(self, n_classes: int, seed: int, *, weights: bool = False, many: bool = False, copies: int = 1) -> None:
         rng = np.random.default_rng(seed)
-        sizes = rng.integers(0, 9, N)
-        sizes[[0, 7, N - 1]] = 0
+        self.n_items = N * copies
+        sizes = rng.integers(0, 9, self.n_items)
+        sizes[[0, 7, -1]] = 0
         sizes[3] = 3000 if many else 4
         self.item_ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         n_votes = int(self.item_ptr[-1])
-        self.item = np.repeat(np.arange(N), sizes)
+        self.item = np.repeat(np.arange(self.n_items), sizes)
         self.annotator = rng.integers(0, A, n_votes).astype(np.int32)
         self.label = rng.integers(0, n_classes, n_votes).astype(np.int16)
         self.weight = rng.random(n_votes) * 3 if weights else NO_WEIGHT
-        self.posterior = rng.dirichlet(np.ones(n_classes), N)
-        self.ability, self.log_easiness = rng.normal(1, 1, A) * (0.01 if many else 1), rng.normal(0, 1, N)
+        self.posterior = rng.dirichlet(np.ones(n_classes), self.n_items)
+        self.ability, self.log_easiness = rng.normal(1, 1, A) * (0.01 if many else 1), rng.normal(0, 1, self.n_items)
         self.votes = LogisticVotes(self.item_ptr, self.annotator, self.label, self.weight)
 
     def values(self, ability: np.ndarray, log_easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Expected log-likelihood by annotator and by item."""
-        sums = np.zeros(A), np.zeros(N)
+        sums = np.zeros(A), np.zeros(self.n_items)
         for e, n in enumerate(self.item):
             s, rho = ability[self.annotator[e]] * math.exp(log_easiness[n]), self.posterior[n, self.label[e]]
             value = -rho * math.log1p(math.exp(-s)) - (1 - rho) * math.log1p(math.exp(s))
@@ -51,7 +55,7 @@ class Case:
         return sums
 
 
-CASES: dict[str, dict[str, Any]] = {"plain": {}, "weights": {"weights": True}, "many": {"many": True}}
+CASES: dict[str, dict[str, Any]] = {"plain": {}, "weights": {"weights": True}, "many": {"many": True}, "copies": {"copies": 9}}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -99,14 +103,14 @@ def climbed(given: Case, n: int) -> float:
     return b
 
 
-@pytest.mark.parametrize("case", ["plain", "weights"])
+@pytest.mark.parametrize("case", ["plain", "weights", "copies"])
 @pytest.mark.parametrize("far", [0.0, 4.0])
 def test_steps_on_items_follow_the_rule_item_by_item(path: str, case: str, far: float) -> None:
     given = Case(3, seed=8, **CASES[case])
     # From far off, steps are cut and there are several.
     given.log_easiness = given.log_easiness - far
     reached = given.votes.climb_easiness(given.posterior, given.ability, given.log_easiness, CENTRE)
-    np.testing.assert_allclose(reached, [climbed(given, n) for n in range(N)], atol=1e-7)
+    np.testing.assert_allclose(reached, [climbed(given, n) for n in range(given.n_items)], atol=1e-7)
 
 
 def test_steps_never_lower_what_they_climb_and_items_do_not_wait_for_each_other(path: str) -> None:
@@ -135,17 +139,51 @@ def test_a_quadratic_is_climbed_in_one_step_and_a_far_one_in_cut_steps() -> None
     np.testing.assert_allclose(climb(objective, np.zeros(3)), [0.5, 5.0, -0.25])
 
 
+def test_nothing_is_computed_to_see_that_a_sure_step_climbs() -> None:
+    calls = []
+
+    def objective(x: np.ndarray) -> np.ndarray:
+        calls.append(x)
+        return np.column_stack([np.zeros(2), np.array([0.1, -0.2]), np.ones(2)])
+
+    # Over a distance of 0.2 the curvature grows at most by exp(0.6), or by exp(0.8), which is more than 2.
+    np.testing.assert_allclose(climb(objective, np.zeros(2), 3.0), [0.1, -0.2])
+    assert len(calls) == 1
+    climb(objective, np.zeros(2), 4.0)
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 1000])
+def test_exponentials_are_exact_to_the_last_digits(size: int) -> None:
+    from crowdwise.kernels.logistic_loops import exponentials
+
+    rng = np.random.default_rng(size)
+    x = np.concatenate([[0.0, -0.0, -1e-300, -707.9, -np.inf, 2.5, 700.0], -rng.exponential(30.0, 993)])[:size]
+    out = np.full(size + 1, 7.0)
+    exponentials(size, x.copy(), out)
+    np.testing.assert_allclose(out[:-1], [math.exp(value) for value in x], rtol=5e-16)
+    assert out[-1] == 7.0
+
+
+def test_exponentials_of_what_is_far_below_zero_are_zero() -> None:
+    from crowdwise.kernels.logistic_loops import exponentials
+
+    out = np.ones(3)
+    exponentials(3, np.array([-708.1, -1e300, -np.inf]), out)
+    assert out.tolist() == [0.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("extra", ["", "gold", "a prior per item"])
 def test_inference_equals_bayes_rule_item_by_item(path: str, n_classes: int, case: str, extra: str) -> None:
     given = Case(n_classes, seed=5, **CASES[case])
     rng = np.random.default_rng(0)
-    known = np.where(rng.random(N) < 0.3, 0, -1).astype(np.int16) if extra == "gold" else NONE_KNOWN
-    log_prior = np.log(rng.dirichlet(np.ones(n_classes), N if extra == "a prior per item" else 1))
+    known = np.where(rng.random(given.n_items) < 0.3, 0, -1).astype(np.int16) if extra == "gold" else NONE_KNOWN
+    log_prior = np.log(rng.dirichlet(np.ones(n_classes), given.n_items if extra == "a prior per item" else 1))
     posterior, expected, evidence = given.posterior.copy(), [], 0.0
     found, change = given.votes.infer(given.ability, given.log_easiness, log_prior, known, posterior)
-    for n in range(N):
+    for n in range(given.n_items):
         scores = [float(value) for value in log_prior[n if len(log_prior) > 1 else 0]]
         for e in range(given.item_ptr[n], given.item_ptr[n + 1]):
             s = given.ability[given.annotator[e]] * math.exp(given.log_easiness[n])

@@ -68,13 +68,14 @@ def _simplex_rows(g: Floats, v: Floats, table: Floats, dual: Floats) -> tuple[Fl
     """ADMM for min tr(A G A') - 2 tr(V' A) with every column of A (a row of R) on the simplex; batched over annotators."""
     n_classes = g.shape[1]
     rho = np.maximum(np.einsum("akk->a", g) / n_classes, 1e-12)[:, None, None]
-    inverse = np.linalg.inv(g + rho * np.eye(n_classes))
-    projected = table
+    inverse = np.linalg.inv(g + rho * np.eye(n_classes)).transpose(0, 2, 1)
+    # Rows of R side by side, as the projection reads them.
+    v, projected, dual = (np.ascontiguousarray(part.transpose(0, 2, 1)) for part in (v, table, dual))
     for _ in range(_INNER):
-        free = (v + rho * (projected + dual)) @ inverse
-        projected = simplex_projection((free - dual).transpose(0, 2, 1)).transpose(0, 2, 1)
+        free = inverse @ (v + rho * (projected + dual))
+        projected = simplex_projection(free - dual)
         dual = dual + projected - free
-    return projected, dual
+    return projected.transpose(0, 2, 1), dual.transpose(0, 2, 1)
 
 
 def _shares(

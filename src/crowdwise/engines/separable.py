@@ -40,18 +40,20 @@ def multi_spa(moments: Cooccurrence, nearest: int = 5) -> Estimate:
 def pooled_columns(moments: Cooccurrence, min_count: float) -> tuple[Floats, Floats]:
     """Scaled columns of every annotator, [A, C, L], and the meetings behind each, [A, C] (zero where there is none)."""
     n_annotators, n_classes = moments.count_al.shape
-    mine = np.concatenate([moments.left, moments.right])
-    theirs = np.concatenate([moments.right, moments.left])
-    count = np.tile(moments.count_c, 2)
+    left, right, count, n_rows = moments.left, moments.right, moments.count_c, n_annotators * n_classes
+    # Cells are seen from their left end, then from their right one: getting memory for both at once would cost the most.
+    who, other = left // n_classes, right // n_classes
+    said, answered = left - who * n_classes, right - other * n_classes
     # Purity of label j of annotator b: how often the others said j, too, where b did.
-    equal = mine % n_classes == theirs % n_classes
-    agree = segment_sum(mine[equal], count[equal], n_annotators * n_classes)
-    purity = agree / np.maximum(segment_sum(mine, count, n_annotators * n_classes), 1e-300)
+    equal = said == answered
+    agree = sum(segment_sum(mine[equal], count[equal], n_rows) for mine in (left, right))
+    purity = agree / np.maximum(sum(segment_sum(mine, count, n_rows) for mine in (left, right)), 1e-300)
     # One column per (annotator a, label j, partner b), in order of purity within (a, j).
-    key = (mine // n_classes) * n_classes * n_annotators + (theirs % n_classes) * n_annotators + theirs // n_classes
-    code, column_of_cell = distinct(key, n_annotators * n_classes * n_annotators)
+    keys = (who * n_classes + answered) * n_annotators + other, (other * n_classes + said) * n_annotators + who
+    code, place_of_key = distinct(np.concatenate(keys), n_rows * n_annotators)
+    column_of_cell = place_of_key[: len(count)], place_of_key[len(count) :]
     owner, label, partner = code // (n_classes * n_annotators), code // n_annotators % n_classes, code % n_annotators
-    size = segment_sum(column_of_cell, count, len(code))
+    size = np.asarray(sum(segment_sum(column, count, len(code)) for column in column_of_cell))
     slot = owner * n_classes + label
     # Ranks of the annotators within each label turn three keys into one, which needs no comparing where codes are dense.
     by_label = np.argsort(-purity.reshape(n_annotators, n_classes).T, axis=1, kind="stable")
@@ -69,8 +71,9 @@ def pooled_columns(moments: Cooccurrence, min_count: float) -> tuple[Floats, Flo
     last = np.maximum(np.floor(total[slot[order]] / enough) - 1, 0)
     part[order] = np.minimum(np.minimum(np.floor(before / enough), last), _COLUMNS - 1)
     place = slot * _COLUMNS + part
-    cells = place[column_of_cell] * n_classes + mine % n_classes
-    columns = segment_sum(cells, count, n_annotators * n_classes * _COLUMNS * n_classes)
+    columns = np.zeros(n_rows * _COLUMNS * n_classes)
+    for column, own in zip(column_of_cell, (said, answered), strict=True):
+        columns += segment_sum(place[column] * n_classes + own, count, len(columns))
     columns = columns.reshape(n_annotators, n_classes * _COLUMNS, n_classes)
     mass = columns.sum(axis=2)
     mass[mass < min_count] = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,14 @@ class Triples:
         return np.asarray(self.count.sum(axis=(1, 2, 3)))
 
 
-def sample_triples(votes: Annotations, rng: np.random.Generator, per_annotator: int, min_met: float) -> Triples:
+def sample_triples(
+    votes: Annotations, rng: np.random.Generator, per_annotator: int, min_met: float, met: Any = None
+) -> Triples:
     """Draw triples that met often and count their labels exactly.
 
     Triples are drawn as three votes on one item, so those who share many items come up most; the
     most frequent draws, up to `per_annotator` A / 3, are counted and kept if they met `min_met` times.
+    `met` says how often pairs met (sparse, [A, A]), by which most triples that did not are known before they are counted.
     """
     n_classes, n_annotators = votes.n_classes, votes.n_annotators
     weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
@@ -41,6 +45,11 @@ def sample_triples(votes: Annotations, rng: np.random.Generator, per_annotator: 
     count = segment_sum(position.reshape(-1), weight[use], len(cell))
     seen, label = cell // n_classes, cell % n_classes
     ends = _drawn(seen // votes.n_items, seen % votes.n_items, rng, 60 * n_annotators, per_annotator * n_annotators // 3)
+    if met is not None and len(ends):
+        # Sum_n c_a c_b c_c, c the votes of an annotator on item n, is at most the sum of c_a c_b times the largest c.
+        largest = np.add.reduceat(count, np.flatnonzero(np.diff(seen, prepend=-1))).max()
+        least = np.minimum.reduce([np.asarray(met[ends[:, i], ends[:, j]]).ravel() for i, j in ((0, 1), (0, 2), (1, 2))])
+        ends = ends[least * largest >= min_met * (1 - 1e-9)]
     owner_ptr = np.searchsorted(seen, np.arange(n_annotators + 1) * votes.n_items)
     triple, at = _spread(owner_ptr[ends[:, 0]], owner_ptr[ends[:, 0] + 1])
     code, mass, item = label[at], count[at], seen[at] % votes.n_items

@@ -67,10 +67,11 @@ class LogisticVotes:
         arrays = (*self.arrays, *last)
 
         def add(start: int, stop: int) -> Floats:
-            sums, product = np.zeros((len(ability), 3)), np.ones(len(ability))
-            logistic_loops.ability_terms(start, stop, *arrays, sums, product)
-            sums[:, 0] -= np.log(product)
-            return sums
+            sums = np.zeros((len(ability), 4))
+            sums[:, 3] = 1.0
+            logistic_loops.ability_terms(start, stop, *arrays, sums)
+            sums[:, 0] -= np.log(sums[:, 3])
+            return sums[:, :3]
 
         return np.asarray(sum(in_ranges(self.item_ptr, add)))
 
@@ -80,8 +81,8 @@ class LogisticVotes:
             return climb(lambda b: self._easiness_terms(posterior, ability, b, centre), log_easiness)
         from crowdwise.kernels import logistic_loops
 
-        arrays = (*self.arrays, of_type(np.float64, posterior), of_type(np.float64, ability), float(centre), _MOST_STEPS)
-        reached = np.array(log_easiness)
+        own = of_type(np.float64, posterior), of_type(np.float64, ability), of_type(np.float64, np.exp(log_easiness))
+        arrays, reached = (*self.arrays, *own, float(centre), _MOST_STEPS), np.array(log_easiness)
         in_ranges(self.item_ptr, lambda start, stop: logistic_loops.climb_easiness(start, stop, *arrays, reached))
         return reached
 
@@ -123,10 +124,12 @@ def logistic_terms(s: Floats, rho: Floats, weight: Floats) -> tuple[Floats, Floa
     return weight * (log_right - (1 - rho) * s), weight * (rho - sigma), weight * sigma * (1 - sigma)
 
 
-def climb(objective: Callable[[Floats], Floats], x: Floats) -> Floats:
+def climb(objective: Callable[[Floats], Floats], x: Floats, scale: float = np.inf) -> Floats:
     """A Newton step on every coordinate, shortened where it would not climb, and more for those whose steps are cut.
 
-    `objective` returns [value, slope, negative curvature] per coordinate, each of its own coordinate alone.
+    `objective` returns [value, slope, negative curvature] per coordinate, each of its own coordinate alone. `scale` says that
+    the curvature grows at most by exp(scale d) over a distance d: steps over which it cannot double climb for sure, and where
+    all do, nothing is computed to see it.
     """
     going = np.ones(len(x), bool)
     for _ in range(_MOST_STEPS):
@@ -135,7 +138,8 @@ def climb(objective: Callable[[Floats], Floats], x: Floats) -> Floats:
         enough = value - 1e-12 * (1 + np.abs(value))
         wanted = np.where(going, slope / curve, 0.0)
         step = np.clip(wanted, -1.0, 1.0)
-        for shrink in (0.25, 0.25, 0.0):
+        sure = np.abs(step).max(initial=0.0) <= np.log(2) / scale
+        for shrink in () if sure else (0.25, 0.25, 0.0):
             worse = objective(x + step)[:, 0] < enough
             if not worse.any():
                 break

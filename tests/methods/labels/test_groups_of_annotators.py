@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import digamma, gammaln, logsumexp
 from tests.methods.labels.helpers import crowd, quiet
 from tests.methods.labels.real import accuracy_on
@@ -20,9 +21,12 @@ from tests.methods.labels.test_oracle import (
     label_entropy,
 )
 
+from crowdwise.data.simulate import simulate
+from crowdwise.engines import loop
 from crowdwise.kernels.clustering import soft_clusters
 from crowdwise.methods.labels.community_bcc import CommunityBCC
 from crowdwise.methods.labels.worker_cluster import WorkerCluster
+from crowdwise.parts.annotators.communities import CommunityConfusion
 
 
 def labelings(votes: Any) -> list[tuple[int, ...]]:
@@ -75,6 +79,41 @@ def log_dm(counts_kl: np.ndarray, eta_kl: np.ndarray) -> float:
     total = counts_kl.sum(axis=1)
     value = (gammaln(counts_kl + eta_kl) - gammaln(eta_kl)).sum()
     return float(value - (gammaln(total + eta_kl.sum(axis=1)) - gammaln(eta_kl.sum(axis=1))).sum())
+
+
+@pytest.mark.parametrize("alike", [0.5, 5.0, 200.0])
+def test_the_parameters_of_a_community_are_soon_at_the_top_and_never_fall(alike: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = np.stack([rng.dirichlet(alike * row, 60) for row in (np.eye(3) + 0.2) / 1.6], axis=1)
+    counts = rng.poisson(40 * rows).astype(float)
+    eta0 = np.where(np.eye(3, dtype=bool), 4.0, 0.5)
+
+    def value(eta_kl: np.ndarray) -> float:
+        return sum(log_dm(own, eta_kl) for own in counts) + float((eta0 * np.log(eta_kl) - eta_kl).sum())
+
+    best = minimize(lambda x: -value(np.exp(x).reshape(3, 3)), np.log(eta0).ravel(), options={"gtol": 1e-6})
+    model = CommunityConfusion.start(np.zeros((60, 3, 3)), eta0, 1, 1.0)
+    values = []
+    for _ in range(25):
+        model = model.conditioned((counts.transpose(0, 2, 1),))
+        values.append(value(model.eta_mlk[0].T))
+    assert (np.diff(values) >= -1e-9 * abs(values[0])).all()
+    assert values[-1] == pytest.approx(-best.fun, abs=1e-4)
+
+
+def test_communities_are_the_same_where_items_stand_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes = simulate(n_items=900, n_annotators=20, n_classes=3, votes_per_item=5, random_state=2).votes
+    gold = {item: votes.classes[n % 3] for n, item in enumerate(votes.items[:10].tolist())}
+    found = []
+    for size in (0, 10**9):
+        monkeypatch.setattr(loop, "FOCUS_FROM", size)
+        found.append(CommunityBCC(communities=2, tol=1e-9, max_iter=5000).fit(votes, gold=gold))
+    aside, plain = found
+    assert aside.converged_
+    assert plain.converged_
+    assert (np.diff(aside.trace_) >= -1e-9 * abs(aside.trace_[0])).all()
+    assert aside.trace_[-1] == pytest.approx(plain.trace_[-1], abs=1e-5)
+    np.testing.assert_allclose(aside.posterior_, plain.posterior_, atol=1e-4)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -55,7 +55,8 @@ class TensorADMM(ConfusionMoments):
     def _estimate(self, problem: Problem, moments: Cooccurrence) -> Estimate:
         n_classes = moments.n_classes
         most = min(self.triples, int(3 * _MOST_ENTRIES / n_classes**3 / max(moments.n_annotators, 1)))
-        triples = sample_triples(problem.votes, problem.rng, most, min_met=float(n_classes**2))
+        met = moments.between(moments.met_p)
+        triples = sample_triples(problem.votes, problem.rng, most, float(n_classes**2), met)
         if len(triples.ends) == 0:
             triples = Triples(np.empty((0, 3), np.int64), np.empty((0, n_classes, n_classes, n_classes)))
         return coupled_estimate(moments, triples, self._start(problem, moments), self.max_iter, self.tol)

@@ -26,21 +26,23 @@ from crowdwise.kernels.clustering import log_softmax_rows, soft_clusters
 from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.numerics import expected_log, in_ranges, log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.annotators.model import counts_of, infer_by_table, table_log_lik
+from crowdwise.parts.annotators.model import FittedToConfusion, counts_of, infer_by_table, table_log_lik
 
 __all__ = ["CommunityConfusion", "log_evidence"]
 
 
 # Inside this interval digammas keep their digits; Minka's surrogate is unimodal, so clipping never lowers it.
 _LOWEST, _HIGHEST = 1e-3, 1e4
-_FIRST_STEPS, _STEPS = 20, 3
+_FIRST_STEPS = 20
+# A long step is at most this many times as long as two steps.
+_FARTHEST = 50.0
 # Annotators times entries of all communities from which compiled loops pay for being loaded.
 _COMPILED_FROM = 10_000
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class CommunityConfusion:
+class CommunityConfusion(FittedToConfusion):
     """Dirichlet communities with soft memberships; `earlier_alk` are earlier answers."""
 
     earlier_alk: Floats
@@ -64,23 +66,33 @@ class CommunityConfusion:
             np.full(n_communities, 1 / n_communities),
         )
 
-    def update(self, votes: Annotations, posterior: Floats) -> CommunityConfusion:
+    def statistics(self, votes: Annotations, posterior: Floats) -> tuple[Floats, ...]:
+        """Expected confusion counts, [A, L, K]."""
+        return (counts_of(votes, posterior),)
+
+    def conditioned(self, statistics: tuple[Floats, ...]) -> CommunityConfusion:
         """Memberships (at first from k-means), then shares and Dirichlet parameters of the communities."""
-        counts = counts_of(votes, posterior) + self.earlier_alk
+        counts = statistics[0] + self.earlier_alk
         first = len(self.rho_am) == 0
         if first:
             rho = soft_clusters(counts, len(self.h_m))
         else:
             rho = np.exp(log_softmax_rows(_evidence(counts, self.eta_mlk) + log_floored(self.h_m)))
         eta = self.eta_mlk
-        for _ in range(_FIRST_STEPS if first else _STEPS):
-            gain, cost = _gains(counts, rho, eta)
-            eta = np.clip((eta * gain + self.trust * self.eta0_lk) / (cost[:, None] + self.trust), _LOWEST, _HIGHEST)
+        if first:
+            for _ in range(_FIRST_STEPS):
+                eta = self._step(counts, rho, eta)
+        else:
+            eta = self._long_step(counts, rho, eta)
         return replace(self, counts_alk=counts, rho_am=rho, eta_mlk=eta, h_m=rho.mean(axis=0))
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
         """E-step over the labels with E[log R]."""
-        return infer_by_table(votes, np.exp(self._rows[0]), log_prior, known, posterior)
+        return infer_by_table(votes, self.vote_table(), log_prior, known, posterior)
+
+    def vote_table(self) -> Floats:
+        """exp E[log R], [A, L, K]."""
+        return np.asarray(np.exp(self._rows[0]))
 
     def log_lik(self, votes: Annotations, index: Integers) -> Floats:
         """E[log R] of each vote, [len(index), K]."""
@@ -116,6 +128,32 @@ class CommunityConfusion:
     def concentration(self) -> Floats:
         """Mean Dirichlet parameters over the communities, [A, K, L]: a summary of the mixture."""
         return np.asarray(self.counts_alk + np.einsum("am,mlk->alk", self.rho_am, self.eta_mlk)).transpose(0, 2, 1)
+
+    def _step(self, counts: Floats, rho: Floats, eta: Floats) -> Floats:
+        """A step of Minka's fixed point; it climbs."""
+        gain, cost = _gains(counts, rho, eta)
+        return np.clip((eta * gain + self.trust * self.eta0_lk) / (cost[:, None] + self.trust), _LOWEST, _HIGHEST)
+
+    def _long_step(self, counts: Floats, rho: Floats, eta: Floats) -> Floats:
+        """Two steps, and for each community a third one from where the first two point (SQUAREM), if that is higher.
+
+        The steps alone creep: how much alike the members of a community are changes by a few percent of its way in each.
+        """
+        one = self._step(counts, rho, eta)
+        two = self._step(counts, rho, one)
+        way = np.log(one / eta)
+        bend = np.log(two / one) - way
+        size, turn = ((part**2).sum(axis=1, keepdims=True) for part in (way, bend))
+        times = np.clip(np.sqrt(size / np.maximum(turn, 1e-300)), 1.0, _FARTHEST)
+        far = np.clip(eta * np.exp(np.clip(2 * times * way + times**2 * bend, -1.0, 1.0)), _LOWEST, _HIGHEST)
+        far = self._step(counts, rho, far)
+        higher = self._objective(counts, rho, far) >= self._objective(counts, rho, two)
+        return np.where(higher[:, None, None], far, two)
+
+    def _objective(self, counts: Floats, rho: Floats, eta: Floats) -> Floats:
+        """What the parameters of each community climb, [M]."""
+        prior = self.trust * (self.eta0_lk * np.log(eta) - eta).sum(axis=(1, 2))
+        return np.asarray((rho * _evidence(counts, eta)).sum(axis=0) + prior)
 
     @cached_property
     def _rows(self) -> tuple[Floats, float]:

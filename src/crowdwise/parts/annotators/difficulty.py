@@ -47,7 +47,9 @@ class AbilityDifficulty(WithoutPosterior):
     def update(self, votes: Annotations, posterior: Floats) -> AbilityDifficulty:
         """Newton steps on the abilities, then on the items, up the expected log-likelihood plus log prior."""
         own, easiness = _as_logistic(votes), np.exp(self.log_easiness)
-        ability = climb(lambda a: self._with_ability_prior(a, own.ability_terms(posterior, a, easiness)), self.ability)
+        # d sigmoid / ds changes at most by exp(|change of s|), and s is the ability times an easiness.
+        scale = max(float(easiness.max(initial=0.0)), np.exp(_CENTRE))
+        ability = climb(lambda a: self._with_ability_prior(a, own.ability_terms(posterior, a, easiness)), self.ability, scale)
         return replace(self, ability=ability, log_easiness=own.climb_easiness(posterior, ability, self.log_easiness, _CENTRE))
 
     def infer(self, votes: Annotations, log_prior: Floats, known: Integers, posterior: Floats) -> tuple[float, float]:
