@@ -17,7 +17,7 @@ ALL_PYTHONS = $(if $(shell command -v pyenv 2>/dev/null),PYENV_VERSION=$(shell p
 .DELETE_ON_ERROR:
 
 .DEFAULT_GOAL := help
-.PHONY: help demo venv test test-fast fuzz lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-neighbours bench-learn bench-gp bench-active clean check-python
+.PHONY: help demo venv test test-fast collect fuzz lint format types layers house doctest docs hooks pre-commit changelog versions lowest bench bench-neighbours bench-learn bench-gp bench-active clean check-python
 
 help: ## Show this list
 	@echo "crowdwise: make <target>"
@@ -39,6 +39,9 @@ test: venv ## Run the whole test suite
 
 test-fast: venv ## Run every test that is not slow once, with the first of its parameters (under a minute)
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --once
+
+collect: venv ## Import every test, which compiles it and all that it imports
+	@.venv/bin/python -m pytest --collect-only --quiet
 
 lint: venv ## Check style and format
 	@.venv/bin/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -24,12 +25,14 @@ IN_CI = os.environ.get("CI") == "true"
 # The first call of a numba kernel compiles it, and on a busy machine everything takes longer.
 IN_BOTH: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 IN_BOTH |= {"derandomize": IN_CI, "print_blob": IN_CI}
-# A thousand examples of what everything else is made of: arrays, parts, answers, files. What is put together from them is
+# A thousand examples of what everything else is made of: arrays and parts. Tables and files, whose examples cost most, get a
+# quarter: every method's contract reads such votes too, and the fuzzer damages a thousand files more. What is put together is
 # tried on fewer.
 settings.register_profile("parts", max_examples=1000 if IN_CI else 100, **IN_BOTH)
+settings.register_profile("answers", max_examples=250 if IN_CI else 100, **IN_BOTH)
 settings.register_profile("whole", max_examples=100 if IN_CI else 20, **IN_BOTH)
 settings.register_profile("once", max_examples=5, **IN_BOTH)
-PARTS = {"kernels", "parts", "data", "io"}
+PROFILES = {"kernels": "parts", "parts": "parts", "data": "answers", "io": "answers"}
 # Of these folders, whose tests start processes and browsers, one test takes as long as a hundred others. They come first, so
 # that the processes of a run end together.
 LONGEST = {"scale", "report", "campaign", "cli"}
@@ -54,12 +57,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """Keep the garbage collector from looking through all tests and modules, a million objects that stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        # What is left is small, and the collector would look through all of it the more often.
+        gc.set_threshold(700, 10, 100)
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
     """Load the Hypothesis profile of a test file's folder before the file is imported, which is when `given` looks for it."""
     if isinstance(collector, pytest.Module):
         folder = Path(collector.path).relative_to(Path(__file__).parent).parts[0]
         once = collector.config.getoption("once")
-        settings.load_profile("once" if once else "parts" if folder in PARTS else "whole")
+        settings.load_profile("once" if once else PROFILES.get(folder, "whole"))
     return (yield)
 
 

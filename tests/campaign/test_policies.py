@@ -182,12 +182,14 @@ def overlapping(n_votes: int, n_voted: int) -> Annotations:
 @pytest.mark.parametrize(("n_votes", "n_voted", "joint"), [(0, 1, False), (12, 12, False), (10, 6, False), (12, 6, True)])
 def test_the_default_asks_at_random_until_votes_overlap(n_votes: int, n_voted: int, joint: bool) -> None:
     # Two votes on each of the items that have any overlap enough, and ten votes on six of them do not.
-    state = state_of(overlapping(n_votes, n_voted), 1)
-    default = policy_of("warm-information")
-    assert stage_of(default, state).joint is joint
-    if joint:
-        assert default.pairs(state, ALL) == pytest.approx(policy_of("information").pairs(state, ALL))
-        assert default.items(state) == pytest.approx(policy_of("information").items(state))
+    votes, default = overlapping(n_votes, n_voted), policy_of("warm-information")
+    assert stage_of(default, state_of(votes, 1)).joint is joint
+    # Each from a state of its own, so that random scores are drawn from the same seed.
+    expected = policy_of("information" if joint else "random+random")
+    pairs = default.pairs(state_of(votes, 1), ALL)
+    assert np.abs(pairs).max() > 0.1
+    assert pairs == pytest.approx(expected.pairs(state_of(votes, 1), ALL))
+    assert default.items(state_of(votes, 1)) == pytest.approx(expected.items(state_of(votes, 1)))
 
 
 def test_the_default_knows_from_the_start_whom_a_history_or_features_tell_apart() -> None:

@@ -8,10 +8,10 @@ load more, write it into `BUDGET`; where it needs less by now, take it out.
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,24 +50,49 @@ BUDGET = {
     "predict model --features features.csv": (f"{TABLES} sklearn", 85),
     "demo": (f"{TABLES} scipy.special", 100),
 }
-LOADED = """
-import json, sys
-print("\\n" + json.dumps(sorted(sys.modules)), file=sys.stderr)
+# Loads packages one after the other, and for every command line a process branches off where its own are loaded: so each is
+# loaded once, and none by a command that may not. Of every line: what was loaded before, what after, and why it failed.
+RUN = """
+import json, os, sys, traceback
+
+def branch(act, *given):
+    child = os.fork()
+    if not child:
+        try:
+            act(*given)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, given
+
+def run(line):
+    before, failure = sorted(sys.modules), None
+    sys.argv = ["crowdwise", *line.split()]
+    try:
+        from crowdwise.cli import main
+        main()
+    except SystemExit as stop:
+        failure = f"exit code {stop.code}" if stop.code else None
+    told = json.dumps([line, before, sorted(sys.modules), failure]) + "\\n"
+    with open("loaded.jsonl", "a") as file:
+        file.write(told)
+
+def load(package, after):
+    if package:
+        __import__(package)
+    for line in after.pop("", []):
+        branch(run, line)
+    for following in {names.split()[0]: None for names in after}:
+        rest = {}
+        for names, lines in after.items():
+            first, _, others = names.partition(" ")
+            if first == following:
+                rest[others] = lines
+        branch(load, following, rest)
+
+load(None, json.load(open("lines.json")))
 """
-RUN = f"""
-from crowdwise.cli import main
-try:
-    main()
-except SystemExit as stop:
-    assert not stop.code, stop.code
-{LOADED}"""
-
-
-def loaded(code: str, *arguments: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found: list[str] = json.loads(done.stderr.splitlines()[-1])
-    return found
 
 
 def packages(modules: list[str]) -> set[str]:
@@ -80,12 +105,6 @@ def packages(modules: list[str]) -> set[str]:
         found.add(f"scipy.{inner[0]}" if package == "scipy" and inner and inner[0][0] != "_" else package)
     # What Cython's modules leave behind.
     return found - {"cython_runtime"}
-
-
-@cache
-def with_these(names: str) -> set[str]:
-    """What comes with packages, in whatever versions are installed."""
-    return packages(loaded(f"import {names.replace(' ', ', ')}\n{LOADED}"))
 
 
 @pytest.fixture(scope="module")
@@ -114,24 +133,35 @@ def small_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_import_crowdwise_loads_nothing_of_others() -> None:
-    modules = loaded(f"import crowdwise\n{LOADED}")
+    program = "import json, sys, crowdwise; print(json.dumps(sorted(sys.modules)))"
+    modules = json.loads(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout)
     assert packages(modules) <= {"lazy_loader", "distutils-precedence"}
     ours = [module for module in modules if module.startswith("crowdwise")]
     assert len(ours) <= 10, ours
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", BUDGET)
-def test_a_command_loads_what_it_needs(line: str, small_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(small_files)
-    if line.startswith("predict"):
-        loaded(RUN, *["train", "votes.csv", "--features", "features.csv", "-m", "raykar", "--save", "model"])
-    names, most = BUDGET[line]
-    modules = loaded(RUN, *line.split())
-    new = packages(modules) - with_these(names)
-    assert not new, f"crowdwise {line}: loads {', '.join(sorted(new))} beside {names}"
-    ours = [module.removeprefix("crowdwise.") for module in modules if module.startswith("crowdwise.")]
-    assert len(ours) <= most, f"crowdwise {line}: loads {len(ours)} modules of crowdwise, {most} may be: {', '.join(ours)}"
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot branch off there")
+def test_commands_load_what_they_need(small_files: Path) -> None:
+    lines: dict[str, list[str]] = {}
+    for line, (names, _) in BUDGET.items():
+        lines.setdefault(names, []).append(line)
+    (small_files / "lines.json").write_text(json.dumps(lines))
+    done = subprocess.run([sys.executable, "-c", RUN], cwd=small_files, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told = {line: rest for line, *rest in map(json.loads, (small_files / "loaded.jsonl").read_text().splitlines())}
+    assert set(told) == set(BUDGET)
+    wrong = []
+    for line, (before, after, failure) in told.items():
+        names, most = BUDGET[line]
+        if failure:
+            wrong.append(f"crowdwise {line}: {failure}\n{done.stderr}")
+        if new := packages(after) - packages(before):
+            wrong.append(f"crowdwise {line}: loads {', '.join(sorted(new))} beside {names}")
+        ours = [module.removeprefix("crowdwise.") for module in after if module.startswith("crowdwise.")]
+        if len(ours) > most:
+            wrong.append(f"crowdwise {line}: loads {len(ours)} modules of crowdwise, {most} may be: {', '.join(ours)}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_command_has_a_budget() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import xlogy
+from tests.engines.helpers import InTwo
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
@@ -200,34 +200,6 @@ def test_votes_that_are_distributions_all_move() -> None:
     assert len(shard.moving) == 20
 
 
-class InTwo:
-    """Two shards in memory; remembers what it was told to keep."""
-
-    keeps = True
-
-    def __init__(self, votes: Any) -> None:
-        half = votes.n_items // 3
-        self.parts = [Whole.of(part) for part in (votes[:half], votes[half:])]
-        for part in self.parts:
-            part.shard.alone = False
-        self.memory: Kept | None = None
-
-    @property
-    def posterior(self) -> Any:
-        return np.concatenate([part.posterior for part in self.parts])
-
-    def renew(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
-        return self.parts[0].renew(step, *arguments) + self.parts[1].renew(step, *arguments)
-
-    total = refine = renew
-
-    def keep(self, name: str, kept: Kept, last: bool = False) -> None:
-        self.memory = kept
-
-    def kept(self, name: str) -> Kept | None:
-        return self.memory
-
-
 class Stop(Exception):
     pass
 
@@ -239,7 +211,7 @@ def test_two_shards_are_one_fit_and_resume_to_the_same_bits(monkeypatch: pytest.
     whole = alternate_over(one, prior, annotators, start=begun(one, prior, annotators), max_iter=1000, tol=1e-7)
 
     def run(stop: int = 0, memory: Kept | None = None) -> tuple[InTwo, Any]:
-        shards = InTwo(CROWD.votes)
+        shards = InTwo(CROWD.votes, CROWD.votes.n_items // 3)
         shards.memory = memory
 
         def progress(number: int, *_: float) -> None:

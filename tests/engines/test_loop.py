@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.engines.helpers import InTwo
 from tests.methods.labels.helpers import random_votes
 
 from crowdwise.engines.loop import (
@@ -23,7 +24,7 @@ from crowdwise.engines.loop import (
     settled,
     warn_unless_converged,
 )
-from crowdwise.engines.shards import Kept, Tally, Whole
+from crowdwise.engines.shards import Tally
 from crowdwise.errors import ConvergenceWarning
 from crowdwise.kernels.numerics import harden
 from crowdwise.parts.annotators.model import Confusion
@@ -216,35 +217,6 @@ def test_the_change_of_a_round_is_the_mean_share_of_probability_that_moved(hard:
     np.testing.assert_allclose(changes, expected, atol=1e-12)
 
 
-class InTwo:
-    """Two shards in memory, for parts that are fitted to counts; remembers what it was told to keep."""
-
-    keeps = True
-
-    def __init__(self, votes: Any) -> None:
-        half = votes.n_items // 2
-        self.parts = [Whole.of(part) for part in (votes[:half], votes[half:])]
-        for part in self.parts:
-            part.shard.alone = False
-        self.memory: Kept | None = None
-
-    @property
-    def posterior(self) -> Any:
-        return np.concatenate([part.posterior for part in self.parts])
-
-    def total(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
-        return self.parts[0].total(step, *arguments) + self.parts[1].total(step, *arguments)
-
-    def renew(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
-        return self.parts[0].renew(step, *arguments) + self.parts[1].renew(step, *arguments)
-
-    def keep(self, name: str, kept: Kept, last: bool = False) -> None:
-        self.memory = kept
-
-    def kept(self, name: str) -> Kept | None:
-        return self.memory
-
-
 def test_two_shards_are_one_fit_and_resume_where_they_were_interrupted() -> None:
     votes = random_votes(np.random.default_rng(3), 40, 6, 3, 200)
     none = np.empty(0, np.int16)
@@ -261,10 +233,10 @@ def test_two_shards_are_one_fit_and_resume_where_they_were_interrupted() -> None
     def begin(shards: InTwo) -> Tally:
         return shards.renew(infer_and_count, prior, first, False)
 
-    shards = InTwo(votes)
+    shards = InTwo(votes, votes.n_items // 2)
     fits = [run(shards, begin(shards), max_iter=200)]
     for rounds in (3, one.n_iter - 2):  # near the end, the rule looks at rounds before the interruption
-        shards = InTwo(votes)
+        shards = InTwo(votes, votes.n_items // 2)
         run(shards, begin(shards), max_iter=rounds)
         fits.append(run(shards, None, max_iter=200))
     for fit in fits:

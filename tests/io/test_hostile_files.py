@@ -121,11 +121,11 @@ def test_nul_bytes_are_refused_wherever_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_columns_are_no_problem(tmp_path: Path) -> None:
-    names = [f"c{n}" for n in range(100_000)]
+def test_forty_thousand_columns_are_no_problem(tmp_path: Path) -> None:
+    names = [f"c{n}" for n in range(40_000)]
     path = write(tmp_path / "v.csv", ",".join(names) + "\n" + ",".join(names[::-1]) + "\n")
     started = time.process_time()
-    with pytest.raises(InputError, match="99999 different labels") as caught:
+    with pytest.raises(InputError, match="39999 different labels") as caught:
         read(path)
     assert len(str(caught.value)) <= 1000
     with pytest.raises(InputError, match="no column 'c1x'") as caught:
@@ -134,8 +134,8 @@ def test_a_hundred_thousand_columns_are_no_problem(tmp_path: Path) -> None:
     names[-1] = "c7"
     with pytest.raises(InputError, match="row 1: column 'c7' occurs more than once"):
         read(write(path, ",".join(names) + "\n"))
-    # Comparing every name with every other took hours.
-    assert time.process_time() - started < 90
+    # Comparing every name with every other took minutes.
+    assert time.process_time() - started < 60
 
 
 def test_messages_are_cut_in_the_middle() -> None:

@@ -94,7 +94,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
     script = WRITER.format(folder=str(Path(writer.__file__).parents[2]), path=str(path), part=part)
     rng = random.Random(0)
     path.write_text("a" * 8 * part)
-    for _ in range(80):
+    for _ in range(30):
         # -I -S: a light start, without the packages that `__init__` modules need; hence the bare packages of the script.
         with subprocess.Popen([sys.executable, "-I", "-S", "-c", script], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None

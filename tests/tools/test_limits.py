@@ -38,16 +38,19 @@ def test_nothing_private_is_used_across_rooms(what: str) -> None:
     assert found()["private"][what]["across rooms"] == []
 
 
+@pytest.mark.slow
 def test_no_function_is_above_sixty_lines() -> None:
     assert house.LONG_FUNCTION == 60
     assert [f for f in found()["longest_functions"] if f["lines"] > house.LONG_FUNCTION] == []
     assert found()["long_functions"] == 0
 
 
+@pytest.mark.slow
 def test_there_are_thirteen_doors() -> None:
     assert found()["doors"] <= DOORS
 
 
+@pytest.mark.slow
 def test_no_room_but_the_command_line_knows_more_than_ten_others() -> None:
     known = {room: len(of["loading"]) + len(of["lazy"]) for room, of in found()["rooms"].items()}
     assert {room for room, n in known.items() if n > 10} <= {"cli"}

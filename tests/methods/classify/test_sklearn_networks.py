@@ -130,6 +130,7 @@ def test_folds_of_votes_by_a_number_are_refused_by_scikit_learn() -> None:
         GridSearchCV(CCEM(**FAST), {"epochs": [1]}, cv=3).fit(FEATURES, VOTES)
 
 
+@pytest.mark.slow
 def test_cross_validation_over_labels_and_votes() -> None:
     model = CCEM(**FAST)
     assert (cross_val_score(model, FEATURES, TRUTH, cv=3, error_score="raise") > 0.85).all()

@@ -89,9 +89,9 @@ def test_bound_never_falls(name: str) -> None:
         assert_bound_never_falls(name, seed)
 
 
-@pytest.mark.parametrize("name", ITERATIVE)
+@pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 def test_the_best_of_several_starts_has_the_highest_bound(name: str) -> None:
-    for seed in range(5):
+    for seed in range(3):
         votes, fit, settings = problem(seed, name)
         with quiet():
             one = make(name, **settings).fit(votes, **fit)

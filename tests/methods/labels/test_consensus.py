@@ -350,6 +350,7 @@ def test_a_hundred_classes() -> None:
     np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_votes_without_any_signal_end_and_are_sound() -> None:
     for seed in range(5):
         model = fit(random_votes(np.random.default_rng(seed), 20, 6, 3, 60))

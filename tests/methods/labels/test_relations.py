@@ -154,7 +154,7 @@ def test_a_coin_flip_annotator_with_known_confusion_adds_nothing(votes: Annotati
     np.testing.assert_allclose(opinion(part, votes), opinion(part, without), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ITERATIVE)
+@pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 def test_a_coin_flip_annotator_changes_next_to_nothing(name: str) -> None:
     honest, truth = crowd(5, 300, diagonal_crowd(5, 3, 0.8))
     flips = np.random.default_rng(0).integers(0, 3, 300)
@@ -249,7 +249,7 @@ def test_bayes_gc_approaches_dawid_skene_as_votes_grow() -> None:
     assert gaps[2] < 0.01
 
 
-@pytest.mark.parametrize("name", ITERATIVE)
+@pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 def test_an_adversary_among_honest_annotators_is_used_or_ignored_but_never_believed(name: str) -> None:
     honest, truth = crowd(16, 400, diagonal_crowd(5, 2, 0.75))
     # Nearly always the opposite: as informative as an expert.
@@ -281,7 +281,7 @@ def test_an_annotator_who_always_answers_the_same_is_no_evidence(smoothing: floa
     )
 
 
-@pytest.mark.parametrize("name", ITERATIVE)
+@pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 def test_random_starts_of_a_method_differ_and_end_alike_on_clear_votes(name: str) -> None:
     # A first step that forgets its start would make `init`, `restarts`, `warm_start` and `update` empty words.
     votes, truth = crowd(7, 60, diagonal_crowd(7, 2, 0.8))

@@ -25,6 +25,7 @@ def test_every_label_is_the_consensus_on_its_votes() -> None:
     np.testing.assert_allclose(result.set_probability, [np.prod(row) for row in right])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["consensus-sets", "label-wise"])
 def test_experience_lowers_probabilities_but_never_across_a_half_or_the_share(name: str) -> None:
     answers, *_ = set_crowd(4, 60)
@@ -44,6 +45,7 @@ def test_probabilities_cool_by_the_votes_on_a_label() -> None:
     np.testing.assert_allclose(moved, [[0.1, 0.2, 0.7]])
 
 
+@pytest.mark.slow
 def test_known_sets_stay_join_items_and_labels_and_teach_annotators() -> None:
     answers, truth, *_ = set_crowd(5, 50)
     names = answers.labels

@@ -199,6 +199,7 @@ def test_with_many_votes_an_annotator_is_their_own_counts() -> None:
     assert np.abs(model.confusion()[1] - (counts[1] / counts[1].sum(axis=0)).T).max() > 0.01
 
 
+@pytest.mark.slow
 def test_a_crowd_of_copies_learns_that_own_matrices_are_alike() -> None:
     same_for_all = np.array([[80.0, 30], [20, 70]])
     others = np.array([[[95.0, 5], [5, 95]], [[50, 50], [50, 50]], [[30, 60], [70, 40]], [[99, 80], [1, 20]]] * 5)
