@@ -18,7 +18,6 @@ from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions
 from crowdwise.estimator.estimator import Estimator, check_settings, check_tables, setting
 from crowdwise.estimator.experience import CONFIDENCES, calibrated, exponent_of, in_company, reliability_of
-from crowdwise.estimator.explain import Explanation
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.outcome import LabelOutcome, Result
 from crowdwise.kernels.numerics import best_class, generator, vote_shares
@@ -29,6 +28,8 @@ from crowdwise.parts.priors.marginals import Marginals, given_class_prior
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from crowdwise.estimator.explain import Explanation
 
 __all__ = ["Aggregator", "Problem", "ResultViews", "as_annotations", "generator"]
 

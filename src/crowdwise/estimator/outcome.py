@@ -22,7 +22,6 @@ from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, calibrated, exponent_of
-from crowdwise.estimator.explain import Explanation, explain
 from crowdwise.estimator.saved import check_parts
 from crowdwise.estimator.storage import FILE_NAME, load, save
 from crowdwise.kernels.numerics import best_class, segment_sum
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from typing_extensions import Self
+
+    from crowdwise.estimator.explain import Explanation
 
 __all__ = ["LabelOutcome", "Outcome", "Result", "expected_counts"]
 
@@ -404,6 +405,8 @@ class Result(LabelOutcome):
 
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior and each vote moved the label of one item."""
+        from crowdwise.estimator.explain import explain
+
         return explain(self, item)
 
     def all_posteriors(self) -> Floats:
