@@ -63,7 +63,8 @@ def test_update_ends_where_a_full_fit_ends(name: str, kind: str, tmp_path: Path)
     same(model, reopened)
 
 
-@method
+# Updates by many votes are above, for every method; here only that several add up.
+@pytest.mark.parametrize("name", ["majority", "dawid-skene", "bayes-gc", "glad"])
 def test_update_one_item_at_a_time_equals_one_fit(name: str) -> None:
     votes, _ = crowd(12, 24, diagonal_crowd(5, 2, 0.85))
     full = fit(name, votes, **tight(name))
