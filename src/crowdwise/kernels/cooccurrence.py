@@ -71,12 +71,13 @@ def distributions(values: Floats, axis: int) -> Floats:
 
 def simplex_projection(values: Floats) -> Floats:
     """Nearest distribution to every vector along the last axis, in Euclidean distance (sort and threshold)."""
-    size = values.shape[-1]
-    ordered = -np.sort(-values, axis=-1)
-    excess = (np.cumsum(ordered, axis=-1) - 1) / np.arange(1, size + 1)
-    # The number of entries that stay positive: the last place where an entry exceeds its threshold.
-    kept = (ordered > excess).sum(axis=-1, keepdims=True)
-    return np.maximum(values - np.take_along_axis(excess, np.maximum(kept, 1) - 1, axis=-1), 0.0)
+    total, threshold = np.zeros(values.shape[:-1]), np.full(values.shape[:-1], np.inf)
+    # From the largest entry on: the threshold is that of the last place where an entry exceeds it.
+    for number, entry in enumerate(np.moveaxis(np.sort(values, axis=-1), -1, 0)[::-1], 1):
+        total = total + entry
+        excess = (total - 1) / number
+        threshold = np.where((entry > excess) | (number == 1), excess, threshold)
+    return np.asarray(np.maximum(values - threshold[..., None], 0.0))
 
 
 def trimmed_mean(group: Integers, values: Floats, weight: Floats, size: int, trim: float | Floats) -> Floats:
