@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter, sleep
 
 import numpy as np
-from page import provenance, put, table
+from page import HOW_FAST, provenance, put, table
 
 LIMIT = 120.0
 TURNS = 2
@@ -202,6 +202,8 @@ def main(n_votes: int, methods: list[str]) -> None:
         "- Snorkel, peerannot and scikit-activeml by size: [How fast, how large](how-fast.md#beside-other-libraries).",
     ]
     put("versus", "\n".join(text))
+    ours = [row for row in rows if row[0] == "dawid-skene"]
+    put("versus", "\n".join([*text[:2], table(header, ours)]), HOW_FAST)
 
 
 def compared(method: str, turns: list[tuple[dict, dict]], truth: np.ndarray) -> list[str]:
