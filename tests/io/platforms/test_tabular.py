@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.io.helpers import gold, triples, write
 
+from crowdwise.data.label_sets import LabelSets
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.io import detect, read
 
@@ -47,6 +48,33 @@ def test_mturk_questions_and_radio_buttons(tmp_path: Path) -> None:
         read(path, question="mood", item="Input.x")
 
 
+def test_mturk_single_boxes_are_yes_or_no(tmp_path: Path) -> None:
+    rows = "H1,W1,true,false\nH1,W2,false,true\nH2,W1,False,\n"
+    path = write(tmp_path / "on.csv", "HITId,WorkerId,Answer.toxic.on,Input.u\n" + rows.replace(",true\n", ",u\n"))
+    # An unticked box is a vote; it was a missing label, so that every item was "on".
+    assert triples(read(path)) == [("H1", "W1", "true"), ("H1", "W2", "false"), ("H2", "W1", "false")]
+
+    path = write(tmp_path / "boxes.csv", "HITId,WorkerId,Answer.cat.cat,Answer.dog.dog\n" + rows)
+    with pytest.raises(InputError, match=r"boxes to tick: 'cat', 'dog'\..*--type multilabel; .*--question cat"):
+        read(path)
+    assert triples(read(path, question="cat")) == [("H1", "W1", "cat"), ("H1", "W2", "not cat"), ("H2", "W1", "not cat")]
+    dogs = read(path, question="dog")
+    assert triples(dogs) == [("H1", "W1", "not dog"), ("H1", "W2", "dog")]
+    assert dogs.n_missing == 1
+
+
+def test_mturk_boxes_together_are_sets(tmp_path: Path) -> None:
+    header = "HITId,WorkerId,AssignmentStatus,Answer.cat.cat,Answer.dog.on\n"
+    rows = "H1,W1,Approved,true,true\nH1,W2,Approved,false,false\nH2,W1,Rejected,false,false\nH2,W2,Approved,false,true\n"
+    with pytest.warns(DataWarning, match="1 rejected"):
+        sets = read(write(tmp_path / "b.csv", header + rows), LabelSets)
+    assert sets.labels.tolist() == ["cat", "dog"]
+    who = zip(sets.items[sets.item], sets.annotators[sets.annotator], strict=True)
+    said = {pair: set(sets.labels[sets.label[(sets.answer == k) & sets.chosen]]) for k, pair in enumerate(who)}
+    # What stands in the rejected assignment is no empty set.
+    assert said == {("H1", "W1"): {"cat", "dog"}, ("H1", "W2"): set(), ("H2", "W2"): {"dog"}}
+
+
 def test_mturk_crowd_forms(tmp_path: Path) -> None:
     def cell(label: str) -> str:
         return '"' + json.dumps([{"mood": {"label": label}, "sure": {"yes": True, "no": False}}]).replace('"', '""') + '"'
@@ -56,6 +84,9 @@ def test_mturk_crowd_forms(tmp_path: Path) -> None:
     assert triples(votes) == [("H1", "W1", "pos"), ("H1", "W2", "neg")]
     assert votes.items.tolist() == ["H1", "H2"]
     assert read(path, question="sure").classes.tolist() == ["yes"]
+    box = '"[{""toxic"":{""on"":%s}}]"'
+    text = f"HITId,WorkerId,Answer.taskAnswers\nH1,W1,{box % 'true'}\nH1,W2,{box % 'false'}\n"
+    assert triples(read(write(tmp_path / "box.csv", text))) == [("H1", "W1", "true"), ("H1", "W2", "false")]
 
 
 def test_mturk_row_numbers_count_rejected_rows(tmp_path: Path) -> None:

@@ -6,7 +6,12 @@ from typing import Any
 
 from crowdwise.io.source import parse_json
 
-__all__ = ["form_answers"]
+__all__ = ["box_labels", "form_answers"]
+
+
+def box_labels(option: str) -> tuple[str, str]:
+    """What a single box says where it is ticked, and where it is not: a question with one option is one of yes or no."""
+    return ("true", "false") if option == "on" else (option, f"not {option}")
 
 
 def form_answers(content: Any, place: str) -> dict[str, Any]:
@@ -19,7 +24,8 @@ def form_answers(content: Any, place: str) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for question, value in content.items():
         if isinstance(value, dict) and value and all(isinstance(on, bool) for on in value.values()):
-            value = [option for option, on in value.items() if on]
+            ticked = [option for option, on in value.items() if on]
+            value = ticked if len(value) > 1 else box_labels(next(iter(value)))[not ticked]
         elif isinstance(value, dict):
             value = value.get("label", value.get("labels", value))
         answers[question] = value

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from crowdwise.io.platforms.forms import form_answers
+from crowdwise.errors import InputError, listed
+from crowdwise.io.platforms.forms import box_labels, form_answers
 from crowdwise.io.source import Source, Table
 from crowdwise.io.votes import Export, Request, choose_question, column, single, tabular
 
@@ -20,6 +21,18 @@ def read(source: Source, request: Request) -> Export:
     frame = _unpacked(table)
     questions = _questions(frame)
     wanted = request.question or request.label
+    if wanted is None and len(questions) > 1 and all(map(_is_box, questions.items())):
+        if request.several != "split":
+            ways = [
+                request.command(source.name, *more)
+                for more in (("--type", "multilabel"), ("--question", next(iter(questions))))
+            ]
+            raise InputError(
+                f"{source.name}: boxes to tick: {listed(map(repr, questions), 8)}. All of them, as sets: {ways[0]}; one "
+                f"of them, as yes or no: {ways[1]} (question=... in Python)"
+            )
+        # Boxes with a name each are the options of one question to which several answers are right.
+        questions = {", ".join(questions): [name for names in questions.values() for name in names]}
     question = choose_question(list(questions), wanted and wanted.removeprefix(_ANSWER), source.name)
     shown = _shown_for(question, list(questions), frame.columns)
     if shown is not None and request.item is None:
@@ -28,21 +41,23 @@ def read(source: Source, request: Request) -> Export:
             f"{source.name}: a HIT shows several inputs, and {question!r} seems to be about {shown!r}; the item is the HIT; "
             f"to have the input as the item: {way}"
         )
+    label, nothing = _answers(frame, question, questions[question])
     if "AssignmentStatus" in frame.columns:
         rejected = (frame["AssignmentStatus"].str.to_lowercase() == "rejected").fill_null(False)
     elif "Reject" in frame.columns:
         rejected = frame["Reject"].is_not_null()
     else:
         rejected = None
-    return tabular(
+    export = tabular(
         table,
         frame[request.item or "HITId"],
         frame[request.annotator or "WorkerId"],
-        _answers(frame, question, questions[question]),
+        label,
         weight=frame[request.weight] if request.weight else None,
         drop=rejected,
         why="rejected assignments",
     )
+    return export if nothing is None else replace(export, empty=nothing if rejected is None else nothing & ~rejected)
 
 
 def _shown_for(question: str, questions: list[str], names: list[str]) -> str | None:
@@ -83,13 +98,25 @@ def _questions(frame: pl.DataFrame) -> dict[str, list[str]]:
     return groups
 
 
-def _answers(frame: pl.DataFrame, question: str, columns: list[str]) -> pl.Series:
+def _is_box(group: tuple[str, list[str]]) -> bool:
+    """Whether a question is one box to tick, with no other option beside it."""
+    question, names = group
+    return len(names) == 1 and names[0] != _ANSWER + question
+
+
+def _answers(frame: pl.DataFrame, question: str, columns: list[str]) -> tuple[pl.Series, pl.Series | None]:
+    """The label of every row; of boxes that are read together, also the rows in which none of them is ticked."""
     if columns == [_ANSWER + question]:
-        return frame[columns[0]]
-    options = [
-        pl.when(pl.col(name).str.to_lowercase() == "true").then(pl.lit(name.removeprefix(f"{_ANSWER}{question}.")))
-        for name in columns
-    ]
-    ticked = frame.select(pl.concat_list(options).list.drop_nulls().alias("label")).to_series().to_list()
+        return frame[columns[0]], None
+    ticked = frame.select(pl.col(columns).str.to_lowercase() == "true")
+    if len(columns) == 1:
+        yes, no = box_labels(columns[0].removeprefix(f"{_ANSWER}{question}."))
+        return ticked.select(
+            pl.when(pl.col(columns[0])).then(pl.lit(yes)).when(~pl.col(columns[0])).then(pl.lit(no))
+        ).to_series(), None
+    apart = any(not name.startswith(f"{_ANSWER}{question}.") for name in columns)
+    names = [name.removeprefix(_ANSWER).rpartition(".")[0 if apart else 2] for name in columns]
+    chosen = [[name for name, on in zip(names, row, strict=True) if on] for row in ticked.rows()]
     # Rows without a button on are missing; several are several labels, never the first.
-    return pl.Series("label", [single(options, question) for options in ticked], dtype=pl.String)
+    label = pl.Series("label", [single(options, question) for options in chosen], dtype=pl.String)
+    return label, label.is_null() & ~ticked.select(pl.all_horizontal(pl.all().is_null())).to_series() if apart else None
