@@ -113,6 +113,10 @@ def read_wide(source: Source, request: Request) -> Export:
     gold = None if across else _gold(table.frame, source.columns, chosen, ids, rows)
     _note(source, request, ids, chosen, across, gold is not None)
     doubt_labels(labels, {}, source.name, request)
+    if not across:
+        from crowdwise.io.computed_columns import warn_of_computed
+
+        warn_of_computed(table.frame, chosen, source.name, request)
     where = Places(source.name, rows=n + table.where.first_row if table.where.rows is None else table.where.rows[n])
     votes = pl.DataFrame({"item": item, "annotator": annotator, "label": labels})
     if across and request.repeats != "all":
