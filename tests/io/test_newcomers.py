@@ -534,3 +534,22 @@ def test_texts_taken_for_labels_are_said(tmp_path: Path) -> None:
     assert "24 different labels in 24 votes, such as 'a text on 0 by ann', each a class of its own" in notes
     recurring = [(f"p{n}", who, f"class {n % 21}") for n in range(42) for who in ("ann", "bob")]
     assert "different labels" not in noted(write(tmp_path / "w.csv", table([("item", "annotator", "label"), *recurring])))[1]
+
+
+@pytest.mark.parametrize("field", ["responses", "judgments"])
+def test_answers_that_were_taken_back_do_not_vote(tmp_path: Path, field: str) -> None:
+    def answers(*given: tuple[str, str, str]) -> list[dict[str, str]]:
+        return [{"annotator": who, "label": label, "status": status} for who, label, status in given]
+
+    path = write_lines(
+        tmp_path / "v.jsonl",
+        [
+            {"id": "1", field: answers(("u1", "pos", "submitted"), ("u2", "neg", "discarded"))},
+            {"id": "2", field: answers(("u1", "neg", "submitted"), ("u2", "neg", "Draft"))},
+            {"id": "3", field: answers(("u2", "neg", "discarded"))},
+        ],
+    )
+    with pytest.warns(DataWarning, match="3 answers whose status is 'discarded', 'Draft' were left out"):
+        votes = read(path)
+    assert [(str(item), who, label) for item, who, label in triples(votes)] == [("1", "u1", "pos"), ("2", "u1", "neg")]
+    assert (votes.n_items, votes.n_missing) == (3, 0)

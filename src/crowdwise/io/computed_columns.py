@@ -20,8 +20,8 @@ __all__ = ["warn_of_computed"]
 # Beyond so many columns a computed one hardly counts, and so many rows are enough to tell.
 _MOST_COLUMNS, _MOST_ROWS = 50, 5_000
 _LEAST_ROWS = 10
-# Of two others, a majority is what both say, as a person may well do; and of three columns with two labels each says whether the
-# others agree as soon as one does.
+# Of two others, a majority is what both say, as a person may well do; and of three columns with two labels, each says whether
+# the others agree as soon as one does.
 _LEAST_OTHERS = 3
 # A person as good as the best of the others would agree in all rows with at most this probability.
 _CHANCE = 0.001

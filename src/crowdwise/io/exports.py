@@ -6,6 +6,7 @@ by question and picks the question at the end.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,12 +15,21 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import integers
-from crowdwise.errors import InputError, did_you_mean
+from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 from crowdwise.io.advice import adapted
 from crowdwise.io.json_text import column, single
 from crowdwise.io.source import Places, Source
 
-__all__ = ["Ballot", "Export", "Exports", "Request", "choose_question", "column", "single"]
+__all__ = ["Ballot", "Export", "Exports", "Request", "choose_question", "column", "single", "taken_back"]
+
+# What a status says of an answer that was not given in the end.
+_UNDONE = {"discarded", "draft", "rejected", "skipped", "deleted", "removed", "ignored", "cancelled", "canceled", "expired"}
+
+
+def taken_back(answer: Mapping[str, Any]) -> str | None:
+    """The status by which an answer does not count, if it has one: discarded, draft, skipped and the like."""
+    status = next((answer[key] for key in ("status", "state") if key in answer), None)
+    return status if isinstance(status, str) and status.strip().lower() in _UNDONE else None
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class Ballot:
     votes: list[tuple[int, Any, Any, Mapping[str, Any]]] = field(default_factory=list)
     golden: list[tuple[int, Any, Mapping[str, Any]]] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def vote(self, row: int, item: Any, annotator: Any, answers: Mapping[str, Any]) -> None:
         """Add a vote; without answers it counts as missing and keeps its item."""
@@ -115,6 +126,11 @@ class Ballot:
                 where = f"{self.source.name} {self.source.unit} {row}"
                 raise InputError(f"{where}: the {role} {name!r:.60} is no id; name a field that holds one with --{role}")
         self.votes.append((row, item, annotator, answers))
+
+    def skip(self, row: int, item: Any, annotator: Any, status: str) -> None:
+        """Leave out a vote that its status takes back; item and annotator stay."""
+        self.left_out.append(status)
+        self.vote(row, item, annotator, {})
 
     def gold(self, row: int, item: Any, answers: Mapping[str, Any]) -> None:
         """Add a known true answer."""
@@ -144,11 +160,16 @@ class Ballot:
         if self.untyped:
             ids, annotators, labels = integers(ids), integers(annotators), integers(labels)
         cut, end = len(self.votes), len(answers)
+        if self.left_out:
+            why = listed(map(repr, dict.fromkeys(self.left_out)), 4)
+            text = f"{self.source.name}: {len(self.left_out)} answers whose status is {why} were left out"
+            warnings.warn(text, DataWarning, stacklevel=2)
         return Export(
             pl.DataFrame({"item": ids[:cut], "annotator": annotators, "label": labels[:cut]}),
             places,
             pl.DataFrame({"item": ids[cut:end], "label": labels[cut:]}) if self.golden else None,
             ids[end:] if self.items else None,
+            n_left_out=len(self.left_out),
             empty=pl.Series([answer.get(question) == [] for _, _, _, answer in self.votes], dtype=pl.Boolean),
         )
 

@@ -18,7 +18,7 @@ from crowdwise.data.encode import ALIASES
 from crowdwise.errors import InputError, listed
 from crowdwise.io.advice import adapted
 from crowdwise.io.cells import as_list
-from crowdwise.io.exports import Ballot, Export, Request, column
+from crowdwise.io.exports import Ballot, Export, Request, column, taken_back
 from crowdwise.io.json_text import record_lists
 from crowdwise.io.lists import paired
 from crowdwise.io.roles import by_words, find_item, naming_column
@@ -121,8 +121,11 @@ def read_keyed(source: Source, request: Request) -> Export:
         if not isinstance(entry, dict):
             raise InputError(f"{place}: expected an object {{...}}, got {type(entry).__name__}")
         ballot.item(item)
-        for who, said in _votes(entry, people, label, place):
-            ballot.vote(row, item, who, {"label": said})
+        for who, said, status in _votes(entry, people, label, place):
+            if status is not None:
+                ballot.skip(row, item, who, status)
+            else:
+                ballot.vote(row, item, who, {"label": said})
         if "gold" not in (people, label):
             ballot.known(row, item, entry)
     gold = ", known labels in 'gold'" if ballot.golden else ""
@@ -150,18 +153,18 @@ def _entries(source: Source, request: Request) -> tuple[list[tuple[Any, Any]], s
     return [(record.get(item), record) for record in records], f"whose {item!r}"
 
 
-def _votes(entry: Record, people: str | None, label: str, place: str) -> list[tuple[Any, Any]]:
-    """Who said what of one item."""
+def _votes(entry: Record, people: str | None, label: str, place: str) -> list[tuple[Any, Any, str | None]]:
+    """Who said what of one item, and the status that takes it back, if one does."""
     said = _reached(entry, label)
     if said is None:
         return []
     if people is not None:
-        return paired(_several(_reached(entry, people)), _several(said), place)
+        return [(*pair, None) for pair in paired(_several(_reached(entry, people)), _several(said), place)]
     if isinstance(said, Mapping):
-        return list(said.items())
+        return [(*pair, None) for pair in said.items()]
     if not _is_answers(said):
         raise InputError(f"{place}: {label!r} names no annotators; name their field with --annotator")
-    return [(_inner(answer, "annotator", place), _inner(answer, "label", place)) for answer in said]
+    return [(_inner(answer, "annotator", place), _inner(answer, "label", place), taken_back(answer)) for answer in said]
 
 
 def _several(value: Any) -> Any:

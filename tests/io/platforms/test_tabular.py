@@ -110,6 +110,16 @@ def test_toloka_golden_becomes_gold(tmp_path: Path) -> None:
     assert votes.classes.tolist() == ["bird", "cat", "dog"]
 
 
+def test_toloka_assignments_that_nobody_handed_in_do_not_vote(tmp_path: Path) -> None:
+    header = "INPUT:image\tOUTPUT:result\tASSIGNMENT:task_id\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
+    states = ("APPROVED", "SUBMITTED", "SKIPPED", "EXPIRED", "REJECTED")
+    path = write(tmp_path / "p.tsv", header + "".join(f"i1\tcat\tt1\t{state}\t{state}\n" for state in states))
+    with pytest.warns(DataWarning, match="3 rejected, skipped or expired assignments were left out"):
+        votes = read(path)
+    assert triples(votes) == [("t1", "APPROVED", "cat"), ("t1", "SUBMITTED", "cat")]
+    assert votes.n_missing == 0
+
+
 def test_toloka_without_task_ids_joins_the_inputs(tmp_path: Path) -> None:
     text = "INPUT:a\tINPUT:b\tOUTPUT:x\tASSIGNMENT:worker_id\n1\t2\tyes\tw\n1\t3\tno\tw\n"
     assert read(write(tmp_path / "pool.tsv", text)).items.tolist() == ["1 | 2", "1 | 3"]

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from crowdwise.errors import InputError
+from crowdwise.io.exports import taken_back
 from crowdwise.io.object_cells import holds_field, read_field
 from crowdwise.io.roles import battle_shape
 from crowdwise.io.source import Record, Source
@@ -81,6 +82,9 @@ def _votes(source: Source, request: Request, labels: Sequence[str]) -> Export:
         for vote in nested if isinstance(nested, list) else [record]:
             if isinstance(vote, dict):
                 judge = vote.get(_key(vote, _JUDGE) or "")
+                if nested is not None and (status := taken_back(vote)) is not None:
+                    ballot.skip(row, item, judge, status)
+                    continue
                 ballot.vote(row, item, judge, {"label": _scalar(vote.get(_key(vote, labels) or ""))})
     if maybe_counts and request.format is None:
         held = [record.get(_key(record, _LISTS) or "") for _, record in source.records]

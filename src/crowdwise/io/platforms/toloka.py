@@ -8,6 +8,8 @@ from crowdwise.io.source import Source
 from crowdwise.io.votes import Export, Request, choose_question, tabular
 
 _OUTPUT = "OUTPUT:"
+# Assignments that nobody handed in, or that were sent back.
+_UNDONE = ["REJECTED", "SKIPPED", "EXPIRED"]
 
 
 def read(source: Source, request: Request) -> Export:
@@ -18,7 +20,7 @@ def read(source: Source, request: Request) -> Export:
     question = choose_question(_questions(frame.columns), wanted and wanted.removeprefix(_OUTPUT), source.name)
     rejected = None
     if "ASSIGNMENT:status" in frame.columns:
-        rejected = (frame["ASSIGNMENT:status"].str.to_uppercase() == "REJECTED").fill_null(False)
+        rejected = frame["ASSIGNMENT:status"].str.to_uppercase().is_in(_UNDONE).fill_null(False)
     golden = f"GOLDEN:{question}"
     return tabular(
         table,
@@ -28,7 +30,7 @@ def read(source: Source, request: Request) -> Export:
         weight=frame[request.weight] if request.weight else None,
         gold=frame[golden] if golden in frame.columns else None,
         drop=rejected,
-        why="rejected assignments",
+        why="rejected, skipped or expired assignments",
     )
 
 
