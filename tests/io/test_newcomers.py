@@ -553,3 +553,40 @@ def test_answers_that_were_taken_back_do_not_vote(tmp_path: Path, field: str) ->
         votes = read(path)
     assert [(str(item), who, label) for item, who, label in triples(votes)] == [("1", "u1", "pos"), ("2", "u1", "neg")]
     assert (votes.n_items, votes.n_missing) == (3, 0)
+
+
+@pytest.mark.parametrize("name", ["post", "Nr"])
+def test_whole_numbers_that_name_the_rows_are_no_class(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "v.csv", f"{name},upvotes,downvotes\n11,30,2\n12,0,4\n15,5,1\n")
+    votes, note = noted(path, format="counts")
+    assert votes.items.tolist() == [11, 12, 15]
+    assert votes.classes.tolist() == ["downvotes", "upvotes"]
+    assert votes.n_votes == 42
+    assert f"in 'upvotes', 'downvotes', all columns of whole numbers; item = '{name}'" in note
+
+
+def test_counts_that_happen_to_differ_stay_counts(tmp_path: Path) -> None:
+    votes, _ = noted(write(tmp_path / "v.csv", "cat,dog,fox\n3,2,2\n5,1,0\n1,4,7\n"), format="counts")
+    assert votes.classes.tolist() == ["cat", "dog", "fox"]
+    assert votes.items.tolist() == [1, 2, 3]
+
+
+def test_the_advice_for_numbered_counts_works(tmp_path: Path) -> None:
+    path = write(tmp_path / "v.csv", "item,n0,n1,n2\n7,0,3,1\n8,4,0,0\n9,1,1,5\n")
+    with pytest.raises(InputError, match="--format counts") as refused:
+        read(path)
+    assert {"format": "counts"} in commands(str(refused.value), path)
+    votes = read(path, format="counts")
+    assert (votes.items.tolist(), votes.classes.tolist(), votes.n_votes) == ([7, 8, 9], ["n0", "n1", "n2"], 15)
+
+
+def test_percents_per_class_are_shares(tmp_path: Path) -> None:
+    path = write(tmp_path / "v.csv", "image,cat,dog\ni1,80%,20%\ni2,40%,60%\n")
+    with pytest.raises(InputError, match="add up to 1 in every row") as refused:
+        read(path)
+    counts, soft = commands(str(refused.value), path)
+    # Five votes are the fewest of which 80% and 40% are whole numbers.
+    for options in (counts, {"format": "counts"}):
+        votes = read(path, **options)
+        assert [label for _, _, label in triples(votes)] == ["cat"] * 4 + ["dog"] + ["cat"] * 2 + ["dog"] * 3
+    assert read(path, **soft).n_annotators == 1

@@ -13,7 +13,7 @@ from crowdwise.errors import InputError, listed
 from crowdwise.io.exports import Export, Request, column
 from crowdwise.io.roles import by_alias, by_id, by_words, find_gold, find_item, naming_column, never_votes, words_of
 from crowdwise.io.source import Places, Source, Table
-from crowdwise.io.tallies import check_total, numbers_of, refuse_mapped_labels, repeats_itself, shares_as_counts
+from crowdwise.io.tallies import check_total, numbers_of, refuse_mapped_labels, repeats_itself, share_columns, shares_as_counts
 
 __all__ = ["anonymous", "count_columns", "counted_keys", "read_counts", "rows_of_labels"]
 
@@ -22,6 +22,8 @@ _ANNOTATORS = {"annotator", "annotators", "worker", "workers", "rater", "raters"
 _MOST = 1_000_000
 # Sums of neighbours are tried for so many columns.
 _MOST_CLASSES = 100
+# Counts of votes on so many items are not all different.
+_MANY_ROWS = 20
 _TIMES = {"count", "counts", "n", "num", "number", "of", "votes", "frequency", "freq", "times"}
 _TOTAL = {"count", "counts", "total", "n", "num", "number", "of", "vote", "votes", "sum", "annotations", "annotators", "labels"}
 
@@ -32,9 +34,14 @@ def read_counts(source: Source, request: Request) -> Export:
         return _read_mappings(source, request)
     table = source.table(source.columns)
     item = find_item(table.frame, request, source.name)
-    chosen = count_columns(table.frame, request, item, told=True)
+    chosen = count_columns(table.frame, request, item)
+    guessed = not chosen
+    if guessed:
+        item = item or _numbering(table.frame)
+        chosen = count_columns(table.frame, request, item, told=True)
     if not chosen and rows_of_labels(source, request) is not None:
         return _read_rows(source, request)
+    chosen = chosen or share_columns(table.frame)
     item = item or naming_column(table.frame, [name for name in source.columns if name not in chosen])
     chosen = [name for name in chosen if name != item]
     if not chosen:
@@ -55,8 +62,9 @@ def read_counts(source: Source, request: Request) -> Export:
     rest = [repr(name) for name in source.columns if name not in counted]
     ids_are = "the number of the row" if item is None else repr(item)
     left = f"; not counted: {listed(rest, 8)}" if rest else ""
+    how = shares or (", all columns of whole numbers" if guessed else "")
     request.notes.append(
-        f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}{shares}; item = {ids_are}{left} "
+        f"{source.name}: counts of anonymous votes per class in {listed(map(repr, chosen), 8)}{how}; item = {ids_are}{left} "
         "(--annotator-columns, --not, --item choose otherwise)"
     )
     where = Places(source.name, rows=_numbers(table)[rows])
@@ -117,7 +125,12 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told:
         if values.null_count() or not values.is_between(0, _MOST).all() or not (values == values.floor()).all():
             continue
         (totals if _TOTAL.issuperset(words_of(name)) else parts)[name] = values.to_numpy()
-    named = {name: values for name, values in parts.items() if not never_votes(name) or "count" in words_of(name)}
+    # n_cat, n_dog: one such column may be anything, several are a series.
+    series = [name for name in parts if words_of(name)[:1] == ["n"] and not never_votes(" ".join(words_of(name)[1:]))]
+    series = series if len(series) > 1 else []
+    named = {
+        name: values for name, values in parts.items() if name in series or not never_votes(name) or "count" in words_of(name)
+    }
     for total in totals.values():
         found = _adding_up(parts, total)
         if found and total.max() > 1:
@@ -127,6 +140,17 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told:
         if (total == total[0]).all() and total[0] > 1 and max(values.max() for values in named.values()) > 1:
             return list(named)
     return list(named) if told and len(named) > 1 else []
+
+
+def _numbering(frame: pl.DataFrame) -> str | None:
+    """The column of whole numbers that names the rows: with a word for items, or the first, where counts are hardly like it."""
+    for name in dict.fromkeys([*by_words(frame.columns, "item"), frame.columns[0]]):
+        values = None if frame[name].dtype.is_nested() else frame[name].cast(pl.Int64, strict=False)
+        if values is None or values.null_count() or values.n_unique() < frame.height or frame.width < 3:
+            continue
+        if by_words([name], "item") or values.is_sorted() or frame.height >= _MANY_ROWS:
+            return name
+    return None
 
 
 def _adding_up(parts: dict[str, Any], total: Any) -> list[str]:

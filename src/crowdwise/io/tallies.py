@@ -105,8 +105,12 @@ def _refuse_mapped(mappings: Sequence[Any], key: str, source: str, request: Requ
 
 
 def numbers_of(frame: pl.DataFrame, names: Sequence[str]) -> Any:
-    """The cells of these columns as numbers, NaN where they are none."""
-    columns = [frame[name].cast(pl.String).cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy() for name in names]
+    """The cells of these columns as numbers, "80%" as 0.8, NaN where they are none."""
+    columns = []
+    for name in names:
+        text = frame[name].cast(pl.String).str.strip_chars()
+        values = text.str.strip_suffix("%").cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+        columns.append(np.where(text.str.ends_with("%").fill_null(False).to_numpy(), values / 100, values))
     return np.stack(columns, axis=1) if columns else np.zeros((frame.height, 0))
 
 
@@ -135,7 +139,7 @@ def share_columns(frame: pl.DataFrame) -> list[str]:
         values = text.cast(pl.Float64, strict=False)
         if values.null_count() < frame.height and values.is_between(0, 100).fill_null(text.is_null()).all():
             found.append(name)
-    values = numbers_of(frame.select(pl.col(found).cast(pl.String).str.strip_suffix("%")), found)
+    values = numbers_of(frame, found)
     if len(found) < 2 or frame.height < 2 or not (values != np.floor(values))[~np.isnan(values)].any():
         return []
     total = np.nansum(values, axis=1)
