@@ -90,13 +90,30 @@ def _read_rows(source: Source, request: Request) -> Export:
     counts = _whole(table.frame[times], times, table.where) if times is not None else np.ones(table.frame.height, np.int64)
     rest = [repr(name) for name in source.columns if name not in (item, label, times)]
     left = f"; other columns: {listed(rest, 8)}" if rest else ""
+    ids, labels = integers(table.frame[item]), table.frame[label]
+    mark = _joining(labels) if times is None and ids.n_unique() == table.frame.height else None
+    row = "label and item" if times else "vote" if mark is None else f"item, with {mark!r} between votes"
     request.notes.append(
-        f"{source.name}: votes of unknown people, a row per {'label and item' if times else 'vote'}: item = {item!r}, label = "
+        f"{source.name}: votes of unknown people, a row per {row}: item = {item!r}, label = "
         f"{label!r}{f', votes = {times!r}' if times else ''}{left} (--item, --label choose otherwise)"
     )
-    ids, labels = (integers(table.frame[name]) for name in (item, label))
     where = Places(source.name, rows=_numbers(table))
+    if mark is not None:
+        parts = [[part.strip() for part in (cell or "").split(mark) if part.strip()] for cell in labels]
+        rows = np.repeat(np.arange(len(parts)), [len(cell) for cell in parts])
+        where = Places(source.name, rows=where.rows[rows])  # type: ignore[index]
+        each = integers(pl.Series([part for cell in parts for part in cell], dtype=pl.String))
+        return anonymous(ids.gather(rows), each, np.ones(len(rows), np.int64), where, None, ids)
+    labels = integers(labels)
     return anonymous(ids, labels, np.where(given, counts, 0), where, None, ids)
+
+
+def _joining(labels: pl.Series) -> str | None:
+    """What stands between several votes in a cell, where a label recurs in one: ticks of one person are different."""
+    cells = labels.drop_nulls().to_list() if labels.dtype == pl.String else []
+    return next(
+        (mark for mark in "|;," if any(repeats_itself([part.strip() for part in cell.split(mark)]) for cell in cells)), None
+    )
 
 
 def _counts(table: Table, chosen: list[str]) -> tuple[Any, str]:
@@ -144,7 +161,7 @@ def count_columns(frame: pl.DataFrame, request: Request, item: str | None, told:
 
 def _numbering(frame: pl.DataFrame) -> str | None:
     """The column of whole numbers that names the rows: with a word for items, or the first, where counts are hardly like it."""
-    for name in dict.fromkeys([*by_words(frame.columns, "item"), frame.columns[0]]):
+    for name in dict.fromkeys([*by_words(frame.columns, "item"), *frame.columns[:1]]):
         values = None if frame[name].dtype.is_nested() else frame[name].cast(pl.Int64, strict=False)
         if values is None or values.null_count() or values.n_unique() < frame.height or frame.width < 3:
             continue

@@ -8,7 +8,7 @@ from dataclasses import replace
 from crowdwise.data.columns import lost_columns
 from crowdwise.errors import InputError
 from crowdwise.io.exports import Request
-from crowdwise.io.roles import battle_shape, by_alias, by_words, example, suggested, transposed
+from crowdwise.io.roles import by_alias, by_words, compares, example, suggested, transposed
 from crowdwise.io.source import Source
 
 __all__ = ["column_by_words"]
@@ -35,13 +35,13 @@ def column_by_words(
         raise InputError(problem)
     _refuse_other_shapes(source, role, request)
     # A command that fails on the next column is no help.
-    if len(lost) > 1 and battle_shape(source.names) is None:
+    if len(lost) > 1 and not compares(source.names):
         way = "" if source.kind in ("json", "jsonl") else example(source, request, lost)
         advice = way and f", for example: {way}"
     else:
         advice = suggested(source, role, request, taken)
     no_item = request.item is None and not by_alias(source.names, "item")
-    across = transposed(source.names, source.name, request) if role != "annotator" and no_item else ""
+    across = transposed(source, request) if role != "annotator" and no_item else ""
     nobody = _nobody(source, request) if role == "annotator" and not advice else ""
     raise InputError(f"{problem}{advice}{across}{nobody}")
 
@@ -59,6 +59,16 @@ def _nobody(source: Source, request: Request) -> str:
 
 def _refuse_other_shapes(source: Source, role: str, request: Request) -> None:
     """Refuse a table without a column of labels whose rows are probabilities, with the command that reads them."""
+    if role == "label" and source.kind in ("json", "jsonl") and request.label is None:
+        from crowdwise.io.soft import distributions
+
+        found = distributions(source)
+        if found:
+            way = replace(request, question=None).command(source.name, "--probabilities", found[0])
+            raise InputError(
+                f"{source.name}: no label field; {found[0]!r} holds probabilities of the classes. Read them: {way} "
+                "(probabilities=... in Python)"
+            )
     if role == "label" and source.kind in ("delimited", "parquet", "arrow") and request.label is None:
         from crowdwise.io.tallies import refuse_shares, share_columns
 

@@ -22,6 +22,7 @@ __all__ = [
     "by_alias",
     "by_id",
     "by_words",
+    "compares",
     "doubt_item",
     "example",
     "find_gold",
@@ -111,12 +112,21 @@ def battle_shape(names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, ...]
     return next((shape for shape in BATTLES if {*shape[0], *shape[1]} <= set(names)), None)
 
 
+def compares(names: Sequence[str]) -> bool:
+    """Whether a table is one of comparisons: between models, or with two things side by side and the one that won."""
+    sides = [[name for name in by_alias(names, role) if len(name) > 1] for role in ("first", "second")]
+    return battle_shape(names) is not None or (all(len(found) == 1 for found in sides) and bool(by_alias(names, "winner")))
+
+
 def suggested(source: Source, role: str, request: Request, taken: Mapping[str, str]) -> str:
     """The command that names the column, where one looks like the role by its name, or by its values; else nothing."""
     names = [name for name in source.names if name not in taken.values()]
-    if battle_shape(source.names) is not None:
+    if compares(source.names):
         return f". These are comparisons: {instead('rank', source.name)}"
     likely = by_words(names, role)
+    if role == "label" and not likely and source.kind not in ("json", "jsonl"):
+        others = {name for role in _PAIR for name in (*by_alias(names, role), *by_words(names, role))}
+        likely = _likely_labels(source.table([name for name in names if name not in others]).frame)
     if role == "item":
         people = taken.get("annotator")
         likely = named_items(names)
@@ -130,6 +140,14 @@ def suggested(source: Source, role: str, request: Request, taken: Mapping[str, s
         return f"; it may be {listed(map(repr, likely), 6)}{joined}"
     named: dict[str, Any] = {role: likely[0]}
     return f", for example {replace(request, **named).command(source.name)}"
+
+
+def _likely_labels(frame: pl.DataFrame) -> list[str]:
+    """Columns with a word for labels anywhere in their names; else those of few values that recur."""
+    plain = [name for name in frame.columns if not frame[name].dtype.is_nested()]
+    named = [name for name in plain if _WORDS["label"] & set(words_of(name)) and not never_votes(name)]
+    sizes = {name: frame[name].drop_nulls().n_unique() for name in plain if not named and not never_votes(name)}
+    return named or [name for name, n in sizes.items() if 1 < n <= frame.height / 3]
 
 
 def named_items(names: Sequence[str]) -> list[str]:
@@ -146,12 +164,20 @@ def recurs(frame: pl.DataFrame) -> bool:
     return frame.height < 2 or bool(frame.n_unique() >= 0.95 * frame.height)
 
 
-def transposed(names: Sequence[str], source: str, request: Request) -> str:
-    """The command for a table with a row per person, where neither items nor labels are found; else nothing."""
+def transposed(source: Source, request: Request) -> str:
+    """The command for a table with a row per person and one set of labels in its columns; else nothing."""
+    names = source.names
     people = by_alias(names, "annotator") or by_words(names, "annotator") or by_id(names)
-    if not people or len(names) < 4 or by_alias(names, "label"):
+    if not people or len(names) < 4 or by_alias(names, "label") or source.kind in ("json", "jsonl"):
         return ""
-    return f"; if there is a row per person, and a column per item: {replace(request, transposed=True).command(source)}"
+    from crowdwise.io.voting_columns import voting_columns
+
+    frame = source.table(names).frame
+    alone = frame[people[0]].n_unique() == frame.height
+    # A series of names may be anything: Question 1, Question 2.
+    if not alone or len(voting_columns(frame, [name for name in names if name != people[0]], series=names)) < 3:
+        return ""
+    return f"; if there is a row per person, and a column per item: {replace(request, transposed=True).command(source.name)}"
 
 
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
@@ -159,7 +185,7 @@ def no_votes(names: Sequence[str], source: Source, request: Request) -> str:
     known = request.item is not None or bool(by_alias(names, "item"))
     lost = ["item"] * (not known) + ["annotator", "label"]
     found = lost_columns(names, {"item": request.item}, lost, source.name)
-    if battle_shape(names) is not None:
+    if compares(names):
         return f"{found.partition('. Name them')[0]}. These are comparisons: {instead('rank', source.name)}"
     if source.kind in ("json", "jsonl"):
         return found

@@ -29,7 +29,7 @@ from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Places, Source, Table
 from crowdwise.io.votes import Request, column
 
-__all__ = ["read_soft", "refuse_distributions", "warn_of_shares"]
+__all__ = ["distributions", "read_soft", "refuse_distributions", "warn_of_shares"]
 
 Names = str | Sequence[str]
 # The column of percentages that were cut from labels; no file can have it.
@@ -122,6 +122,11 @@ def refuse_distributions(source: Source, request: Request) -> None:
             f"{source.name}: labels such as {cells[0]!s:.60} are probabilities of the classes; "
             f"read them with probabilities={name!r} in Python, --probabilities {name}{how} on the command line"
         )
+
+
+def distributions(source: Source) -> list[str]:
+    """The fields of the first record that are mappings from classes to probabilities."""
+    return [name for name, cell in source.first.items() if isinstance(cell, dict) and _is_distribution(cell)]
 
 
 def _is_distribution(cell: Any) -> bool:

@@ -66,14 +66,10 @@ def refuse_repeated(header: list[str], name: str, first: int) -> None:
     """Refuse names of columns that occur twice, for either could be meant."""
     repeated = sorted(column for column, times in Counter(header).items() if times > 1 and column.strip())
     if repeated:
-        bare = "" if not any(_is_number(column) for column in repeated) else "; if there is no row of names, add --no-header"
         raise InputError(
-            f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them{bare}"
+            f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them; if there is "
+            "no row of names, add --no-header (header=False)"
         )
-
-
-def _is_number(text: str) -> bool:
-    return text.strip().lstrip("-").replace(".", "", 1).isdigit()
 
 
 def repeated_header(frame: pl.DataFrame, name: str) -> pl.Series:

@@ -277,7 +277,7 @@ def _item(source: Source, request: Request, taken: Mapping[str, str]) -> str:
 
         named = [name for name in named_items(names) if name not in taken.values()]
         found = [name for name in named if recurs(source.table([name, taken["annotator"]]).frame)]
-        if len(found) == 1 and by_words(found, "item"):
+        if len(found) == 1 and (by_words(found, "item") or found[0].lower() == "id"):
             return found[0]
     return _column(source, "item", request.item, request, taken)
 

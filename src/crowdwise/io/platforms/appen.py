@@ -19,6 +19,8 @@ def read(source: Source, request: Request) -> Export:
         # Without test questions, answers and input data cannot be distinguished by name.
         questions = [name for name in frame.columns if not name.startswith("_")]
         questions = questions if wanted in questions else _answered(frame, questions) or questions
+    # The first is the example of a message: what was shown, or never answered, is a poor one.
+    questions.sort(key=lambda name: (frame[name].null_count() == len(frame), name.startswith("input")))
     question = choose_question(questions, wanted, source.name)
     gold = None
     if f"{question}_gold" in frame.columns:

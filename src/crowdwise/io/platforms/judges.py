@@ -46,7 +46,10 @@ def matches(source: Source) -> bool:
         return False
     nested = _key(source.first, _LISTS)
     if nested is not None:
-        return isinstance(source.first[nested], list | dict)
+        held = source.first[nested]
+        # A list of labels is one judge's, asked several times; where nobody is named, they are votes of unknown people.
+        said = isinstance(held, list) and any(not isinstance(part, dict) for part in held)
+        return isinstance(held, list | dict) and (not said or _key(source.first, _JUDGE) is not None)
     is_judge = any(name in source.first for name in _JUDGE if name.startswith(("judge", "model")))
     return is_judge and _key(source.first, _LABEL) is not None
 
@@ -79,7 +82,10 @@ def _votes(source: Source, request: Request, labels: Sequence[str]) -> Export:
             ballot.item(item)
         if "gold" not in labels:
             ballot.known(row, item, record)
+        judge = record.get(_key(record, _JUDGE) or "")
         for vote in nested if isinstance(nested, list) else [record]:
+            if not isinstance(vote, dict) and judge is not None:
+                ballot.vote(row, item, judge, {"label": vote})
             if isinstance(vote, dict):
                 judge = vote.get(_key(vote, _JUDGE) or "")
                 if nested is not None and (status := taken_back(vote)) is not None:
