@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tempfile
 import warnings
 import zipfile
@@ -24,7 +25,7 @@ from crowdwise.io import read
 
 COMMANDS = {Annotations: "aggregate", Comparisons: "rank", Ratings: "regress", TokenVotes: "spans"}
 # Options of `read` and what they are called on the command line.
-_FLAGS = {"answer": "winner", "skip_rows": "skip-rows"}
+_FLAGS = {"annotators": "annotator-columns", "answer": "winner", "skip_rows": "skip-rows"}
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,18 @@ SHAPES = (
         {"a.json": json.dumps([{"generator_1": "x", "generator_2": "y", "annotator": "gpt4", "preference": 1.2}])},
         Comparisons,
     ),
+    Shape("Mechanical Turk, a single box", {"b.csv": "HITId,WorkerId,Answer.rude.on\nH1,W1,true\nH1,W2,false\n"}),
+    Shape(
+        "Mechanical Turk, boxes with a name each, one of them",
+        {"b.csv": "HITId,WorkerId,Answer.cat.cat,Answer.dog.dog\nH1,W1,true,false\nH1,W2,false,true\n"},
+        options={"question": "cat"},
+    ),
+    Shape(
+        "All votes on an item in a cell",
+        {"v.csv": "id;votes\n1;cat,cat,dog\n2;dog,dog\n"},
+        options={"format": "counts"},
+    ),
+    Shape("Lists of labels of a judge", {"v.jsonl": _lines({"id": 1, "judge": "x", "votes": ["cat", "cat", "dog"]})}),
     Shape("Pickles, .npy", {"v.pkl": b"\x80\x04"}),
 )  # fmt: skip
 
@@ -213,20 +226,29 @@ def outcome(shape: Shape) -> tuple[str, str]:
     found, problem = _attempt(shape, shape.options)
     if plain != bool(shape.without) or not found:
         raise SystemExit(f"{shape.name}: {problem or 'read without options' if plain else 'not read without options'}")
-    flags = " ".join(
-        f"`--{_FLAGS.get(name, name)}{'' if value is True else f' {value}'}`" for name, value in shape.options.items()
-    )
+    flags = " ".join(f"`{shlex.join(words)}`" for words in flags_of(shape))
     return "needs options", f"{flags}; {shape.without}" if shape.without else flags
+
+
+def flags_of(shape: Shape) -> list[list[str]]:
+    """The options of a shape as words of the command line, each with its value."""
+    named = {f"--{_FLAGS.get(name, name)}": value for name, value in shape.options.items()}
+    return [[flag] if value is True else [flag, str(value)] for flag, value in named.items()]
+
+
+def write_files(shape: Shape, folder: Path) -> Path:
+    """Write the files of a shape, and return what to read."""
+    for name, content in shape.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path if len(shape.files) == 1 else folder
 
 
 def _attempt(shape: Shape, options: Mapping[str, Any]) -> tuple[bool, str]:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, content in shape.files.items():
-            path = Path(folder) / "in" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        path = path if len(shape.files) == 1 else Path(folder) / "in"
+        path = write_files(shape, Path(folder) / "in")
         try:
             read(path, shape.kind, **options)
         except CrowdwiseError as error:
