@@ -113,7 +113,7 @@ def calibrated(
     """
     mass, believed = vote_mass(votes), posterior
     counts, pools = getattr(annotators, "additive_in", "") == "share", getattr(annotators, "pools", False)
-    if reliability is None and (not (counts or pools) or votes.votes_per_item.max(initial=0) <= 1):
+    if reliability is None and (not (counts or pools) or (_lone_voter(votes)[mass > 0] >= 0).all()):
         reliability = reliability_of(in_company(votes, posterior), history)[:-1]
     nothing_known = reliability is not None and untested(reliability)
     shares = np.full(len(class_shares), 1 / max(len(class_shares), 1)) if nothing_known else class_shares
