@@ -99,7 +99,7 @@ def test_labels_that_look_like_sets_or_votes_against_are_pointed_out(run: Run, f
     (folder / "odd.csv").write_text("item,annotator,label\nx,a,red|blue\nx,b,red\ny,a,blue\ny,b,!red\n")
     refused = run("aggregate", "odd.csv", "-o", "out.csv", code=1).stderr
     assert "odd.csv row 2: several labels in one cell, 'red|blue', separated by '|', in 1 of 4 votes" in refused
-    assert "crowdwise aggregate odd.csv --type multilabel" in refused
+    assert "crowdwise aggregate odd.csv -o out.csv --type multilabel" in refused
     for kept in (["--one-label"], ["--type", "classes"]):
         assert "'!red' look like votes against" in run("aggregate", "odd.csv", "-o", "out.csv", *kept).stderr
     (folder / "plain.csv").write_text("item,annotator,label\nx,a,a|b\nx,b,a|b\ny,a,!\n")

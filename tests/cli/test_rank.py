@@ -95,7 +95,7 @@ def test_wrong_usage_ends_with_two(run: Run, games: Path, arguments: list[str], 
 def test_faults_of_the_data_end_with_one(run: Run, games: Path) -> None:
     (games / "bad.csv").write_text("item_a,item_b,annotator,winner\nx,y,ann,w\n")
     assert "bad.csv row 2: the winner 'w' is neither" in run("rank", "bad.csv", code=1).stderr
-    assert "no first column" in run("rank", "votes.csv", code=1).stderr
+    assert "no first and no second column" in run("rank", "votes.csv", code=1).stderr
     (games / "none.csv").write_text("item_a,item_b,annotator,winner\nx,y,ann,\n")
     assert "there are no comparisons" in run("rank", "none.csv", code=1).stderr
     assert "scores are infinite" in run("rank", "games.csv", "-m", "bradley-terry", "--set", "prior=0", code=1).stderr

@@ -96,9 +96,13 @@ def test_tempering_by_hand() -> None:
 
 
 def test_items_without_votes_keep_the_class_shares() -> None:
-    votes = Annotations.from_arrays([0], ["a"], [0], items=range(2), classes=range(2))
-    posterior = np.array([[0.9, 0.1], [0.6, 0.4]])
-    assert calibrated(posterior, votes, POOLS, np.array([0.6, 0.4]), 0.8) == pytest.approx(posterior)
+    votes = Annotations.from_arrays([0, 1], ["a", "a"], [0, 0], items=range(3), classes=range(2))
+    met = Annotations.from_arrays([0, 1, 1], ["a", "a", "b"], [0, 0, 0], items=range(3), classes=range(2))
+    posterior, shares = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4]]), np.array([0.6, 0.4])
+    for given in (votes, met):
+        for annotators in (POOLS, SimpleNamespace(additive_in="share")):
+            assert calibrated(posterior, given, annotators, shares, 0.8)[2] == pytest.approx(shares)
+    assert calibrated(posterior, met, POOLS, shares, 0.8)[0] == pytest.approx([0.9, 0.1])
 
 
 def test_light_votes_never_make_a_label_surer() -> None:
@@ -279,3 +283,44 @@ def test_attention_and_items_that_nobody_could_tell_are_in_the_tables() -> None:
     said = result.items_frame()["note"].to_numpy() == "nobody could tell"
     assert (said == result.untold).all()
     assert not fit("one-coin", votes_of()).result_.untold.any()
+
+
+# -- where nobody meets anybody ---------------------------------------------------------------------
+
+
+def lone(gold: bool = False) -> tuple[Annotations, dict[int, str] | None]:
+    """A hundred items with a vote each, nearly all for one class, by one annotator."""
+    labels = ["yes"] * 95 + ["no"] * 5
+    votes = Annotations.from_arrays(range(100), ["ann"] * 100, labels)
+    return votes, ({n: labels[n] for n in range(60)} if gold else None)
+
+
+@pytest.mark.parametrize("name", ["consensus", "hierarchical-dawid-skene", "dawid-skene", "bayes-gc", "majority", "mace"])
+def test_votes_that_never_meet_are_no_surer_than_anybody_is_thought_to_be(name: str) -> None:
+    votes, _ = lone()
+    result = fit(name, votes).result_
+    assert result.untested
+    # 0.7 is what is thought of annotators beforehand; of counted votes, one of each class is added to the one there is.
+    assert result.confidence.max() <= (0.75 if name in COUNTED else 0.7) + 1e-9
+    assert (result.labels == ["yes"] * 95 + ["no"] * 5).mean() >= 0.95
+
+
+def test_known_labels_and_earlier_answers_are_company() -> None:
+    votes, gold = lone(gold=True)
+    assert not fit("consensus", votes, gold).result_.untested
+    assert fit("consensus", votes, gold).result_.confidence[60:95].min() > 0.8
+    with quiet():
+        told = make("consensus").fit(votes, history={"ann": (200, 2)}).result_
+    assert not told.untested
+    assert told.confidence[:95].min() > 0.8
+
+
+def test_one_meeting_is_enough_to_be_tested() -> None:
+    votes = Annotations.from_arrays([*range(100), 0], ["ann"] * 100 + ["bob"], ["yes"] * 95 + ["no"] * 5 + ["yes"])
+    assert not fit("consensus", votes).result_.untested
+
+
+def test_nothing_is_unknown_of_confidence_that_is_the_models_own() -> None:
+    result = fit("consensus", lone()[0], confidence="model").result_
+    assert not result.untested
+    assert result.confidence.max() > 0.7

@@ -309,7 +309,7 @@ class Aggregator(ResultViews):
             return posterior
         # Known labels play no part in a prediction.
         asked = replace(as_annotations(votes), gold=None)
-        known = reliability_of(in_company(result.votes, result.model_posterior))
+        known = reliability_of(in_company(result.votes, result.model_posterior), result.history)
         who = known[positions(asked.annotators, result.votes.annotators)]
         exponent = exponent_of(result.method, result.votes.anonymous)
         return calibrated(posterior, asked, result.annotators, result.class_prior, exponent, who)

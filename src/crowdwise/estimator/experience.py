@@ -9,7 +9,9 @@ tell (`crowdwise audit`). On truly independent votes it is too cautious; `confid
 
 Votes that are counted (`majority` and its relatives) know hard zeros, which no temperature can move; there one more vote is
 counted first, divided by the class shares. Models that judge each annotator alone believe a single vote, and learn from it that
-it was right; there an item that one annotator alone voted on is no surer than that annotator is right elsewhere.
+it was right; there an item that one annotator alone voted on is no surer than that annotator is right elsewhere. Where no votes
+meet at all and no label is known, nothing says how often anybody is right, nor how frequent classes are: then every model is
+held to what is thought of annotators beforehand, with even shares.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ __all__ = [
     "calibrated",
     "exponent_of",
 ]
-__all__ += ["in_company", "reliability_of", "vote_mass"]
+__all__ += ["in_company", "reliability_of", "untested", "vote_mass"]
 
 CONFIDENCES = ("experience", "model")
 
@@ -102,24 +104,36 @@ def calibrated(
     class_shares: Floats,
     exponent: float,
     reliability: Floats | None = None,
+    history: Floats | None = None,
 ) -> Floats:
     """The posterior of a fit as experience has it, [N, K]; known labels stay known.
 
-    `reliability` is that of the annotators by all votes (see `reliability_of`), where these are others or a part of them.
+    `reliability` is that of the annotators by all votes (see `reliability_of`), where these are others or a part of them;
+    `history` holds their earlier answers.
     """
     mass, believed = vote_mass(votes), posterior
-    if getattr(annotators, "additive_in", "") == "share":
-        believed = (posterior * mass[:, None] + class_shares) / (mass[:, None] + 1)
-    elif not getattr(annotators, "pools", False):
-        known = reliability_of(in_company(votes, posterior))[:-1] if reliability is None else reliability
-        believed = _as_sure_as_one(posterior, votes, class_shares, known)
+    counts, pools = getattr(annotators, "additive_in", "") == "share", getattr(annotators, "pools", False)
+    if reliability is None and (not (counts or pools) or (_lone_voter(votes)[mass > 0] >= 0).all()):
+        reliability = reliability_of(in_company(votes, posterior), history)[:-1]
+    nothing_known = reliability is not None and untested(reliability)
+    shares = np.full(len(class_shares), 1 / max(len(class_shares), 1)) if nothing_known else class_shares
+    if counts:
+        believed = (posterior * mass[:, None] + np.where(mass[:, None] > 0, shares, class_shares)) / (mass[:, None] + 1)
+    elif reliability is not None and (nothing_known or not pools):
+        believed = _as_sure_as_one(posterior, votes, shares, reliability)
     believed = tempered(believed, np.maximum(mass, 1) ** exponent)
     return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
 
 
-def in_company(votes: Annotations, posterior: Floats) -> Floats:
-    """Weight of an annotator's votes on items that others voted on too: of those that were right, and of all, [2, A]."""
+def in_company(votes: Annotations, posterior: Floats, known: Integers | None = None) -> Floats:
+    """Weight of an annotator's votes on items that others voted on too: of those that were right, and of all, [2, A].
+
+    Items whose label is `known`, a class code (default: the votes' gold; -1 elsewhere), have company in it.
+    """
+    known = votes.gold if known is None or not len(known) else known
     alone = _lone_voter(votes) >= 0
+    if known is not None:
+        alone &= known < 0
     if alone.any():
         votes, posterior = votes.take_items(np.flatnonzero(~alone)), posterior[~alone]
     weight = NO_WEIGHT if votes.weight is None else votes.weight
@@ -127,11 +141,18 @@ def in_company(votes: Annotations, posterior: Floats) -> Floats:
     return np.stack([right, segment_sum(votes.annotator, votes.weight, votes.n_annotators)])
 
 
-def reliability_of(company: Floats) -> Floats:
-    """How often annotators are right in company, with some votes like all; last, one never seen, [A + 1]."""
+def reliability_of(company: Floats, history: Floats | None = None) -> Floats:
+    """How often annotators are right in company and were earlier, with some votes like all; last, one never seen, [A + 1]."""
     right, given = company
+    if history is not None:
+        right, given = right + np.einsum("akk->a", history), given + history.sum(axis=(1, 2))
     typical = (right.sum() + _PSEUDO_VOTES * _SINGLE) / (given.sum() + _PSEUDO_VOTES)
     return np.append((right + _PSEUDO_VOTES * typical) / (given + _PSEUDO_VOTES), typical)
+
+
+def untested(reliability: Floats) -> bool:
+    """Whether reliabilities are what is thought of everybody beforehand: no votes met."""
+    return bool((reliability == _SINGLE).all())
 
 
 def _lone_voter(votes: Annotations) -> Integers:

@@ -21,7 +21,15 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE, calibrated, exponent_of
+from crowdwise.estimator.experience import (
+    EXPONENT_SD,
+    EXPONENT_SD_ABOVE,
+    calibrated,
+    exponent_of,
+    in_company,
+    reliability_of,
+    untested,
+)
 from crowdwise.estimator.saved import check_parts
 from crowdwise.estimator.storage import FILE_NAME, load, save
 from crowdwise.kernels.numerics import best_class, segment_sum
@@ -290,13 +298,20 @@ class Result(LabelOutcome):
     inferred: Floats | None = None
     confidence_source: str = "model"
 
+    @cached_property
+    def untested(self) -> bool:
+        """Whether nothing says how often anybody is right: no votes met on an item, and no label or earlier answer is known."""
+        reliability = reliability_of(in_company(self.votes, self.model_posterior), self.history)
+        return self.confidence_source == "experience" and untested(reliability)
+
     @classmethod
     def of_fit(cls, *, votes: Annotations, posterior: Floats, reliability: Floats | None = None, **fields: Any) -> Result:
         """From a fitted posterior, which is calibrated by experience where the settings ask for it; see `calibrated`."""
         if fields["settings"].get("confidence") != "experience":
             return cls(votes=votes, posterior=posterior, **fields)
         exponent = exponent_of(fields["method"], votes.anonymous)
-        believed = calibrated(posterior, votes, fields["annotators"], fields["prior"].probability, exponent, reliability)
+        parts = fields["annotators"], fields["prior"].probability
+        believed = calibrated(posterior, votes, *parts, exponent, reliability, fields["history"])
         return cls(votes=votes, posterior=believed, inferred=posterior, confidence_source="experience", **fields)
 
     @property
@@ -354,7 +369,8 @@ class Result(LabelOutcome):
             return self.confidence
         spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
         exponent = max(exponent_of(self.method, self.votes.anonymous) + NormalDist(0, spread).inv_cdf(share), 0.0)
-        posterior = calibrated(self.model_posterior, self.votes, self.annotators, self.class_prior, exponent)
+        parts = self.annotators, self.class_prior
+        posterior = calibrated(self.model_posterior, self.votes, *parts, exponent, history=self.history)
         confidence = posterior[np.arange(len(self.codes)), self.codes]
         # Confidence may have been lowered for other reasons too.
         return np.asarray(np.minimum(confidence, self.confidence) if share > 0.5 else confidence)

@@ -40,7 +40,10 @@ def headline(result: Result, uncertainty: Uncertainty) -> str:
     per_item = votes.votes_per_item[labelled]
     single = bool((per_item <= 1).mean() > 0.5)
     said = f"<p>About <strong>{expected:.0%}</strong> of {counted(n_open, 'label')} should be right"
-    if result.confidence_source == "experience":
+    if result.untested:
+        said = f"<p>How many of {counted(n_open, 'label')} are right is <strong>unknown</strong>: no item has two annotators. "
+        said += "Checked labels tell: <code>crowdwise audit</code>.</p>"
+    elif result.confidence_source == "experience":
         # Single votes say nothing of how far annotators depend on each other, so that there is no range.
         spread = "" if single else f"; in nine of ten crowds like these at least {least:.0%}"
         said += f", as far as experience with other crowds goes{spread}. Only checked labels tell of this one: "

@@ -192,6 +192,9 @@ def _confidence_lines(result: Result) -> Iterator[str]:
         # Confidence is 1 where there is nothing to confuse; that is no accuracy.
         yield "expected accuracy of the labels: unknown, for one class only occurs (--classes names the others)"
         return
+    if result.untested:
+        yield "expected accuracy of the labels: unknown, for no item has two annotators; to measure it: crowdwise audit"
+        return
     expected = f"expected accuracy of the labels: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
         single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5

@@ -71,7 +71,7 @@ def doubts_of(
         fit = refitted(result, sample, reading).result_
         fields = {name: getattr(fit, name) for name in ("method", "settings", "prior", "annotators")}
         rest: dict[str, Any] = {"seed": None, "history": None, "trace": {}, "n_iter": 0, "converged": True}
-        reliability = reliability_of(in_company(fit.votes, fit.model_posterior))[:-1]
+        reliability = reliability_of(in_company(fit.votes, fit.model_posterior), fit.history)[:-1]
         doubts.append(Doubt(EffectiveVotes(reading.code, reading.correlation), fields | rest, reliability))
     return found, doubts
 

@@ -83,7 +83,7 @@ class ShardedResult(LabelOutcome):
         def write_parts(folder: Path) -> None:
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
             fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
-            fields["reliability"] = reliability_of(self.company)[:-1]
+            fields["reliability"] = reliability_of(self.company, self.history)[:-1]
             self.shards.total(write_part, str(folder), self.votes.classes, fields, tuple(doubts), safe, fill_unvoted)
 
         return gather_labels(Path(path), write_parts)
@@ -103,7 +103,7 @@ def account(shard: Shard, annotators: Any, class_shares: Floats) -> Tally:
     codes = best_class(shard.posterior, class_shares)
     agree = segment_sum(votes.annotator, (votes.label == codes[votes.item]).astype(float), votes.n_annotators)
     counts = expected_counts(votes, shard.posterior, annotators, class_shares)
-    return Tally((counts, agree, in_company(votes, shard.posterior)))
+    return Tally((counts, agree, in_company(votes, shard.posterior, shard.known)))
 
 
 def write_part(

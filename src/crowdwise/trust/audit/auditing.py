@@ -222,7 +222,7 @@ def certify(result: Result, checked: Any, error: float = 0.05, level: float = 0.
 def _updated(result: Result, checks: Checks) -> Exponent:
     clear, votes = checks.code >= 0, result.votes
     # With an exponent of 0 nothing is tempered, but votes that are only counted lose their hard zeros.
-    untempered = calibrated(result.model_posterior, votes, result.annotators, result.class_prior, 0.0)
+    untempered = calibrated(result.model_posterior, votes, result.annotators, result.class_prior, 0.0, history=result.history)
     mean = exponent_of(result.method, votes.anonymous)
     return update_exponent(untempered, vote_mass(votes), checks.item[clear], checks.code[clear], mean=mean, sd=EXPONENT_SD)
 

@@ -148,7 +148,9 @@ def by_experience(result: Result) -> Result:
     if result.confidence_source != "model":
         return result
     exponent = exponent_of(result.method, result.votes.anonymous)
-    believed = calibrated(result.posterior, result.votes, result.annotators, result.class_prior, exponent)
+    believed = calibrated(
+        result.posterior, result.votes, result.annotators, result.class_prior, exponent, history=result.history
+    )
     return with_posterior(result, believed, "experience")
 
 
@@ -179,5 +181,5 @@ def _by_crowd(result: Result, how: str) -> tuple[Result, str, dict[str, Any]]:
     votes = result.votes
     # The temperature goes by what is left of the votes, or dependence inside groups would count twice.
     left = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
-    believed = calibrated(discounted.posterior, left, result.annotators, result.class_prior, exponent)
+    believed = calibrated(discounted.posterior, left, result.annotators, result.class_prior, exponent, history=result.history)
     return with_posterior(discounted, believed, "experience"), account, facts

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.encode import series_of
-from crowdwise.errors import SettingError
+from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.calibration.calibrating import calibrate, truth_of
@@ -137,6 +137,10 @@ def decide(
     ['accept', 'review']
     """
     votes = result.votes
+    if votes.n_classes < 2 and truth is None:
+        raise InputError(
+            "one class only occurs in the votes, so nothing says how often it is wrong; name all, such as --classes yes,no"
+        )
     known = np.full(votes.n_items, -1) if truth is None else truth_of(result, truth)
     done = calibrate(result, how)
     voted = np.flatnonzero(votes.votes_per_item > 0)

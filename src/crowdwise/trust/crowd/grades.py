@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crowdwise.estimator.experience import in_company
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 
@@ -132,8 +133,9 @@ def can_tell(n_votes: Array, chance: Floats) -> Flags:
 
 
 def answered(result: Result) -> Floats:
-    """Votes of every annotator, with the answers of earlier that are known of them, [A]."""
-    n_votes = np.asarray(result.votes.votes_per_annotator, float)
+    """Votes of every annotator, with the answers of earlier that are known of them, [A]; none of who never met anybody."""
+    met = in_company(result.votes, result.model_posterior)[1] > 0
+    n_votes = np.where(met, np.asarray(result.votes.votes_per_annotator, float), 0.0)
     return n_votes if result.history is None else n_votes + result.history.sum(axis=(1, 2))
 
 
