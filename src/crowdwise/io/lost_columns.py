@@ -8,8 +8,9 @@ from dataclasses import replace
 from crowdwise.data.columns import lost_columns
 from crowdwise.errors import InputError
 from crowdwise.io.exports import Request
-from crowdwise.io.roles import by_alias, by_words, compares, example, suggested, transposed
+from crowdwise.io.roles import by_alias, by_id, by_words, compares, example, suggested
 from crowdwise.io.source import Source
+from crowdwise.io.voting_columns import voting_columns
 
 __all__ = ["column_by_words"]
 
@@ -41,9 +42,23 @@ def column_by_words(
     else:
         advice = suggested(source, role, request, taken)
     no_item = request.item is None and not by_alias(source.names, "item")
-    across = transposed(source, request) if role != "annotator" and no_item else ""
+    across = _transposed(source, request) if role != "annotator" and no_item else ""
     nobody = _nobody(source, request) if role == "annotator" and not advice else ""
     raise InputError(f"{problem}{advice}{across}{nobody}")
+
+
+def _transposed(source: Source, request: Request) -> str:
+    """The command for a table with a row per person and one set of labels in its columns; else nothing."""
+    names = source.names
+    people = by_alias(names, "annotator") or by_words(names, "annotator") or by_id(names)
+    if not people or len(names) < 4 or by_alias(names, "label") or source.kind in ("json", "jsonl"):
+        return ""
+    frame = source.table(names).frame
+    alone = frame[people[0]].n_unique() == frame.height
+    # A series of names may be anything: Question 1, Question 2.
+    if not alone or len(voting_columns(frame, [name for name in names if name != people[0]], series=names)) < 3:
+        return ""
+    return f"; if there is a row per person, and a column per item: {replace(request, transposed=True).command(source.name)}"
 
 
 def _nobody(source: Source, request: Request) -> str:
@@ -60,9 +75,9 @@ def _nobody(source: Source, request: Request) -> str:
 def _refuse_other_shapes(source: Source, role: str, request: Request) -> None:
     """Refuse a table without a column of labels whose rows are probabilities, with the command that reads them."""
     if role == "label" and source.kind in ("json", "jsonl") and request.label is None:
-        from crowdwise.io.soft import distributions
+        from crowdwise.io.tallies import is_distribution
 
-        found = distributions(source)
+        found = [name for name, cell in source.first.items() if isinstance(cell, dict) and is_distribution(cell)]
         if found:
             way = replace(request, question=None).command(source.name, "--probabilities", found[0])
             raise InputError(

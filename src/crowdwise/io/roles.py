@@ -30,7 +30,7 @@ __all__ = [
     "named_items",
     "naming_column",
 ]
-__all__ += ["never_votes", "no_votes", "recurs", "suggested", "transposed", "words_of"]
+__all__ += ["never_votes", "no_votes", "recurs", "suggested", "words_of"]
 
 _WORDS = {
     "annotator": {"annotator", "worker", "rater", "coder", "labeler", "labeller", "judge", "user", "performer", "reviewer"}
@@ -162,22 +162,6 @@ def recurs(frame: pl.DataFrame) -> bool:
     if frame[name].dtype.is_nested() or frame[name].null_count() or frame[name].n_unique() == frame.height:
         return False
     return frame.height < 2 or bool(frame.n_unique() >= 0.95 * frame.height)
-
-
-def transposed(source: Source, request: Request) -> str:
-    """The command for a table with a row per person and one set of labels in its columns; else nothing."""
-    names = source.names
-    people = by_alias(names, "annotator") or by_words(names, "annotator") or by_id(names)
-    if not people or len(names) < 4 or by_alias(names, "label") or source.kind in ("json", "jsonl"):
-        return ""
-    from crowdwise.io.voting_columns import voting_columns
-
-    frame = source.table(names).frame
-    alone = frame[people[0]].n_unique() == frame.height
-    # A series of names may be anything: Question 1, Question 2.
-    if not alone or len(voting_columns(frame, [name for name in names if name != people[0]], series=names)) < 3:
-        return ""
-    return f"; if there is a row per person, and a column per item: {replace(request, transposed=True).command(source.name)}"
 
 
 def no_votes(names: Sequence[str], source: Source, request: Request) -> str:

@@ -27,9 +27,10 @@ from crowdwise.errors import DataWarning, InputError, SettingError, did_you_mean
 from crowdwise.io.measures import SURE
 from crowdwise.io.roles import by_words, find_item, naming_column
 from crowdwise.io.source import Places, Source, Table
+from crowdwise.io.tallies import is_distribution
 from crowdwise.io.votes import Request, column
 
-__all__ = ["distributions", "read_soft", "refuse_distributions", "warn_of_shares"]
+__all__ = ["read_soft", "refuse_distributions", "warn_of_shares"]
 
 Names = str | Sequence[str]
 # The column of percentages that were cut from labels; no file can have it.
@@ -116,23 +117,12 @@ def refuse_distributions(source: Source, request: Request) -> None:
     else:
         cells = source.table([name]).frame[name].drop_nulls().head(20).to_list()
     found = [cell for cell in map(_parsed, cells) if cell is not None]
-    if found and all(_is_distribution(cell) for cell in found):
+    if found and all(is_distribution(cell) for cell in found):
         how = "" if isinstance(found[0], dict) else " --classes A,B,..."
         raise InputError(
             f"{source.name}: labels such as {cells[0]!s:.60} are probabilities of the classes; "
             f"read them with probabilities={name!r} in Python, --probabilities {name}{how} on the command line"
         )
-
-
-def distributions(source: Source) -> list[str]:
-    """The fields of the first record that are mappings from classes to probabilities."""
-    return [name for name, cell in source.first.items() if isinstance(cell, dict) and _is_distribution(cell)]
-
-
-def _is_distribution(cell: Any) -> bool:
-    values = list(cell.values()) if isinstance(cell, dict) else cell
-    numbers = isinstance(values, list) and len(values) > 1 and all(type(value) in (int, float) for value in values)
-    return numbers and any(type(value) is float for value in values) and abs(sum(values) - 1) < 0.02
 
 
 def _parsed(cell: Any) -> Any:

@@ -22,6 +22,7 @@ from crowdwise.io.source import Table
 
 __all__ = [
     "check_total",
+    "is_distribution",
     "numbers_of",
     "refuse_counts_or_labels",
     "refuse_mapped_counts",
@@ -57,6 +58,13 @@ def seem_counts(values: Any) -> bool:
         return False
     together = np.corrcoef(moving, rowvar=False)
     return bool((together.sum() - moving.shape[1]) <= 0)
+
+
+def is_distribution(cell: Any) -> bool:
+    """Whether a list or a mapping holds fractions that add up to 1."""
+    values = list(cell.values()) if isinstance(cell, dict) else cell
+    numbers = isinstance(values, list) and len(values) > 1 and all(type(value) in (int, float) for value in values)
+    return numbers and any(type(value) is float for value in values) and abs(sum(values) - 1) < 0.02
 
 
 def repeats_itself(value: Any) -> bool:
