@@ -34,7 +34,8 @@ def warn_of_computed(frame: pl.DataFrame, chosen: Sequence[str], source: str, re
     if not _LEAST_OTHERS < len(chosen) <= _MOST_COLUMNS or request.annotators is not None:
         return
     codes = _codes(frame.head(_MOST_ROWS), chosen)
-    agreeing, majority = [k for k in range(len(chosen)) if _says_agreement(codes, k)], []
+    counts = _counts(codes)
+    agreeing, majority = [k for k, own in enumerate(codes.T) if _says_agreement(_without(counts, own), own)], []
     columns = [k for k in range(len(chosen)) if k not in agreeing]
     # The last is named first: computed columns stand behind those they are made of, and a majority of few follows the best.
     while (found := _majorities(codes[:, columns], [chosen[k] for k in columns])) is not None:
@@ -69,7 +70,8 @@ def _majorities(codes: NDArray[np.int64], names: Sequence[str]) -> int | None:
     """The last column that is the majority of the others wherever they have one, and hardly by chance; else None."""
     if len(names) <= _LEAST_OTHERS:
         return None
-    shares = [_share(codes, k) for k in range(len(names))]
+    counts = _counts(codes)
+    shares = [_share(_without(counts, own), own) for own in codes.T]
     best = max((share for share, n, _ in shares if n and share < 1), default=1.0)
     for k in reversed(range(len(names))):
         share, n, disputed = shares[k]
@@ -78,21 +80,19 @@ def _majorities(codes: NDArray[np.int64], names: Sequence[str]) -> int | None:
     return None
 
 
-def _share(codes: NDArray[np.int64], k: int) -> tuple[float, int, int]:
+def _share(counts: NDArray[np.int64], own: NDArray[np.int64]) -> tuple[float, int, int]:
     """How often a column is the majority of the others, of how many rows that have one, and in how many others disagree."""
-    counts = _counts(np.delete(codes, k, axis=1))
     most = counts.max(axis=1)
-    told = (most > 0) & ((counts == most[:, None]).sum(axis=1) == 1) & (codes[:, k] >= 0)
+    told = (most > 0) & ((counts == most[:, None]).sum(axis=1) == 1) & (own >= 0)
     n = int(told.sum())
-    same = counts[told].argmax(axis=1) == codes[told, k]
+    same = counts[told].argmax(axis=1) == own[told]
     return float(same.mean()) if n else 0.0, n, int((counts[told].sum(axis=1) > most[told]).sum())
 
 
-def _says_agreement(codes: NDArray[np.int64], k: int) -> bool:
+def _says_agreement(counts: NDArray[np.int64], own: NDArray[np.int64]) -> bool:
     """Whether a column has one value where the others agree, whatever they say, and another where they do not."""
-    counts = _counts(np.delete(codes, k, axis=1))
-    told = (counts.sum(axis=1) > 1) & (codes[:, k] >= 0)
-    counts, own = counts[told], codes[told, k]
+    told = (counts.sum(axis=1) > 1) & (own >= 0)
+    counts, own = counts[told], own[told]
     agree = counts.max(axis=1, initial=0) == counts.sum(axis=1)
     if len(own) < _LEAST_ROWS or len(set(own[agree])) != 1 or len(set(own[~agree])) != 1 or own[agree][0] == own[~agree][0]:
         return False
@@ -103,4 +103,19 @@ def _says_agreement(codes: NDArray[np.int64], k: int) -> bool:
 
 def _counts(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Votes per row and label."""
-    return np.stack([(codes == label).sum(axis=1) for label in range(max(int(codes.max(initial=0)) + 1, 1))], axis=1)
+    counts = np.zeros((len(codes), max(int(codes.max(initial=0)) + 1, 1)), np.int64)
+    for column in codes.T:
+        _add(counts, column, 1)
+    return counts
+
+
+def _without(counts: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The votes without those of a column."""
+    others = counts.copy()
+    _add(others, column, -1)
+    return others
+
+
+def _add(counts: NDArray[np.int64], column: NDArray[np.int64], times: int) -> None:
+    rows = np.flatnonzero(column >= 0)
+    counts[rows, column[rows]] += times
