@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,9 @@ def test_long_tables_are_not_called_transposed(tmp_path: Path) -> None:
     message = refused(write(tmp_path / "v.csv", "comment_id,worker,toxic,insult,age\n" + "\n".join(rows) + "\n"))
     assert "--transposed" not in message
     assert "it may be 'toxic', 'insult'" in message
+
+    few = "comment_id,worker,toxic,insult,age\nc1,ann,1,0,30\nc1,bob,1,1,31\nc2,ann,0,0,30\nc2,bob,1,0,31\n"
+    assert "it may be 'toxic', 'insult'" in refused(write(tmp_path / "few.csv", few))
 
     rated = "Text,Reviewer,Rating (1-5),Reviewed at\nx,ann,4,2024-01-01\nx,bob,5,2024-01-02\ny,ann,1,2024-01-03\n"
     path = write(tmp_path / "w.csv", rated)
@@ -96,6 +100,10 @@ def test_a_name_twice_may_be_no_name(tmp_path: Path) -> None:
 
 
 def test_the_example_of_appen_is_a_column_that_was_answered(tmp_path: Path) -> None:
-    header = "_unit_id,_worker_id,comment,input_text,mood\n"
-    path = write(tmp_path / "v.csv", header + "1,w1,,hi,glad\n1,w2,,hi,glad\n2,w1,,yo,sad\n")
+    header = "_unit_id,_worker_id,comment,input_text,frame,mood\n"
+    rows = "1,w1,,hi,f1,glad\n1,w2,,hi,f1,glad\n2,w1,,yo,f2,sad\n"
+    path = write(tmp_path / "v.csv", header.replace("frame,", "") + re.sub(r"f\d,", "", rows))
     assert f"crowdwise aggregate {path} --question mood" in refused(path)
+    # A word for labels tells more than the order.
+    path = write(tmp_path / "w.csv", header.replace("mood", "selected_answer") + rows)
+    assert f"crowdwise aggregate {path} --question selected_answer" in refused(path)

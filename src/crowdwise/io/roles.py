@@ -147,7 +147,7 @@ def _likely_labels(frame: pl.DataFrame) -> list[str]:
     plain = [name for name in frame.columns if not frame[name].dtype.is_nested()]
     named = [name for name in plain if _WORDS["label"] & set(words_of(name)) and not never_votes(name)]
     sizes = {name: frame[name].drop_nulls().n_unique() for name in plain if not named and not never_votes(name)}
-    return named or [name for name, n in sizes.items() if 1 < n <= frame.height / 3]
+    return named or [name for name, n in sizes.items() if 1 < n <= max(2, frame.height / 3)]
 
 
 def named_items(names: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from crowdwise.io.roles import by_words
 from crowdwise.io.source import Source
 from crowdwise.io.votes import Export, Request, choose_question, tabular
 
@@ -20,7 +21,9 @@ def read(source: Source, request: Request) -> Export:
         questions = [name for name in frame.columns if not name.startswith("_")]
         questions = questions if wanted in questions else _answered(frame, questions) or questions
     # The first is the example of a message: what was shown, or never answered, is a poor one.
-    questions.sort(key=lambda name: (frame[name].null_count() == len(frame), name.startswith("input")))
+    questions.sort(
+        key=lambda name: (frame[name].null_count() == len(frame), name.startswith("input"), not by_words([name], "label"))
+    )
     question = choose_question(questions, wanted, source.name)
     gold = None
     if f"{question}_gold" in frame.columns:
