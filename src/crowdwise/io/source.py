@@ -156,10 +156,12 @@ def read_header(data: bytes, separator: str, name: str, first: int = 1) -> list[
     else:
         # Quotes may go around the end of the line.
         header = next(strict_rows(data, separator, name, first), [])
+    if not all(map(str.strip, header[1:])):
+        # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
+        header = [column if column.strip() else f"column {i + 1}" for i, column in enumerate(header)]
     if len(set(header)) < len(header):
         refuse_repeated(header, name, first)
-    # Nameless columns (a spreadsheet's index or trailing separators) stay reachable by position only.
-    return header if "" not in header[1:] else [column or f"column {i + 1}" for i, column in enumerate(header)]
+    return header
 
 
 def parse_delimited(data: bytes, separator: str, name: str, first: int = 1) -> pl.DataFrame:

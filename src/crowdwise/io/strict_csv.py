@@ -64,7 +64,7 @@ def parse_slowly(data: bytes, separator: str, name: str, header: list[str], firs
 
 def refuse_repeated(header: list[str], name: str, first: int) -> None:
     """Refuse names of columns that occur twice, for either could be meant."""
-    repeated = sorted(column for column, times in Counter(header).items() if times > 1 and column.strip())
+    repeated = sorted(column for column, times in Counter(header).items() if times > 1)
     if repeated:
         raise InputError(
             f"{name} row {first}: column {repeated[0]!r:.100} occurs more than once; rename or remove one of them; if there is "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -143,3 +143,10 @@ def test_annotators_are_described_by_one_member_and_reordered_in_all() -> None:
     for before, after in zip(ensemble.members, moved.members, strict=True):
         np.testing.assert_array_equal(after.table, before.table[[2, 0]])
     assert ensemble.penalty() == 0
+
+
+def test_members_read_from_a_file_must_be_annotator_models() -> None:
+    ensemble, votes = made()
+    assert ensemble.fits(votes)
+    assert not replace(ensemble, members=(7, *ensemble.members[1:])).fits(votes)
+    assert not replace(ensemble, spokesman=3).fits(votes)

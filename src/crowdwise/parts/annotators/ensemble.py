@@ -58,9 +58,10 @@ class Ensemble:
     averages: ClassVar[bool] = True
 
     def fits(self, votes: Annotations) -> bool:
-        """Whether members read from a file are some, and the one that speaks is among them."""
+        """Whether members read from a file are annotator models, and the one that speaks is among them."""
         return (
-            len(self.members) == len(self.log_share_mk) == len(self.share_mf)
+            all(hasattr(member, "log_table") for member in self.members)
+            and len(self.members) == len(self.log_share_mk) == len(self.share_mf)
             and self.share_mf.shape[1] == len(DISCRIMINATIONS)
             and 0 <= self.spokesman < len(self.members)
         )
