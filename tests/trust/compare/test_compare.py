@@ -9,6 +9,7 @@ import pytest
 
 from crowdwise import DawidSkene, Raykar
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError, SettingError
@@ -220,3 +221,13 @@ def test_a_single_known_item_gives_no_interval() -> None:
     assert found.table["accuracy"].null_count() == 0
     assert found.intervals["measure"].unique().to_list() == ["held_out"]
     assert found.wide()["log_loss_difference_low"].null_count() == 2
+
+
+def test_methods_that_need_annotators_are_left_out_where_nobody_knows_them() -> None:
+    votes = AnonymousVotes.from_arrays(np.repeat(range(6), 3), range(18), ["a", "a", "b", "b", "b", "a"] * 3)
+    for methods in (None, "all", ["all"]):
+        with pytest.warns(DataWarning, match="nobody knows who gave these votes"):
+            found = compare(votes, methods=methods, folds=0)
+        assert set(found["method"]) == {"majority", "consensus"}
+    named = compare(votes, methods=["majority", "dawid-skene"], folds=0)
+    assert "nobody knows who gave these votes" in named.filter(method="dawid-skene")["error"].item()

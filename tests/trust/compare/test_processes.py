@@ -18,6 +18,7 @@ import scipy.sparse
 from tests.trust.compare.stand_ins import Dies, DiesLater, Fails, Leaves, Sleeps, SleepsLater
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.data.datasets import demo
 from crowdwise.errors import DataWarning, SettingError
 from crowdwise.trust.compare import compare, comparison, processes
@@ -50,6 +51,18 @@ def test_processes_change_no_number() -> None:
     assert found.agreement.equals(here.agreement)
     # Python with numpy and polars is not smaller, and a hundred items do not make it large.
     assert found.table["memory_mb"].is_between(30, 2000).all()
+
+
+def test_votes_keep_their_kind_on_the_way_to_a_process(tmp_path: Path) -> None:
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), 12)
+    soft = Annotations.from_probabilities(np.repeat(range(4), 3), ["x", "y", "z"] * 4, shares, classes=["a", "b", "c"])
+    nameless = AnonymousVotes.from_arrays([0, 0, 1], [0, 1, 2], ["a", "b", "a"])
+    for name, votes in (("soft", soft), ("anonymous", nameless), ("plain", VOTES)):
+        (tmp_path / name).mkdir()
+        write_task(Task(votes), tmp_path / name)
+        again = read_task(tmp_path / name).votes
+        assert (again.soft, again.anonymous) == (name == "soft", name == "anonymous")
+        assert again.n_annotators == votes.n_annotators
 
 
 def test_every_bad_end_is_an_outcome() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.data.encode import series_of, to_polars, vocabulary_array
 from crowdwise.errors import SettingError
 from crowdwise.trust.compare.fitting import Outcome, Task
@@ -34,6 +35,8 @@ def write_task(task: Task, folder: Path) -> None:
             _write(getattr(task.votes, name), folder / f"{name}.npy")
     for name in ("annotators", "classes"):
         pl.DataFrame({name: series_of(getattr(task.votes, name))}).write_ipc(folder / f"{name}.arrow")
+    kind = {"soft": task.votes.soft, "anonymous": task.votes.anonymous}
+    (folder / "kind.json").write_text(json.dumps(kind), encoding="utf-8")
     if task.fold is not None:
         _write(task.fold, folder / "fold.npy")
     if task.row is not None:
@@ -73,7 +76,8 @@ def read_task(folder: Path) -> Task:
     """Read what `write_task` wrote."""
     arrays: dict[str, Any] = {name: _read(folder / f"{name}.npy") for name in (*_VOTES, "fold", "row")}
     ids = {name: vocabulary_array(pl.read_ipc(folder / f"{name}.arrow")[name]) for name in ("annotators", "classes")}
-    votes = Annotations(
+    kind = json.loads((folder / "kind.json").read_text(encoding="utf-8"))
+    votes = (AnonymousVotes if kind["anonymous"] else Annotations)(
         arrays["item_ptr"],
         arrays["annotator"],
         arrays["label"],
@@ -81,6 +85,7 @@ def read_task(folder: Path) -> Task:
         ids["annotators"],
         ids["classes"],
         weight=arrays["weight"],
+        soft=kind["soft"],
     )
     return Task(votes, arrays["fold"], _read_features(folder), arrays["row"])
 

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.gold import encode_gold
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.aggregator import as_annotations
-from crowdwise.trust.compare.choose import build, chosen
+from crowdwise.trust.compare.choose import ALL, build, chosen
 from crowdwise.trust.compare.collect import Collector
 from crowdwise.trust.compare.fitting import Outcome, Task, run_method
 from crowdwise.trust.compare.prepare import check_options, rows_of, warning_of
@@ -157,6 +157,11 @@ def comparison(
     if reference is not None and reference not in names:
         raise SettingError(f"the reference {reference!r} is not among the methods compared: {', '.join(names)}")
     built = {name: build(name, given.get(name, {}), random_state) for name in names}
+    if votes.anonymous and (methods is None or ALL in (methods, *methods)):
+        built = {name: made for name, made in built.items() if not getattr(made, "needs_annotators", False)}
+        names = list(built)
+        text = "methods that learn about annotators are left out: nobody knows who gave these votes"
+        warnings.warn(text, DataWarning, stacklevel=2)
     task = Task(
         replace(votes, items=np.arange(votes.n_items)),
         deal(votes, folds, random_state or 0) if folds else None,
