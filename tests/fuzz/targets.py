@@ -183,8 +183,8 @@ def _model(path: Path, name: str, rng: random.Random) -> None:
     repr(result)
     drawn = rng.random()
     if name.startswith("classifier"):
-        # What one row was: a model may have been fitted to any number of features.
-        estimator.predict_proba(np.zeros((2, *np.atleast_1d(estimator.n_features_in_))))
+        # What one row was: a model may have been fitted to any number of features, and to rows that are no table.
+        estimator.predict_proba(np.zeros((2, *estimator.row_shape_)))
     elif drawn < 0.2:
         estimator.update({"item": ["i1", "new"], "annotator": ["ann", "zoé"], "label": ["cat", "cat"]})
     elif drawn < 0.3:

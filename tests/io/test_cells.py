@@ -125,6 +125,13 @@ def test_lists_of_different_lengths_are_refused_with_their_row(tmp_path: Path) -
         read(path)
 
 
+def test_columns_of_items_and_votes_of_other_lengths_are_not_one_row_of_lists(tmp_path: Path) -> None:
+    path = tmp_path / "v.json"
+    path.write_text('{"item": ["i", "i", "j"], "annotator": ["a", "b"], "label": ["x", "y"]}')
+    with pytest.raises(InputError, match="3 items beside 2 votes in the lists of one row"):
+        read(path)
+
+
 def test_nested_lists_are_several_labels(tmp_path: Path) -> None:
     rows = [{"id": 1, "annotators": ["a", "b"], "labels": [["x", "y"], []]}, {"id": 2, "annotators": ["a"], "labels": [["x"]]}]
     path = write_lines(tmp_path / "v.jsonl", rows)

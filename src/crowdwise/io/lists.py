@@ -28,6 +28,11 @@ def exploded(columns: dict[str, pl.Series], table: Table, request: Request) -> t
     found: dict[str, list[Any]] = {"annotator": [], "label": []}
     for index, (people, labels) in enumerate(zip(cells["annotator"], cells["label"], strict=True)):
         pairs = paired(people, labels, table.where.row(index))
+        if (items := as_list(cells["item"][index])) is not None and len(items) > 1:
+            raise InputError(
+                f"{table.where.row(index)}: {len(items)} items beside {len(pairs)} votes in the lists of one row; give every "
+                "item a row of its own, or all three lists one length"
+            )
         rows += [index] * len(pairs)
         found["annotator"] += [who for who, _ in pairs]
         found["label"] += [single(_nested(label), table.where.row(index)) for _, label in pairs]
