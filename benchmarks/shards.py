@@ -138,7 +138,7 @@ def child(kind: str, folder: str, n_classes: int, workers: int, shards: int) -> 
     if kind == "memory":
         model.fit(votes, **options)
     else:
-        with Ray(actors=workers, shards=shards) if kind == "ray" else Local(threads=workers, shards=shards) as engine:
+        with Ray(actors=workers or None, shards=shards) if kind == "ray" else Local(threads=workers, shards=shards) as engine:
             model.fit(votes, engine=engine, **options)
     gaps = np.diff(times)
     # Not by getrusage, which counts what the parent held when it started this process.
@@ -179,9 +179,9 @@ def overhead(n_votes: int) -> None:
         "in memory, 2 threads": ("memory", 2, 8, 2),
         "out of core, 1 thread": ("local", 1, 8, 1),
         "out of core, 2 threads": ("local", 2, 8, 2),
-        "Ray, 1 actor": ("ray", 1, 8, 1),
-        "Ray, 2 actors": ("ray", 2, 8, 2),
-        "Ray, 4 actors": ("ray", 4, 8, 2),
+        "Ray, 1 actor of 1 thread": ("ray", 1, 8, 1),
+        "Ray, 2 actors of 1 thread": ("ray", 2, 8, 2),
+        "Ray, 1 actor of 2 threads (the default)": ("ray", 0, 8, 2),
     }
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in variants}
     with encoded(n_votes, CLASSES, ANNOTATORS, 8) as folder:
@@ -215,7 +215,7 @@ def overhead(n_votes: int) -> None:
         provenance("python benchmarks/shards.py overhead"),
         f"\nDawid-Skene on {n_votes:,} simulated votes ({n_votes // VOTES_PER_ITEM:,} items, {ANNOTATORS:,} annotators, "
         f"{CLASSES} classes, 8 shards), the median of {ITERATIONS - 2} iterations; the faster of two runs counts. With Ray, "
-        "memory is that of the driver; actors hold shards and posteriors beside it. Four actors are two more than cores.\n",
+        "memory is that of the driver; actors hold shards and posteriors beside it.\n",
         table(header, rows),
     ]
     if n_votes == OVERHEAD:
