@@ -53,7 +53,7 @@ __all__ = ["Focus", "extrapolated", "infer_and_compare", "infer_moving"]
 _SHARE = 0.01
 # Rounds without those who stand aside: at first, and at most.
 _FIRST, _MOST = 6, 64
-# What is left of a count at least where counts are extrapolated.
+# What is left of a count at least where counts are extrapolated; by judgement, like the numbers of rounds above.
 _LEFT = 0.1
 
 Sums = tuple[Floats, ...]

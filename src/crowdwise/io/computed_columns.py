@@ -17,6 +17,7 @@ from crowdwise.io.roles import words_of
 
 __all__ = ["warn_of_computed"]
 
+# All by judgement; the last limit with simulated crowds of honest people in view.
 # Beyond so many columns a computed one hardly counts, and so many rows are enough to tell.
 _MOST_COLUMNS, _MOST_ROWS = 50, 5_000
 _LEAST_ROWS = 10

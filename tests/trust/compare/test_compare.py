@@ -229,5 +229,7 @@ def test_methods_that_need_annotators_are_left_out_where_nobody_knows_them() -> 
         with pytest.warns(DataWarning, match="nobody knows who gave these votes"):
             found = compare(votes, methods=methods, folds=0)
         assert set(found["method"]) == {"majority", "consensus"}
+    with pytest.warns(DataWarning), pytest.raises(SettingError, match="'dawid-skene' is not among the methods compared"):
+        comparison(votes, methods="all", folds=0, reference="dawid-skene")
     named = compare(votes, methods=["majority", "dawid-skene"], folds=0)
     assert "nobody knows who gave these votes" in named.filter(method="dawid-skene")["error"].item()

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.methods.labels.helpers import quiet
 from tests.trust.crowd.crowds import fit
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, MissingExtraError
@@ -105,3 +107,13 @@ def test_every_detector_is_announced() -> None:
     steps: list[tuple[str, int, int | None]] = []
     examine(fit(demo().votes), progress=lambda *step: steps.append(step))
     assert steps == [(f"looking for {name}s", n, 4) for n, name in enumerate(["spammer", "copier", "colluder", "group"])]
+
+
+def test_who_never_meets_anybody_is_unknown_for_that_reason() -> None:
+    labels = ["a", "b"] * 20
+    alone = Annotations.from_arrays(range(40), ["ann"] * 40, labels)
+    few = Annotations.from_arrays([0, 1, 2] * 2, ["ann"] * 3 + ["bob"] * 3, [*labels[:3]] * 2)
+    for votes, reason in ((alone, "nobody else voted on the same items"), (few, "too few votes to tell from chance")):
+        with quiet():
+            table = examine(fit(votes)).table
+        assert table.filter(annotator="ann")["reasons"].item() == reason

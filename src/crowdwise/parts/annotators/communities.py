@@ -34,7 +34,7 @@ __all__ = ["CommunityConfusion", "log_evidence"]
 # Inside this interval digammas keep their digits; Minka's surrogate is unimodal, so clipping never lowers it.
 _LOWEST, _HIGHEST = 1e-3, 1e4
 _FIRST_STEPS = 20
-# A long step is at most this many times as long as two steps.
+# A long step is at most this many times as long as two steps; by judgement.
 _FARTHEST = 50.0
 # Annotators times entries of all communities from which compiled loops pay for being loaded.
 _COMPILED_FROM = 10_000

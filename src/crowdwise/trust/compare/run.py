@@ -154,14 +154,14 @@ def comparison(
     # Built first: a misspelt name or setting is the caller's to correct, not a row of the table.
     given = settings or {}
     names = chosen(methods, given, votes.n_classes, features is not None)
-    if reference is not None and reference not in names:
-        raise SettingError(f"the reference {reference!r} is not among the methods compared: {', '.join(names)}")
     built = {name: build(name, given.get(name, {}), random_state) for name in names}
-    if votes.anonymous and (methods is None or ALL in (methods, *methods)):
+    if votes.anonymous and (methods is None or methods == ALL or list(methods) == [ALL]):
         built = {name: made for name, made in built.items() if not getattr(made, "needs_annotators", False)}
         names = list(built)
         text = "methods that learn about annotators are left out: nobody knows who gave these votes"
         warnings.warn(text, DataWarning, stacklevel=2)
+    if reference is not None and reference not in names:
+        raise SettingError(f"the reference {reference!r} is not among the methods compared: {', '.join(names)}")
     task = Task(
         replace(votes, items=np.arange(votes.n_items)),
         deal(votes, folds, random_state or 0) if folds else None,

@@ -43,6 +43,7 @@ ONE_LABEL_SHARE, ONE_LABEL_VOTES, ONE_LABEL_DESERVED = 0.95, 10, 0.8
 
 
 # With fewer votes nobody is above chance, nor where so many right answers come by luck with more than this probability.
+# By judgement, not by data.
 FEWEST_VOTES, LUCK = 5, 0.025
 
 

@@ -104,11 +104,13 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         if grade.paint == "bad" and "spammer" not in flags[a]:
             flags[a].append(grade.name)
             reasons[a].append(_standing_reason(result, crowd, a))
-    clear = ((verdict != "unknown") | (low > crowd.chance)) & can_tell(answered(result), crowd.chance)
+    votes_told = answered(result)
+    clear = ((verdict != "unknown") | (low > crowd.chance)) & can_tell(votes_told, crowd.chance)
     for a in np.flatnonzero(~clear).tolist():
         if not flags[a]:
             flags[a].append("unknown")
-            reasons[a].append("too few votes to tell from chance")
+            alone = votes_told[a] == 0 and own["n_votes"][a] > 0
+            reasons[a].append("nobody else voted on the same items" if alone else "too few votes to tell from chance")
     table = own.select("annotator", "n_votes", "accuracy").with_columns(
         accuracy_low=low,
         accuracy_high=high,
