@@ -137,6 +137,27 @@ def test_posterior_evidence_and_change_equal_a_naive_loop(path: str, n_classes: 
     assert change == pytest.approx(expected_change, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.parametrize("variant", ["plain", "gold", "zeros"])
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 7, 100])
+def test_an_item_that_stands_for_several_counts_as_often(path: str, n_classes: int, variant: str) -> None:
+    case = Case(n_classes, seed=n_classes, **VARIANTS[variant])
+    times = np.random.default_rng(n_classes).integers(1, 5, len(case.before))
+    posterior = case.before.copy()
+    evidence, change = kernels.infer_table(
+        case.item_ptr, case.row, case.weight, case.table, case.log_prior, case.known, posterior, times.astype(float)
+    )
+    one_by_one = np.zeros(2)
+    for n, often in enumerate(times):
+        own = Case(n_classes, seed=n_classes, **VARIANTS[variant])
+        first, last = case.item_ptr[n : n + 2]
+        own.item_ptr, own.row, own.before = np.array([0, last - first]), case.row[first:last], case.before[n : n + 1]
+        own.known = case.known[n : n + 1]
+        expected, *sums = naive(own, by_table(own))
+        one_by_one += often * np.array(sums)
+        np.testing.assert_allclose(posterior[n], expected[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose((evidence, change), one_by_one, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("looked_up", [False, True], ids=["per vote", "per entry"])
 @pytest.mark.parametrize("variant", ["plain", "weights", "gold", "a prior per item"])
 @pytest.mark.parametrize("n_classes", [1, 2, 7, 100])

@@ -95,6 +95,11 @@ class Annotations(ByItem):
     #: Whether nobody knows who voted, so that every vote has an annotator of its own.
     anonymous: ClassVar[bool] = False
 
+    @property
+    def times(self) -> NDArray[np.float64] | None:
+        """How many items each item stands for, [N]; None where it is one each. See `crowdwise.data.patterns`."""
+        return None
+
     def sound(self) -> bool:
         """Whether the arrays of saved votes agree with each other."""
         known = self.gold is None or within(self.gold, -1, self.n_classes)

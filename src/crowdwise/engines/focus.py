@@ -45,6 +45,7 @@ from crowdwise.engines.shards import (
     remaining,
     round_of,
 )
+from crowdwise.kernels.numerics import highest
 from crowdwise.kernels.types import Floats
 
 __all__ = ["Focus", "extrapolated", "infer_and_compare", "infer_moving"]
@@ -169,11 +170,13 @@ def infer_and_compare(shard: Shard, prior: Any, annotators: Any, least: float) -
 
     The last of the sums is their number. Votes that are distributions all move: their counts say nothing of the bound.
     """
-    before = shard.posterior.max(axis=1, initial=0.0)
+    before = highest(shard.posterior)
     tally = infer_and_count(shard, prior, annotators, False)
-    moved = np.abs(shard.posterior.max(axis=1, initial=0.0) - before) > least
+    moved = np.abs(highest(shard.posterior) - before) > least
     shard.remember_moving(np.flatnonzero(moved | shard.votes.soft))
-    return replace(tally, sums=(*tally.sums, np.array([float(len(shard.moving))])))
+    times = shard.votes.times
+    n_moving = len(shard.moving) if times is None else times[shard.moving].sum()
+    return replace(tally, sums=(*tally.sums, np.array([float(n_moving)])))
 
 
 def infer_moving(shard: Shard, prior: Any, annotators: Any) -> Tally:

@@ -241,7 +241,9 @@ def alternate(
     codes of items whose label is given, -1 elsewhere, or is empty.
     """
     shards = Whole(votes, known)
-    begun = shards.renew(begin_at, prior, annotators, hard, start)
+    if _from_confusion(prior, annotators) and not hard:
+        shards = shards.collapsed()
+    begun = shards.renew(begin_at, prior, annotators, hard, shards.gathered(start))
     return alternate_over(shards, prior, annotators, start=begun, max_iter=max_iter, tol=tol, hard=hard, progress=progress)
 
 
@@ -275,7 +277,7 @@ def alternate_over(
     step: Callable[[Parts], tuple[Parts, Round]] = round_over(shards, hard)
     focus = None
     large = start.n_votes >= FOCUS_FROM and rule is None and not hard
-    if large and counted(prior, annotators) and isinstance(annotators, FittedToConfusion):
+    if large and _from_confusion(prior, annotators):
         from crowdwise.engines.focus import Focus
 
         step = focus = Focus(shards, tol=tol, max_iter=max_iter, before=rounds)
@@ -300,6 +302,11 @@ def alternate_over(
         keep(run.state, run.rounds, last=True)
     trace = run.trace or {term: np.empty(0) for term in TERMS}
     return Fit(shards.posterior, run.state.prior, run.state.annotators, trace, run.n_iter, run.converged)
+
+
+def _from_confusion(prior: Any, annotators: Any) -> bool:
+    """Whether confusion counts and class shares are all that these parts are fitted to."""
+    return counted(prior, annotators) and isinstance(annotators, FittedToConfusion)
 
 
 def round_over(shards: Shards, hard: bool = False) -> Callable[[Parts], tuple[Parts, Round]]:

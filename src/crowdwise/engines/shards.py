@@ -17,17 +17,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.kernels.numerics import clamp, class_mass, harden, log_floored, moved
+from crowdwise.kernels.numerics import clamp, class_mass, harden, highest, log_floored, moved, segment_sum
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import FittedToCounts
 
-__all__ = ["MOVING", "TERMS", "Kept", "Parts", "Round", "Shard", "ShardLost", "Shards", "Tally", "Whole", "begin_at", "count"]
+__all__ = ["MOVING", "PATTERNS_FROM", "TERMS", "Kept", "Parts", "Round", "Shard", "ShardLost", "Shards", "Tally", "Whole", "begin_at", "count"]
 __all__ += ["counted", "counts_of_shard", "infer_and_count", "refitted", "remaining", "round_of"]
 
 State = TypeVar("State")
@@ -39,6 +40,8 @@ TERMS = ("votes", "class prior", "annotators")
 MOVING = "moving.npy"
 _SCOPES: tuple[Scope, ...] = ("all", "some", "catch-up")
 _NOWHERE: Integers = np.empty(0, np.int64)
+# Votes from which patterns are looked for, and the share of them that is left at most: below and above, little is to be saved.
+PATTERNS_FROM, _MOST_LEFT = 20_000, 0.5
 
 
 class ShardLost(Exception):
@@ -88,6 +91,18 @@ class Shard:
             known = self.known[self.moving] if len(self.known) else self.known
             self._part = Shard(self.votes.take_items(self.moving), known, self.posterior[self.moving])
         return self._part
+
+    @cached_property
+    def n_items(self) -> int:
+        """Items that it stands for."""
+        times = self.votes.times
+        return self.votes.n_items if times is None else int(times.sum())
+
+    @cached_property
+    def n_votes(self) -> int:
+        """Votes of these items."""
+        times = self.votes.times
+        return self.votes.n_votes if times is None else int(times @ self.votes.votes_per_item)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +196,15 @@ class Shards(Protocol):
 
 
 class Whole:
-    """All votes in one shard, in memory: how every method runs unless it is given an engine."""
+    """All votes in one shard, in memory: how every method runs unless it is given an engine.
 
-    def __init__(self, votes: Annotations, known: Integers) -> None:
+    `pattern` says which item of the shard stands for each item, [N], where those with the same votes are looked at once; see
+    `collapsed`.
+    """
+
+    def __init__(self, votes: Annotations, known: Integers, pattern: Integers | None = None) -> None:
         self.shard = Shard(votes, known, np.empty((0, votes.n_classes)), alone=True)
+        self.pattern = pattern
 
     @classmethod
     def of(cls, votes: Annotations) -> Whole:
@@ -201,7 +221,35 @@ class Whole:
     @property
     def posterior(self) -> Floats:
         """Posterior of all items, [N, K]."""
-        return self.shard.posterior
+        return self.shard.posterior if self.pattern is None else self.shard.posterior[self.pattern]
+
+    def collapsed(self) -> Whole:
+        """The same votes with each pattern of votes once, where that leaves half of them or less; else itself.
+
+        For models whose counts are sums of the posterior over items (`FittedToConfusion`), all of a fit stays the same.
+        """
+        if self.votes.n_votes < PATTERNS_FROM:
+            return self
+        from crowdwise.data.patterns import patterns_of
+
+        shard = self.shard
+        found = patterns_of(shard.votes, shard.known, most=_MOST_LEFT)
+        if found is None:
+            return self
+        votes, pattern = found
+        known = shard.known
+        if len(known):
+            known = np.empty(votes.n_items, known.dtype)
+            known[pattern] = shard.known
+        return Whole(votes, known, pattern)
+
+    def gathered(self, posterior: Floats) -> Floats:
+        """The mean posterior of the items that each item of the shard stands for, of a posterior of all items, [N, K]."""
+        times = self.votes.times
+        if self.pattern is None or times is None:
+            return posterior
+        sums = [segment_sum(self.pattern, column, len(times)) for column in posterior.T]
+        return np.column_stack(sums) / times[:, None]
 
     def total(self, step: Callable[..., Tally], *arguments: Any) -> Tally:
         """Call the step."""
@@ -306,7 +354,7 @@ def begin_at(shard: Shard, prior: Any, annotators: Any, hard: bool, start: Float
 def count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
     """What the parts are fitted to, under the present posterior."""
     assigned = harden(shard.posterior) if hard else shard.posterior
-    return Tally(counts_of_shard(shard, prior, annotators, assigned), n_votes=shard.votes.n_votes)
+    return Tally(counts_of_shard(shard, prior, annotators, assigned), n_votes=shard.n_votes)
 
 
 def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Tally:
@@ -315,17 +363,19 @@ def infer_and_count(shard: Shard, prior: Any, annotators: Any, hard: bool) -> Ta
     evidence, change = annotators.infer(shard.votes, prior.log_prob(), shard.known, shard.posterior)
     assigned = shard.posterior
     if before is not None:
-        evidence += float(log_floored(shard.posterior.max(axis=1)).sum())
+        evidence += float(log_floored(highest(shard.posterior)).sum())
         assigned = harden(shard.posterior)
         change = moved(assigned, before)
     sums = counts_of_shard(shard, prior, annotators, assigned)
-    return Tally(sums, evidence, change, len(assigned), shard.votes.n_votes)
+    return Tally(sums, evidence, change, shard.n_items, shard.n_votes)
 
 
 def counts_of_shard(shard: Shard, prior: Any, annotators: Any, assigned: Floats) -> tuple[Floats, ...]:
     """What the parts are fitted to: the shares' counts, then the annotators'; or the posterior of the one shard."""
     if shard.alone and not counted(prior, annotators):
         return (assigned,)
+    if shard.votes.times is not None:
+        assigned = assigned * shard.votes.times[:, None]
     return (class_mass(shard.votes.item_ptr, assigned), *annotators.statistics(shard.votes, assigned))
 
 

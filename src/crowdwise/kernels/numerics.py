@@ -34,7 +34,7 @@ from crowdwise.kernels.types import Array, Floats, Integers
 
 __all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "clamp", "class_mass", "combined", "confusion_counts"]
 __all__ += ["dirichlet_kl", "expected_log", "of_type"]
-__all__ += ["expected_rank", "generator", "harden", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
+__all__ += ["expected_rank", "generator", "harden", "highest", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
 __all__ += ["log_floored", "log_sigmoid", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
 __all__ += ["segment_sum", "softmax_into", "tempered", "vote_shares", "voted_sums"]
 
@@ -42,6 +42,8 @@ __all__ += ["segment_sum", "softmax_into", "tempered", "vote_shares", "voted_sum
 # The one floor of the library: log(0) becomes about -690, small enough never to win against a
 # possible class, finite so that 0 * log(0) is 0. `vote_loops._FLOOR` is the same number.
 FLOOR = 1e-300
+# Up to this many columns, numpy is faster column by column than along rows.
+_NARROW = 16
 
 
 def log_floored(values: Floats) -> Floats:
@@ -49,38 +51,51 @@ def log_floored(values: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(values, FLOOR)))
 
 
-def softmax_into(scores: Floats, known: Array, posterior: Floats) -> tuple[float, float]:
+def highest(rows: Floats, initial: float = -np.inf) -> Floats:
+    """The highest entry of each row, and not less than `initial`, [N]."""
+    if not 0 < rows.shape[1] <= _NARROW:
+        return np.asarray(rows.max(axis=1, initial=initial))
+    top = np.maximum(rows[:, 0], initial)
+    for column in rows.T[1:]:
+        np.maximum(top, column, out=top)
+    return top
+
+
+def softmax_into(scores: Floats, known: Array, posterior: Floats, times: Floats | None = None) -> tuple[float, float]:
     """Write softmax(scores) into `posterior` row by row; return (sum of log-normalisers, sum of changes).
 
-    The change of a row is half the sum of the absolute differences of its entries: the share of probability that moved.
+    The change of a row is half the sum of the absolute differences of its entries: the share of probability that moved. In both
+    sums a row counts as often as `times` says, [N]; once by default.
     """
     if len(known):
         given = np.flatnonzero(known >= 0)
         kept = scores[given, known[given]]
         scores[given] = -np.inf
         scores[given, known[given]] = kept
-    top = scores.max(axis=1, initial=-np.inf)
+    top = highest(scores)
     scores -= top[:, None]
     np.exp(scores, out=scores)
     total = scores.sum(axis=1)
     scores /= total[:, None]
-    change = moved(scores, posterior)
+    change = moved(scores, posterior, times)
     posterior[:] = scores
-    return float(top.sum() + np.log(total).sum()), change
+    logs = top + np.log(total)
+    return float(logs.sum() if times is None else times @ logs), change
 
 
 def tempered(posterior: Floats, temperature: float | Floats) -> Floats:
     """Rows to the power 1 / temperature, normalised, [N, K]; one temperature, or one per row."""
     scores = log_floored(posterior) / np.reshape(temperature, (-1, 1))
-    scores -= scores.max(axis=1, keepdims=True, initial=-np.inf)
+    scores -= highest(scores)[:, None]
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=1, keepdims=True)
     return np.asarray(scores)
 
 
-def moved(after: Floats, before: Floats) -> float:
+def moved(after: Floats, before: Floats, times: Floats | None = None) -> float:
     """Sum over rows of the share of probability that moved: half the sum of the absolute differences."""
-    return 0.5 * float(np.abs(after - before).sum())
+    way = np.abs(after - before)
+    return 0.5 * float(way.sum() if times is None else times @ way.sum(axis=1))
 
 
 def expected_log(parameters: Floats, axis: int) -> Floats:
@@ -120,7 +135,7 @@ def best_class(posterior: Floats, prior: Floats) -> Integers:
 
     Entries within 1e-9 of the top count as tied: a tie must not be decided by rounding.
     """
-    top = posterior.max(axis=1, keepdims=True, initial=0.0)
+    top = highest(posterior, 0.0)[:, None]
     tied = posterior >= top - 1e-9
     rounded = np.round(np.asarray(prior, float), 9)
     return np.asarray(np.where(tied, rounded, -1.0).argmax(axis=1))
@@ -209,11 +224,20 @@ def n_threads() -> int:
 
 
 def infer_table(
-    item_ptr: Integers, row: Integers, weight: Floats, table: Floats, log_prior: Floats, known: Integers, posterior: Floats
+    item_ptr: Integers,
+    row: Integers,
+    weight: Floats,
+    table: Floats,
+    log_prior: Floats,
+    known: Integers,
+    posterior: Floats,
+    times: Floats | None = None,
 ) -> tuple[float, float]:
     """Posterior of every item from a table of vote probabilities.
 
     log q_nk = log_prior_nk + sum over votes e of n of weight_e log table[row_e, k] + const
+
+    With `times`, [N], an item stands for as many; this serves votes without weights under one prior for all.
 
     Returns
     -------
@@ -225,13 +249,15 @@ def infer_table(
     if len(row) < COMPILED_FROM:
         scores = _sum_by_item(item_ptr, log_floored(table)[row], weight)
         scores += log_prior
-        return softmax_into(scores, known, posterior)
+        return softmax_into(scores, known, posterior, times)
     from crowdwise.kernels import vote_loops
 
     votes, known = (of_type(np.int64, item_ptr), of_type(np.int32, row)), of_type(np.int16, known)
     if len(weight) == 0 and len(log_prior) == 1:
         tables = of_type(np.float64, table), of_type(np.float64, np.exp(log_prior[0]))
-        return combined(item_ptr, vote_loops.infer_products, *votes, *tables, known, posterior)
+        often = of_type(np.float64, NO_WEIGHT if times is None else times)
+        return combined(item_ptr, vote_loops.infer_products, *votes, *tables, known, often, posterior)
+    assert times is None
     logs = (of_type(np.float64, given) for given in (weight, log_floored(table), log_prior))
     return combined(item_ptr, vote_loops.infer_logs, *votes, *logs, known, posterior)
 

@@ -107,9 +107,9 @@ def of_discriminations(evidence: Floats, share_f: Floats) -> Floats:
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
-def count_discriminations(evidence: Floats, share_f: Floats) -> Floats:
-    """The sum over items of `of_discriminations`, [F], without making it."""
-    return np.asarray(share_f * ((1 / (evidence @ share_f)) @ evidence))
+def count_discriminations(evidence: Floats, share_f: Floats, times: Floats | None = None) -> Floats:
+    """The sum over items, or `times` as many, of `of_discriminations`, [F], without making it."""
+    return np.asarray(share_f * (((1 if times is None else times) / (evidence @ share_f)) @ evidence))
 
 
 def mixture_weights(step: Callable[[Floats], Floats]) -> Floats:

@@ -95,6 +95,7 @@ def infer_products(
     table: Floats,
     prior: Floats,
     known: Integers,
+    times: Floats,
     posterior: Floats,
 ) -> tuple[float, float]:
     """Posterior of each item by products of probabilities; items that underflow are redone in logs."""
@@ -102,16 +103,17 @@ def infer_products(
     product = np.empty(n_classes)
     evidence, change = 0.0, 0.0
     for n in range(start, stop):
+        t = times[n] if len(times) else 1.0
         total = _multiply(item_ptr[n], item_ptr[n + 1], row, table, prior, product)
         if total > _SAFE_SUM and (len(known) == 0 or known[n] < 0):
-            evidence += math.log(total)
+            evidence += t * math.log(total)
             inverse = 1.0 / total
             moved = 0.0
             for k in range(n_classes):
                 value = product[k] * inverse
                 moved += abs(value - posterior[n, k])
                 posterior[n, k] = value
-            change += 0.5 * moved
+            change += t * 0.5 * moved
         else:
             for k in range(n_classes):
                 product[k] = math.log(max(prior[k], _FLOOR))
@@ -120,8 +122,8 @@ def infer_products(
                 for k in range(n_classes):
                     product[k] += math.log(max(table[r, k], _FLOOR))
             log_total, moved = _store(product, known[n] if len(known) else -1, posterior[n])
-            evidence += log_total
-            change += moved
+            evidence += t * log_total
+            change += t * moved
     return evidence, change
 
 

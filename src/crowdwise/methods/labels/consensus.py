@@ -78,19 +78,21 @@ class Consensus(Aggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         members, priors, shares, evidence = [], [], [], []
+        shards = problem.shards.collapsed() if isinstance(problem.shards, Whole) else problem.shards
+        problem = replace(problem, shards=shards)
         for number, start in enumerate(_members(problem)):
             done = self._fit_member(problem, start, f"consensus-{number}")
             members.append(done.annotators)
             priors.append(done.prior.log_prob()[0])
-            shares.append(_discriminations(problem.shards, done))
+            shares.append(_discriminations(shards, done))
             evidence.append(done.trace["votes"])
         # The reported shares are the mean of the members'; inference adds back what each thinks otherwise.
         prior = Marginals(np.exp(priors).mean(axis=0), learn=False)
         ensemble = Ensemble(tuple(members), np.array(priors), prior.log_prob()[0], np.array(shares), _SPOKESMAN)
-        problem.shards.renew(infer_only, prior, ensemble)
+        shards.renew(infer_only, prior, ensemble)
         trace = {"votes": np.concatenate(evidence)}
         # Members are stopped early on purpose, so that reaching `max_iter` is no failure.
-        return Fit(problem.shards.posterior, prior, ensemble, trace, len(trace["votes"]), True)
+        return Fit(shards.posterior, prior, ensemble, trace, len(trace["votes"]), True)
 
     def _fit_member(self, problem: Problem, member: Any, name: str) -> Fit:
         shards, prior = problem.shards, problem.marginals()
@@ -158,7 +160,7 @@ def _discriminations(shards: Shards, done: Fit) -> Floats:
     if isinstance(shards, Whole):
         # The evidence of a fit in memory is kept between the rounds.
         evidence = _evidence(shards.shard, done.prior, done.annotators)
-        return mixture_weights(lambda share: count_discriminations(evidence, share))
+        return mixture_weights(lambda share: count_discriminations(evidence, share, shards.votes.times))
     return mixture_weights(lambda share: shards.total(discriminations_of, done.prior, done.annotators, share).sums[0])
 
 

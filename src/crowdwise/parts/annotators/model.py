@@ -142,7 +142,7 @@ def infer_by_table(
         from crowdwise.parts.annotators.soft import infer_soft
 
         return infer_soft(votes, table, log_prior, known, posterior)
-    return infer_table(votes.item_ptr, votes.row, weight_of(votes), table, log_prior, known, posterior)
+    return infer_table(votes.item_ptr, votes.row, weight_of(votes), table, log_prior, known, posterior, votes.times)
 
 
 def infer_by_votes(
