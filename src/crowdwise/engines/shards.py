@@ -28,8 +28,8 @@ from crowdwise.kernels.numerics import clamp, class_mass, harden, highest, log_f
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.model import FittedToCounts
 
-__all__ = ["MOVING", "PATTERNS_FROM", "TERMS", "Kept", "Parts", "Round", "Shard", "ShardLost", "Shards", "Tally", "Whole", "begin_at", "count"]
-__all__ += ["counted", "counts_of_shard", "infer_and_count", "refitted", "remaining", "round_of"]
+__all__ = ["MOVING", "PATTERNS_FROM", "TERMS", "Kept", "Parts", "Round", "Shard", "ShardLost", "Shards", "Tally", "Whole"]
+__all__ += ["begin_at", "count", "counted", "counts_of_shard", "infer_and_count", "refitted", "remaining", "round_of"]
 
 State = TypeVar("State")
 Scope = Literal["all", "some", "catch-up"]
