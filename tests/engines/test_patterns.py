@@ -53,7 +53,8 @@ def both(monkeypatch: pytest.MonkeyPatch, fit: Callable[[], Any]) -> tuple[Any, 
     monkeypatch.setattr(Whole, "collapsed", watched)
     monkeypatch.setattr(PATTERNS_FROM, 0)
     once = fit()
-    assert seen and all(seen)
+    assert seen
+    assert all(seen)
     asked = len(seen)
     monkeypatch.setattr(PATTERNS_FROM, 10**9)
     each = fit()
