@@ -4,8 +4,8 @@
 
 PYTHON ?= python3
 BENCH_PYTHON ?= .venv-bench/bin/python
-# Processes of the test suite.
-JOBS ?= 2
+# Processes of the test suite: on two cores one more than these, because some tests wait for processes of their own.
+JOBS ?= 3
 # The folder whose package `make house` describes.
 HOUSE_SRC ?= src
 
