@@ -33,9 +33,9 @@ settings.register_profile("answers", max_examples=250 if IN_CI else 100, **IN_BO
 settings.register_profile("whole", max_examples=100 if IN_CI else 20, **IN_BOTH)
 settings.register_profile("once", max_examples=5, **IN_BOTH)
 PROFILES = {"kernels": "parts", "parts": "parts", "data": "answers", "io": "answers"}
-# Of these folders, whose tests start processes and browsers, one test takes as long as a hundred others. They come first, so
-# that the processes of a run end together.
-LONGEST = {"scale", "report", "campaign", "cli"}
+# Of these folders, whose tests start processes and browsers, one test takes as long as a hundred others. They come first, the
+# longest before all, so that the processes of a run end together.
+LONGEST = ["scale", "report", "campaign", "cli"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # after `-m`, which may leave out the first of the cases
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests first; with --once, keep the first of the cases that differ in parameters only."""
-    items.sort(key=lambda item: Path(item.path).relative_to(Path(__file__).parent).parts[0] not in LONGEST)
+    folders = [Path(item.path).relative_to(Path(__file__).parent).parts[0] for item in items]
+    place = {
+        item: LONGEST.index(folder) if folder in LONGEST else len(LONGEST) for item, folder in zip(items, folders, strict=True)
+    }
+    items.sort(key=lambda item: place[item])
     if config.getoption("once"):
         first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
         kept = [item for item in items if first[item.nodeid.partition("[")[0]] is item]

@@ -79,8 +79,8 @@ def softmax_into(scores: Floats, known: Array, posterior: Floats, times: Floats 
     scores /= total[:, None]
     change = moved(scores, posterior, times)
     posterior[:] = scores
-    logs = top + np.log(total)
-    return float(logs.sum() if times is None else times @ logs), change
+    logs = np.log(total)
+    return float(top.sum() + logs.sum() if times is None else times @ (top + logs)), change
 
 
 def tempered(posterior: Floats, temperature: float | Floats) -> Floats:
