@@ -1,12 +1,14 @@
 """Gaussian processes and networks on made-up data of the size of Gravity Spy (Morales-Alvarez et al. 2020, 4.3 and 5).
 
     python benchmarks/gp_ligo.py                              # all methods, three seeds, written to docs/benchmarks.md
-    python benchmarks/gp_ligo.py --scale 0.1 --seeds 0 --dry-run
+    python benchmarks/gp_ligo.py --study fifth                # ten seeds at a fifth of the size, written there too
+    python benchmarks/gp_ligo.py --scale 0.02 --seeds 0 --dry-run
     python benchmarks/gp_ligo.py --methods "svgpcr M=50" aggnet --seeds 0 1 --dry-run
 
 See gravity_spy.py for the data. Every run has a process of its own, so that its memory is its own: peak resident memory
 of training and prediction beyond what was resident when data and libraries were loaded. The seed draws data, crowd and
-training. Test accuracy is also taken after every epoch, with the clock stopped.
+training: of one seed all methods have the same data, so that differences are taken seed by seed. Test accuracy is also
+taken after every epoch, with the clock stopped. `--overlap` makes the classes harder or easier to tell apart.
 
 Runs are kept in benchmarks/.runs/gp_ligo.json, so that an interrupted command goes on where it stopped; changed settings,
 scales and data are measured anew, `--again METHOD` too. Tables show the runs of this scale that exist.
@@ -29,7 +31,10 @@ import numpy as np
 from gravity_spy import CLASSES
 from page import interval, provenance, put, table
 
-SEEDS = (0, 1, 2)
+# Name: scale, seeds, and the section of the page.
+STUDIES = {"full": (1.0, range(3), "gp ligo"), "fifth": (0.2, range(10), "gp ligo fifth")}
+# Differences are taken to this one.
+REFERENCE = "svgpcr M=50"
 # 350 steps make an epoch at full size: fewer epochs than by default, and inducing points move earlier.
 EPOCHS = {"svgpcr": 20, "svgpcr-nf": 12, "gpnetcr": 8, "svgp": 20}
 PROCESS = {"batch_size": 500}
@@ -72,18 +77,18 @@ def megabytes(field: str) -> int:
     return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(field))
 
 
-def run(entry: str, settings: dict[str, Any], seed: int, scale: float) -> dict[str, Any]:
+def run(entry: str, settings: dict[str, Any], seed: int, scale: float, overlap: float) -> dict[str, Any]:
     import torch
 
     import crowdwise
     from crowdwise.methods.classify.soft_network import SoftNetwork
     from crowdwise.methods.classify.trained import TrainedClassifier
-    from crowdwise.trust.metrics import ece, log_loss, mean_true_probability
+    from crowdwise.trust.metrics import auc, brier, ece, log_loss, mean_true_probability
 
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
     name = METHODS[entry][0]
     started = perf_counter()
-    data = gravity_spy.made(seed, scale)
+    data = gravity_spy.made(seed, scale, shape=gravity_spy.Shape(overlap=overlap))
     made_in = perf_counter() - started
     # The peak of making the data is not of the method: the kernel starts anew from what is resident now. Where it may not,
     # the answer is too large, never too small.
@@ -141,6 +146,8 @@ def run(entry: str, settings: dict[str, Any], seed: int, scale: float) -> dict[s
         "accuracy": float(right.mean()),
         "likelihood": mean_true_probability(proba, truth),
         "nll": log_loss(proba, truth),
+        "brier": brier(proba, truth),
+        "auc": auc(proba, truth),
         "ece": ece(proba, truth),
         "labels": float("nan") if true_labels else float((model.posterior_.argmax(1) == data.truth).mean()),
         "seconds": seconds,
@@ -163,28 +170,28 @@ def settings_of(entry: str, epochs: int | None) -> dict[str, Any]:
     return settings | ({"epochs": epochs or EPOCHS[name]} if name in EPOCHS else {})
 
 
-def key_of(entry: str, settings: dict[str, Any], seed: int, scale: float) -> str:
-    return json.dumps([entry, settings, seed, scale, gravity_spy.EDITION], sort_keys=True)
+def key_of(entry: str, settings: dict[str, Any], seed: int, scale: float, overlap: float) -> str:
+    return json.dumps([entry, settings, seed, scale, overlap, gravity_spy.EDITION], sort_keys=True)
 
 
 def kept() -> dict[str, Any]:
     return json.loads(RUNS.read_text()) if RUNS.exists() else {}
 
 
-def measure(entries: list[str], seeds: list[int], scale: float, epochs: int | None) -> None:
+def measure(entries: list[str], seeds: list[int], scale: float, overlap: float, epochs: int | None) -> None:
     """Run what is not kept; a seed goes through all methods before the next."""
     for seed in seeds:
         for entry in entries:
             settings = settings_of(entry, epochs)
-            key = key_of(entry, settings, seed, scale)
+            key = key_of(entry, settings, seed, scale, overlap)
             if key in kept():
                 continue
-            given = json.dumps([entry, settings, seed, scale])
+            given = json.dumps([entry, settings, seed, scale, overlap])
             done = subprocess.run([sys.executable, __file__, "--one", given], stdout=subprocess.PIPE, text=True)
             if done.returncode:
                 print(f"seed {seed}: {entry} failed", flush=True)
                 continue
-            result = json.loads(done.stdout.splitlines()[-1])
+            result = {"seed": seed} | json.loads(done.stdout.splitlines()[-1])
             # Read anew: another command may have written meanwhile.
             RUNS.parent.mkdir(exist_ok=True)
             RUNS.write_text(json.dumps(kept() | {key: result}))
@@ -192,10 +199,12 @@ def measure(entries: list[str], seeds: list[int], scale: float, epochs: int | No
             print(f"seed {seed}: {entry} {plain}", flush=True)
 
 
-def found(entries: list[str], seeds: list[int], scale: float, epochs: int | None) -> dict[str, list[dict[str, Any]]]:
+def found(
+    entries: list[str], seeds: list[int], scale: float, overlap: float, epochs: int | None
+) -> dict[str, list[dict[str, Any]]]:
     """The kept runs of every method that has any."""
     runs = kept()
-    keys = {e: [key_of(e, settings_of(e, epochs), seed, scale) for seed in seeds] for e in entries}
+    keys = {e: [key_of(e, settings_of(e, epochs), seed, scale, overlap) for seed in seeds] for e in entries}
     return {e: [runs[key] for key in keys[e] if key in runs] for e in entries if any(key in runs for key in keys[e])}
 
 
@@ -211,6 +220,32 @@ def arrival(one: dict[str, Any]) -> float:
 # -- tables and picture ---------------------------------------------------------------------------
 
 
+MARKS = {
+    "NLL": ("nll", 1, 3),
+    "Brier": ("brier", 1, 4),
+    "ECE": ("ece", 1, 3),
+    "accuracy": ("accuracy", 100, 2),
+    "AUC": ("auc", 100, 2),
+    "mean probability of the true class": ("likelihood", 100, 2),
+    "recovered": ("labels", 100, 2),
+}
+
+
+def differences(results: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Methods minus the reference, by seeds that both have, where these are two or more."""
+    base = {one["seed"]: one for one in results.get(REFERENCE, [])}
+    rows = []
+    for entry, runs in results.items():
+        both = [(one, base[one["seed"]]) for one in runs if one["seed"] in base]
+        if entry == REFERENCE or len(both) < 2:
+            continue
+        cells = [interval([one[name] - other[name] for one, other in both], times, digits)
+                 for name, times, digits in list(MARKS.values())[:-1]]  # fmt: skip
+        rows.append([entry, str(len(both)), *cells])
+    about = f"**Differences to {REFERENCE}**, taken seed by seed on the same data.\n"
+    return [about, table(["method", "seeds", *list(MARKS)[:-1]], rows) + "\n"] if rows else []
+
+
 def tables(results: dict[str, list[dict[str, Any]]]) -> str:
     def cell(entry: str, name: str, times: float, digits: int) -> str:
         return interval([one[name] for one in results[entry]], times, digits)
@@ -218,12 +253,16 @@ def tables(results: dict[str, list[dict[str, Any]]]) -> str:
     rows = []
     for entry in results:
         paper = " / ".join(value for value in METHODS[entry][2] if value) or "-"
-        marks = [cell(entry, "accuracy", 100, 2), cell(entry, "likelihood", 100, 2), cell(entry, "nll", 1, 3)]
-        rows.append([entry, *marks, cell(entry, "ece", 1, 3), cell(entry, "labels", 100, 2), paper])
+        marks = [cell(entry, name, times, digits) for name, times, digits in MARKS.values()]
+        rows.append([entry, *marks, paper])
     parts = [
-        "**Test items**: accuracy, likelihood (mean probability of the true class, as in the paper), NLL and ECE; training "
-        "labels recovered. The last column is the paper's accuracy / likelihood on the true set, other data.\n",
-        table(["method", "accuracy", "likelihood", "NLL", "ECE", "recovered", "paper"], rows) + "\n",
+        "**Test items**, proper scores first: negative log-likelihood (NLL) and Brier score, lower is better; ECE; accuracy "
+        "(%); AUC (%; mean over pairs of classes); the mean probability of the true class (%), which the paper calls "
+        "likelihood. That one is an improper score: a model that is unsure scores most, in expectation, by claiming to be "
+        "certain. Then training labels recovered (%). The last column is the paper's accuracy / likelihood on the true set, "
+        "other data.\n",
+        table(["method", *MARKS, "paper"], rows) + "\n",
+        *differences(results),
     ]
     rows = []
     for entry, runs in results.items():
@@ -239,15 +278,16 @@ def tables(results: dict[str, list[dict[str, Any]]]) -> str:
     head = ["method", "runs", "epochs", "training (s)", f"within {100 * ARRIVED:.1f} (s)", "prediction (ms)", "memory (MB)"]
     parts.append(table(head, rows) + "\n")
     shown = [entry for entry in BY_CLASS if entry in results]
-    share = np.array([look[0] for look in gravity_spy.LOOKS.values()])
+    share = gravity_spy.Shape().shares()[1]
     for name in ("accuracy", "likelihood") if shown else ():
         rows = []
         for k in np.argsort(-share, kind="stable"):
             means = [np.mean([one[f"{name} by class"][k] for one in results[entry]]) for entry in shown]
             rows.append([CLASSES[k], f"{share[k] / share.sum():.1%}", *(f"{100 * mean:.1f}" for mean in means)])
         rows.append(["*all*", "", *(f"{100 * np.mean([one[name] for one in results[e]]):.1f}" for e in shown)])
-        parts.append(f"**{name.capitalize()} by class** (%; mean over seeds).\n")
-        parts.append(table(["class", "share", *shown], rows) + "\n")
+        title = {"accuracy": "Accuracy", "likelihood": "Mean probability of the true class,"}[name]
+        parts.append(f"**{title} by class** (%; mean over seeds).\n")
+        parts.append(table(["class", "share in the test", *shown], rows) + "\n")
     return "\n".join(parts)
 
 
@@ -278,7 +318,7 @@ def draw(results: dict[str, list[dict[str, Any]]], target: Path) -> None:
             if entry in results:
                 axis.axhline(spread(entry, name)[0], color="#666666", linestyle=line, linewidth=1.1, label=entry)
         axis.set_xlabel("M: inducing points, or rows of the measurement set")
-        axis.set_ylabel(f"test {name} (%)")
+        axis.set_ylabel("test accuracy (%)" if name == "accuracy" else "mean probability of the true class (%)")
         axis.set_xticks([10, 50, 100])
         axis.grid(color="#eeeeee")
     handles, labels = axes[0].get_legend_handles_labels()
@@ -305,8 +345,12 @@ def draw(results: dict[str, list[dict[str, Any]]], target: Path) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS, metavar="METHOD")
-    options.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
-    options.add_argument("--scale", type=float, default=1.0, help="share of items, volunteers and votes")
+    options.add_argument(
+        "--study", choices=STUDIES, default="full", help="full: three seeds; fifth: ten, at a fifth of the size"
+    )
+    options.add_argument("--seeds", nargs="*", type=int, help="others than the study's")
+    options.add_argument("--scale", type=float, help="share of items, volunteers and votes, if not the study's; at least 0.02")
+    options.add_argument("--overlap", type=float, default=1.0, help="of the classes: 0 is none, 1 the study's")
     options.add_argument("--epochs", type=int, help="of the Gaussian processes, to try others than the study's")
     options.add_argument("--again", nargs="*", default=[], choices=METHODS, metavar="METHOD", help="forget their kept runs")
     options.add_argument("--dry-run", action="store_true", help="print the tables, write neither page nor figure")
@@ -318,30 +362,43 @@ def main() -> None:
         return
     if given.again:
         RUNS.write_text(json.dumps({key: one for key, one in kept().items() if json.loads(key)[0] not in given.again}))
-    measure(given.methods, given.seeds, given.scale, given.epochs)
-    results = found(given.methods if given.dry_run else list(METHODS), given.seeds, given.scale, given.epochs)
+    scale, seeds, section = STUDIES[given.study]
+    asked = given.scale is None and given.overlap == 1 and given.epochs is None
+    if not asked and not given.dry_run:
+        raise SystemExit("only a study with its own size, overlap and epochs is written to the page; add --dry-run")
+    scale, seeds = given.scale or scale, list(seeds) if given.seeds is None else given.seeds
+    measure(given.methods, seeds, scale, given.overlap, given.epochs)
+    results = found(given.methods if given.dry_run else list(METHODS), seeds, scale, given.overlap, given.epochs)
     if given.picture:
         draw(results, given.picture)
-    full = given.scale == 1 and given.epochs is None
-    if not full and not given.dry_run:
-        raise SystemExit("only a run at full size, with the study's epochs, is written to the page; add --dry-run")
-    seeds = f"seeds {', '.join(map(str, given.seeds))}"
-    text = (
-        provenance("python benchmarks/gp_ligo.py --seeds " + " ".join(map(str, given.seeds)))
-        + f"\nMade-up data like Gravity Spy's (`benchmarks/gravity_spy.py`): {gravity_spy.N_ITEMS:,} training items with "
-        f"{gravity_spy.N_FEATURES} features, {gravity_spy.N_VOTES:,} votes by {gravity_spy.N_ANNOTATORS:,} volunteers, "
-        f"{len(CLASSES)} classes from 26% to 0.9%, {gravity_spy.N_TEST:,} test items. Gaussian processes: batches of 500, "
+    text = page_text(given.study, scale, seeds, given.overlap) + tables(results)
+    if given.dry_run:
+        print("" if asked else f"A trial, not the study described here: epochs {given.epochs or 'of the study'}.\n\n", text)
+        return
+    if given.study == "full":
+        draw(results, PICTURE)
+    put(section, text)
+
+
+def page_text(study: str, scale: float, seeds: list[int], overlap: float) -> str:
+    """What stands above the tables."""
+    shape = gravity_spy.Shape()
+    sizes = [round(scale * size) for size in (gravity_spy.N_ITEMS, gravity_spy.N_VOTES, gravity_spy.N_ANNOTATORS)]
+    given = " ".join(map(str, seeds))
+    picture = "![Accuracy and mean probability of the true class by M, and accuracy by time](images/gp-ligo.png)\n\n"
+    return (
+        provenance(f"python benchmarks/gp_ligo.py --study {study} --seeds {given}")
+        + f"\nMade-up data like Gravity Spy's (`benchmarks/gravity_spy.py`): {sizes[0]:,} training items with "
+        f"{gravity_spy.N_FEATURES} features, {sizes[1]:,} votes by {sizes[2]:,} volunteers, {len(CLASSES)} classes, from 26% "
+        f"to 0.9% of {gravity_spy.N_TEST:,} test items; in training their shares to the power {shape.training_power}. "
+        f"{100 * shape.other_votes:.1f}% of the votes are for Other, {100 * shape.repeats:.0f}% by someone who has voted on "
+        f"the item already; overlap {overlap:g}. Gaussian processes: batches of 500, "
         f"{EPOCHS['svgpcr']} epochs (svgpcr-nf {EPOCHS['svgpcr-nf']}, the first half of which are svgpcr's; gpnetcr "
         f"{EPOCHS['gpnetcr']}), float64, inducing points move after {EARLIER['frozen']}; all else is default. "
         "Networks: all defaults (float32, early stopping on the votes of a tenth of the items, then a refit). "
-        f"{seeds.capitalize()}; mean ± half width of the 95% interval over seeds.\n\n"
-        "![Accuracy and likelihood by M, and accuracy by time](images/gp-ligo.png)\n\n" + tables(results)
+        f"Seeds {given.replace(' ', ', ')}; mean ± half width of the 95% interval over seeds.\n\n"
+        + (picture if study == "full" else "")
     )
-    if given.dry_run:
-        print("" if full else f"A trial, not the study described here: scale {given.scale}, epochs {given.epochs}.\n\n", text)
-        return
-    draw(results, PICTURE)
-    put("gp ligo", text)
 
 
 if __name__ == "__main__":

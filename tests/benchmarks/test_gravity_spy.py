@@ -37,12 +37,58 @@ def test_sizes_are_those_asked_for(gravity_spy, data):
     assert np.isfinite(data.X).all()
 
 
-def test_everybody_votes_and_nobody_twice_on_an_item(data):
+def again(votes):
+    """Whether each vote follows another by the same volunteer on the same item."""
+    pairs = votes.item.astype(np.int64) * votes.n_annotators + votes.annotator
+    assert (np.diff(pairs) >= 0).all()  # sorted, as the constructor of Annotations wants them
+    return np.diff(pairs, prepend=-1) == 0
+
+
+def test_everybody_votes_and_some_twice_on_an_item(gravity_spy, data):
     votes = data.votes
     assert votes.votes_per_item.min() >= 1
     assert votes.votes_per_annotator.min() >= 1
-    pairs = votes.item.astype(np.int64) * votes.n_annotators + votes.annotator
-    assert (np.diff(pairs) > 0).all()  # sorted, too, as the constructor of Annotations wants them
+    assert again(votes).sum() == round(0.02 * votes.n_votes)
+    assert not again(gravity_spy.made(0, 0.02, 10, gravity_spy.Shape(repeats=0)).votes).any()
+
+
+def test_a_set_too_small_for_its_items_is_refused(gravity_spy):
+    with pytest.raises(ValueError, match=r"at least 0\.02"):
+        gravity_spy.made(0, 0.01)
+
+
+@pytest.mark.parametrize("share", [0.08, 0.1012, 0.3])
+def test_other_is_as_large_a_part_of_the_votes_as_asked(gravity_spy, share):
+    made = gravity_spy.made(0, 0.02, 10, gravity_spy.Shape(other_votes=share))
+    said = (made.votes.label == gravity_spy.OTHER).mean()
+    assert abs(said - share) < 4 * np.sqrt(share * (1 - share) / made.votes.n_votes)
+    np.testing.assert_allclose(made.confusion.sum(2), 1)
+
+
+def test_fewer_votes_for_other_than_there_are_anyway_are_refused(gravity_spy):
+    with pytest.raises(ValueError, match="of the votes already"):
+        gravity_spy.made(0, 0.02, 10, gravity_spy.Shape(other_votes=0.01))
+
+
+def test_shares_of_training_and_test_differ_as_asked(gravity_spy):
+    listed = np.array([look[0] for look in gravity_spy.LOOKS.values()])
+    made = gravity_spy.made(0, 0.1, 9_997, gravity_spy.Shape(training_power=0.5))
+    root = np.sqrt(listed)
+    for truth, share in ((made.truth, root / root.sum()), (made.truth_test, listed / listed.sum())):
+        found = np.bincount(truth, minlength=15) / len(truth)
+        assert (np.abs(found - share) < 4 * np.sqrt(share * (1 - share) / len(truth))).all()
+    # Far apart, so that the line above could not hold for one vector of shares: 26 % beside 14 %.
+    assert np.bincount(made.truth_test)[0] / 9_997 > 1.5 * np.bincount(made.truth)[0] / len(made.truth)
+
+
+def test_more_overlap_makes_the_classes_harder_to_tell_apart(gravity_spy):
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    right = []
+    for overlap in (0.0, 1.0, 2.0):
+        made = gravity_spy.made(0, 0.02, 2000, gravity_spy.Shape(overlap=overlap))
+        right.append(LinearDiscriminantAnalysis().fit(made.X, made.truth).score(made.X_test, made.truth_test))
+    assert right[0] > right[1] + 0.02 > right[2] + 0.04
 
 
 def test_activity_is_heavy_tailed_at_full_size(gravity_spy):
@@ -58,12 +104,6 @@ def test_activity_is_heavy_tailed_at_full_size(gravity_spy):
 def test_rows_of_confusion_matrices_are_distributions(data):
     assert (data.confusion >= 0).all()
     np.testing.assert_allclose(data.confusion.sum(2), 1)
-
-
-def test_shares_are_near_the_ones_set(gravity_spy, data):
-    share = np.array([look[0] for look in gravity_spy.LOOKS.values()]) / 100
-    np.testing.assert_allclose(share.sum(), 1)
-    np.testing.assert_allclose(np.bincount(data.truth, minlength=15) / len(data.truth), share, atol=0.03)
 
 
 def test_votes_follow_the_matrices_and_experience_helps(data):

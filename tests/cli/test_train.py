@@ -259,7 +259,8 @@ def test_predictions_are_measured_where_the_truth_is_known(run: Run, files: Path
     assert (document["n_known"], document["accuracy"]) == (4, 0.75)
     loss = -np.mean([*np.log(frame["confidence"][:3]), np.log(1 - frame["confidence"][3])])
     assert document["log_loss"] == pytest.approx(loss)
-    assert result.stderr.startswith("accuracy 0.75, log-loss ")
+    assert result.stderr.startswith("accuracy 0.75, AUC ")
+    assert ", log-loss " in result.stderr
     assert result.stderr.endswith(" on 4 known labels\n")
     (files / "truth.csv").write_text("item,label\nabsent,cat\n")
     error = run("predict", "model", "--features", "X.npz", "--truth", "truth.csv", code=1).stderr

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from crowdwise.errors import InputError, SettingError
 from crowdwise.trust import metrics
 
-MEASURES = [metrics.accuracy, metrics.macro_f1, metrics.log_loss, metrics.brier, metrics.ece, metrics.mean_true_probability]
+MEASURES = [metrics.accuracy, metrics.macro_f1, metrics.auc, metrics.log_loss, metrics.brier, metrics.ece]
+MEASURES += [metrics.mean_true_probability]
 
 
 def random_case(seed: int, n: int = 40, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -53,6 +54,69 @@ def test_f1_and_log_loss_equal_scikit_learns(seed):
 def test_macro_f1_splits_ties():
     # Chosen: item 0 half and half, item 1 class 1. F1: 2 (1/2) / (1/2 + 1), 2 (1) / (3/2 + 1).
     assert metrics.macro_f1([[0.5, 0.5], [0.1, 0.9]], [0, 1]) == pytest.approx((2 / 3 + 4 / 5) / 2)
+
+
+def test_auc_by_hand():
+    # Pairs (class 0, class 1) by P(1): (.1, .4) right, (.1, .8) right, (.4, .4) tied, (.4, .8) right.
+    assert metrics.auc([[0.9, 0.1], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]], [0, 0, 1, 1]) == pytest.approx(3.5 / 4)
+    assert metrics.auc([[0.5, 0.5]] * 5, [0, 1, 1, 0, 1]) == 0.5
+
+
+def pairs_won(posterior: np.ndarray, truth: np.ndarray, first: int, second: int) -> float:
+    won = [
+        (own > other) + 0.5 * (own == other)
+        for own in posterior[truth == first, first]
+        for other in posterior[truth == second, first]
+    ]
+    return float(np.mean(won))
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 40), st.booleans())
+def test_auc_is_the_share_of_pairs_in_the_right_order(seed, k, n, coarse):
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(1, 4, (n, k)) + 0.0 if coarse else rng.random((n, k)) + 0.01
+    # Equal quotients of whole numbers are equal in floats, too, so that the coarse ones have ties.
+    posterior = drawn / drawn.sum(axis=1, keepdims=True)
+    truth = rng.integers(-1, k, n)
+    present = np.unique(truth[truth >= 0])
+    expected = [pairs_won(posterior, truth, i, j) for i in present for j in present if i != j]
+    found = metrics.auc(posterior, truth)
+    assert found == pytest.approx(np.mean(expected)) if expected else np.isnan(found)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(st.integers(0, 10_000), st.integers(2, 6), st.booleans())
+def test_auc_equals_scikit_learns(seed, k, tied):
+    from sklearn.metrics import roc_auc_score
+
+    posterior, truth = random_case(seed, n=60, k=k)
+    if tied:
+        posterior = np.round(posterior * 4 + 1) / np.round(posterior * 4 + 1).sum(axis=1, keepdims=True)
+    truth[:k] = np.arange(k)  # scikit-learn wants every class
+    q, z = posterior[truth >= 0], truth[truth >= 0]
+    expected = roc_auc_score(z, q[:, 1]) if k == 2 else roc_auc_score(z, q, multi_class="ovo", average="macro")
+    assert metrics.auc(posterior, truth) == pytest.approx(expected)
+
+
+def test_auc_is_undefined_where_only_one_class_is_known():
+    assert np.isnan(metrics.auc([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]], [1, 1, -1]))
+    assert np.isnan(metrics.auc(np.ones((3, 1)), [0, 0, 0]))
+    # Of three classes the two that occur are compared: .7 and .3 of the first, .6 and .1 of the second.
+    assert metrics.auc([[0.7, 0.1, 0.2], [0.3, 0.6, 0.1]], [0, 1]) == 1
+
+
+def test_auc_tells_small_probabilities_apart_but_not_rounding_errors():
+    small = np.array([1e-15, 1e-13, 1e-11, 1e-9])
+    assert metrics.auc(np.stack([1 - small, small], axis=1), [0, 1, 0, 1]) == 0.75
+    assert metrics.auc([[0.7, 0.1 + 0.2], [0.7, 0.3]], [0, 1]) == metrics.auc([[0.7, 0.3], [0.7, 0.1 + 0.2]], [0, 1]) == 0.5
+
+
+def test_resamples_without_a_class_do_not_make_the_interval_of_the_auc_undefined():
+    # Four items: one resample of eight has a single class.
+    low, high = metrics.bootstrap_interval(metrics.auc, [[0.9, 0.1], [0.4, 0.6], [0.6, 0.4], [0.2, 0.8]], [0, 0, 1, 1])
+    assert (low, high) == (0.0, 1.0)
+    assert np.isnan(metrics.bootstrap_interval(metrics.auc, [[0.9, 0.1], [0.4, 0.6]], [0, 0])).all()
 
 
 def test_log_loss_is_floored():
@@ -109,6 +173,7 @@ def test_perfect_and_calibrated_posteriors():
         "n_known": 3,
         "accuracy": 1,
         "macro_f1": 1,
+        "auc": 1,
         "log_loss": 0,
         "brier": 0,
         "ece": 0,

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, group
 from crowdwise.cli.fitting import read_gold, read_votes
-from crowdwise.cli.job import Job, count, note, number, some
+from crowdwise.cli.job import Job, note, some
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
 from crowdwise.cli.rows import check_rows, of_items, read_features
 from crowdwise.errors import InputError, SettingError
 from crowdwise.report.text import narrow
+from crowdwise.report.trust_text import score_line
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -63,8 +64,7 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
     job.main(frame, "item", document=lambda: facts, key="labels", screen=narrow)
     if measured:
-        known = count(measured["n_known"], "known label")
-        note(f"accuracy {number(measured['accuracy'])}, log-loss {number(measured['log_loss'])} on {known}")
+        note(score_line(measured))
 
 
 def _votes_on(estimator: Any, rows: Features, path: str, read: ReadOptions) -> Annotations:

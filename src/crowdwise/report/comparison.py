@@ -26,6 +26,7 @@ _HEADS = {
     "method": "Method",
     "accuracy": "Accuracy",
     "macro_f1": "Macro F1",
+    "auc": "AUC",
     "log_loss": "Log loss",
     "ece": "ECE",
     "held_out": "Held-out votes",
@@ -64,10 +65,15 @@ def differences(found: Comparison, measures: Sequence[str], shown: Callable[[str
     """A row per method other than the reference: its name, and a cell per measure."""
     cells = {
         (row["method"], row["measure"]): shown(f"{row['difference']:.3f}", _interval(row, "difference_"))
-        for row in found.intervals.drop_nulls("difference").iter_rows(named=True)
+        for row in _defined(found, "difference").iter_rows(named=True)
     }
     rows = [[name, *(cells.get((name, measure), "") for measure in measures)] for name in found.table["method"]]
     return [row for row in rows if any(row[1:])]
+
+
+def _defined(found: Comparison, what: str) -> pl.DataFrame:
+    """The rows of the intervals that have such a number: AUC has none where the known labels are all of one class."""
+    return found.intervals.fill_nan(None).drop_nulls([what, "low"])
 
 
 def _interval(row: dict[str, Any], what: str = "") -> str:
@@ -119,7 +125,7 @@ class _Part(NamedTuple):
 def _parts(found: Comparison, escape: Callable[[Any], str], shown: Callable[[str, str], str]) -> list[_Part]:
     """The tables of a document; `shown` joins a number and its interval to a cell."""
     table = overview(found)
-    bounds = {(row["method"], row["measure"]): _interval(row) for row in found.intervals.iter_rows(named=True)}
+    bounds = {(row["method"], row["measure"]): _interval(row) for row in _defined(found, "value").iter_rows(named=True)}
 
     def cell(method: str, name: str, value: Any) -> str:
         interval = bounds.get((method, name))

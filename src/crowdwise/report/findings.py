@@ -134,14 +134,14 @@ def truth_table(result: Result, truth: Any) -> str:
     for name, posterior in ((text(result.method), result.posterior), ("majority vote", majority)):
         scores = score(posterior, codes)
         n_known = int(scores["n_known"])
-        parts = [scores[key] for key in ("accuracy", "macro_f1", "log_loss", "brier", "ece")]
+        parts = [scores[key] for key in ("accuracy", "macro_f1", "auc", "log_loss", "brier", "ece")]
         rows.append((name, *("&ndash;" if np.isnan(value) else f"{value:.3f}" for value in parts)))
     caption = f"{counted(n_known, 'item')} of known class" + (
         f"; {whole(n_given)} given to the fit are left out" if n_given else ""
     )
-    columns = ("Method", "Accuracy", "Macro F1", "Log loss", "Brier", "Calibration error")
-    note = "Accuracy and F1: higher is better; the others: lower is better. Tied classes share the credit."
-    return table(caption, columns, rows, numeric=range(1, 6)) + f'<p class="note">{note}</p>'
+    columns = ("Method", "Accuracy", "Macro F1", "AUC", "Log loss", "Brier", "Calibration error")
+    note = "Accuracy, F1 and AUC: higher is better; the others: lower is better. Tied classes share the credit."
+    return table(caption, columns, rows, numeric=range(1, 7)) + f'<p class="note">{note}</p>'
 
 
 def _typical(result: Result) -> tuple[float, float]:

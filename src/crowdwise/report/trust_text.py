@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.report.text import count, number, one_line, some
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crowdwise.trust.crowd.table import Findings
 
 __all__ = ["calibration_document", "calibration_lines", "decision_lines", "flag_lines", "plan_facts", "plan_lines"]
-__all__ += ["question_facts", "question_lines", "race_table", "reason_lines"]
+__all__ += ["question_facts", "question_lines", "race_table", "reason_lines", "score_line"]
 
 
 def calibration_document(done: Calibrated) -> dict[str, Any]:
@@ -40,11 +40,18 @@ def calibration_lines(done: Calibrated) -> Iterator[str]:
         low, high = curve.ece_interval
         yield (
             f"{name:>6}: ECE {number(curve.ece)} (95% interval {number(low)} to {number(high)}), Brier {number(curve.brier)}, "
-            f"log-loss {number(curve.log_loss)}, confidence {number(curve.mean_confidence)}, "
-            f"accuracy {number(curve.mean_accuracy)}"
+            f"log-loss {number(curve.log_loss)}, AUC {number(curve.auc) or 'undefined'}, "
+            f"confidence {number(curve.mean_confidence)}, accuracy {number(curve.mean_accuracy)}"
         )
         if done.how == "none":
             break
+
+
+def score_line(scores: Mapping[str, float]) -> str:
+    """The main measures of `crowdwise.trust.metrics.score` in one line; a word where one is undefined."""
+    named = {"accuracy": "accuracy", "AUC": "auc", "log-loss": "log_loss", "Brier": "brier", "ECE": "ece"}
+    shown = ", ".join(f"{name} {number(scores[key]) or 'undefined'}" for name, key in named.items())
+    return f"{shown} on {count(int(scores['n_known']), 'known label')}"
 
 
 def _range(error: float | None) -> str:

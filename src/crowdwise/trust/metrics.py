@@ -16,15 +16,18 @@ from numpy.typing import ArrayLike
 from crowdwise.errors import InputError, SettingError
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import chosen_classes, known_items
+from crowdwise.trust.ranking import class_ranks
 
 __all__ = [
     "accuracy",
+    "auc",
     "bootstrap_interval",
     "brier",
     "calibration_bins",
     "confusion_error",
     "ece",
     "ece_interval",
+    "interval_of",
     "log_loss",
     "macro_f1",
     "mean_absolute_error",
@@ -62,6 +65,24 @@ def macro_f1(posterior: ArrayLike, truth: ArrayLike) -> float:
     hits = np.bincount(z_n, chosen_nk[np.arange(len(z_n)), z_n], minlength=q_nk.shape[1])
     size = chosen_nk.sum(axis=0) + np.bincount(z_n, minlength=q_nk.shape[1])
     return _mean(2 * hits[size > 0] / size[size > 0])
+
+
+def auc(posterior: ArrayLike, truth: ArrayLike) -> float:
+    """Return the area under the ROC curve: how often an item of a class has more of its probability than one of another.
+
+    Two classes: the share of pairs of items, one of each class, in which the item of the second class has the higher
+    probability of that class; equal probabilities count half. More classes: the mean of that share over all ordered pairs
+    of classes, each by the probability of the first on items of the two alone (Hand & Till 2001; scikit-learn's
+    ``multi_class="ovo"``), so that shares of the classes do not matter. Classes that are true nowhere are left out, as in
+    `macro_f1`; NaN where fewer than two remain.
+
+    Examples
+    --------
+    >>> auc([[0.9, 0.1], [0.4, 0.6], [0.6, 0.4], [0.2, 0.8]], [0, 0, 1, 1])
+    0.75
+    """
+    q_nk, z_n = known_items(posterior, truth)
+    return class_ranks(q_nk, z_n).auc(np.ones(len(z_n)))
 
 
 def log_loss(posterior: ArrayLike, truth: ArrayLike) -> float:
@@ -249,7 +270,7 @@ def score(posterior: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     2
     """
     _, z_n = known_items(posterior, truth)
-    measures = (accuracy, macro_f1, log_loss, brier, ece, mean_true_probability)
+    measures = (accuracy, macro_f1, auc, log_loss, brier, ece, mean_true_probability)
     return {"n_known": len(z_n)} | {measure.__name__: measure(posterior, truth) for measure in measures}
 
 
@@ -263,6 +284,8 @@ def bootstrap_interval(
     random_state: int | None = 0,
 ) -> tuple[float, float]:
     """Return the percentile interval of a measure under resampling of the items with known class.
+
+    Resamples in which the measure is undefined, as `auc` is where a class of two is not drawn, are left out.
 
     Examples
     --------
@@ -278,7 +301,21 @@ def bootstrap_interval(
         return float("nan"), float("nan")
     rng = np.random.default_rng(random_state)
     draws = [rng.integers(len(z_n), size=len(z_n)) for _ in range(n_resamples)]
-    low, high = np.quantile([measure(q_nk[draw], z_n[draw]) for draw in draws], [(1 - level) / 2, (1 + level) / 2])
+    return interval_of(np.array([measure(q_nk[draw], z_n[draw]) for draw in draws]), level)
+
+
+def interval_of(drawn: Floats, level: float) -> tuple[float, float]:
+    """Return the quantiles that hold the share `level` of the resampled values that are defined; NaN where none is.
+
+    Examples
+    --------
+    >>> interval_of(np.array([1.0, 2.0, np.nan, 3.0]), 0.5)
+    (1.5, 2.5)
+    """
+    defined = drawn[~np.isnan(drawn)]
+    if len(defined) == 0:
+        return float("nan"), float("nan")
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 

@@ -23,7 +23,7 @@ from crowdwise.trust.metrics import accuracy, log_loss
 ALL_METHODS = {**label_methods(), **classifiers()}
 CLASSIFIERS = classifiers()
 
-COLUMNS = ["method", "accuracy", "macro_f1", "log_loss", "ece", "held_out", "agreement", "seconds", "memory_mb"]
+COLUMNS = ["method", "accuracy", "macro_f1", "auc", "log_loss", "ece", "held_out", "agreement", "seconds", "memory_mb"]
 COLUMNS += ["n_iter", "converged", "error"]
 
 
@@ -67,7 +67,7 @@ def test_measures_are_those_of_a_fit() -> None:
 
 def test_without_truth_held_out_votes_and_agreement_remain() -> None:
     table = compare(demo().votes, methods=["majority", "dawid-skene"])
-    assert table.columns == [name for name in COLUMNS if name not in ("accuracy", "macro_f1", "log_loss", "ece")]
+    assert table.columns == [name for name in COLUMNS if name not in ("accuracy", "macro_f1", "auc", "log_loss", "ece")]
     assert (table["held_out"] < 0).all()
     assert table["agreement"].n_unique() == 1
     assert compare(demo().votes, methods=["majority"], folds=0)["held_out"].to_list() == [None]
@@ -104,7 +104,7 @@ def test_a_failing_method_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch
     campaign = demo()
     found = comparison(campaign.votes, campaign.gold, ["majority", "dawid-skene", "mace"], n_resamples=20)
     assert found.table["error"].to_list() == [None, "no luck", None]
-    assert found.table.row(1)[1:-1] == (None,) * 10
+    assert found.table.row(1)[1:-1] == (None,) * 11
     assert found.agreement.columns == ["method", "majority", "mace"]
     assert set(found.intervals["method"]) == {"majority", "mace"}
 
@@ -233,3 +233,17 @@ def test_methods_that_need_annotators_are_left_out_where_nobody_knows_them() -> 
         comparison(votes, methods="all", folds=0, reference="dawid-skene")
     named = compare(votes, methods=["majority", "dawid-skene"], folds=0)
     assert "nobody knows who gave these votes" in named.filter(method="dawid-skene")["error"].item()
+
+
+def test_auc_of_a_single_known_class_is_undefined_and_documents_leave_it_empty() -> None:
+    from crowdwise.report.comparison import document, markdown, page
+
+    campaign = demo()
+    gold = {item: label for item, label in dict(campaign.gold).items() if label == campaign.votes.classes[0]}
+    found = comparison(campaign.votes, gold, ["majority", "dawid-skene"], folds=0, n_resamples=20)
+    assert found.table["auc"].is_nan().all()
+    assert found.table["accuracy"].is_not_nan().all()
+    assert "(nan" not in markdown(found) + page(found)
+    assert "| nan" not in markdown(found)
+    assert "| AUC |" in markdown(found)
+    assert document(found)["methods"][0]["auc"] is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdwise.trust.compare.resample import bootstrap, item_scores, n_resamples_for
-from crowdwise.trust.metrics import accuracy, ece, log_loss, macro_f1
+from crowdwise.trust.metrics import accuracy, auc, ece, log_loss, macro_f1
 
 
 @given(st.integers(1, 60), st.integers(2, 4), st.integers(0, 10_000), st.booleans())
@@ -21,7 +21,7 @@ def test_items_that_count_twice_are_items_that_are_there_twice(n: int, n_classes
     weight = rng.integers(0, 4, n)
     weight[0] += 1
     repeated, classes = np.repeat(posterior, weight, axis=0), np.repeat(truth, weight)
-    expected = [measure(repeated, classes) for measure in (accuracy, macro_f1, log_loss, ece)]
+    expected = [measure(repeated, classes) for measure in (accuracy, macro_f1, auc, log_loss, ece)]
     np.testing.assert_allclose(item_scores(posterior, truth).measure(weight.astype(float)), expected, atol=1e-9)
 
 

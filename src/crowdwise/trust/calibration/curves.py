@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.intervals import share_interval
-from crowdwise.trust.metrics import accuracy, brier, calibration_bins, ece, ece_interval, log_loss
+from crowdwise.trust.metrics import accuracy, auc, brier, calibration_bins, ece, ece_interval, log_loss
 
 __all__ = ["Reliability", "reliability"]
 
@@ -29,7 +29,7 @@ class Reliability:
         Mean over items of |accuracy - confidence| of their bin.
     ece_interval : (float, float)
         Bootstrap interval.
-    brier, log_loss, mean_confidence, mean_accuracy : float
+    brier, log_loss, auc, mean_confidence, mean_accuracy : float
     n_known : int
         Items that all this rests on.
     """
@@ -43,6 +43,7 @@ class Reliability:
     ece_interval: tuple[float, float]
     brier: float
     log_loss: float
+    auc: float
     mean_confidence: float
     mean_accuracy: float
     n_known: int
@@ -56,6 +57,7 @@ class Reliability:
             "ece_high": high,
             "brier": self.brier,
             "log_loss": self.log_loss,
+            "auc": self.auc,
             "confidence": self.mean_confidence,
             "accuracy": self.mean_accuracy,
         }
@@ -96,6 +98,7 @@ def reliability(
         ece_interval=ece_interval(probability, truth, n_bins, level=level, n_resamples=n_resamples, random_state=random_state),
         brier=brier(probability, truth),
         log_loss=log_loss(probability, truth),
+        auc=auc(probability, truth),
         mean_confidence=float((confidence * size).sum() / n_known) if n_known else float("nan"),
         mean_accuracy=accuracy(probability, truth),
         n_known=n_known,

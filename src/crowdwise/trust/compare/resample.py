@@ -14,6 +14,7 @@ import numpy as np
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.known_items import TIE
 from crowdwise.trust.metrics import FLOOR
+from crowdwise.trust.ranking import ClassRanks, class_ranks
 
 __all__ = ["ItemScores", "bootstrap", "item_scores", "n_resamples_for"]
 
@@ -40,6 +41,8 @@ class ItemScores:
         Place of the item's confidence among `confidence`.
     confidence : [G]
         The different confidences, rising.
+    ranks : ClassRanks
+        The order of the items by every class's probability.
     """
 
     truth: Integers
@@ -48,14 +51,16 @@ class ItemScores:
     chosen: Any
     group: Integers
     confidence: Floats
+    ranks: ClassRanks
 
     def measure(self, weight: Floats) -> Floats:
-        """Accuracy, macro F1, log loss and ECE of items that count `weight` [n] times, as `trust.metrics` has them."""
+        """Accuracy, macro F1, AUC, log loss and ECE of items that count `weight` [n] times, as `trust.metrics` has them."""
         total = weight.sum()
         return np.array(
             [
                 (weight @ self.right) / total,
                 self._macro_f1(weight),
+                self.ranks.auc(weight),
                 (weight @ self.surprise) / total,
                 self._ece(weight, total),
             ]
@@ -93,6 +98,7 @@ def item_scores(posterior: Floats, truth: Integers) -> ItemScores:
         chosen=csr_array(chosen),
         group=group,
         confidence=confidence,
+        ranks=class_ranks(posterior, truth),
     )
 
 

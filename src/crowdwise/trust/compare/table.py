@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.compare.fitting import Outcome
 from crowdwise.trust.compare.resample import ItemScores
-from crowdwise.trust.metrics import accuracy, ece, log_loss, macro_f1
+from crowdwise.trust.metrics import accuracy, auc, ece, interval_of, log_loss, macro_f1
 
 __all__ = [
     "AGAINST_TRUTH",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-MEASURES = (accuracy, macro_f1, log_loss, ece)
+MEASURES = (accuracy, macro_f1, auc, log_loss, ece)
 AGAINST_TRUTH = tuple(measure.__name__ for measure in MEASURES)
 HELD_OUT = "held_out"
 _INTERVALS = ("low", "high", "difference", "difference_low", "difference_high")
@@ -125,15 +125,14 @@ def intervals_of(
     rows: Sequence[Scored], draws: dict[tuple[str, str], Floats], reference: str | None, level: float
 ) -> pl.DataFrame:
     """Intervals from resampled values, by method and measure, and of their differences to the reference."""
-    bounds = [(1 - level) / 2, (1 + level) / 2]
     values = {scored.outcome.method: scored.values for scored in rows}
     table = []
     for (method, measure), drawn in draws.items():
         value, base = values[method][measure], values.get(reference or "", {}).get(measure)
-        low, high = np.quantile(drawn, bounds)
+        low, high = interval_of(drawn, level)
         row: dict[str, Any] = {"method": method, "measure": measure, "value": value, "low": low, "high": high}
         if value is not None and base is not None and method != reference:
-            other = np.quantile(drawn - draws[reference or "", measure], bounds)
+            other = interval_of(drawn - draws[reference or "", measure], level)
             row |= {"difference": value - base, "difference_low": other[0], "difference_high": other[1]}
         table.append(row)
     schema: dict[str, Any] = {"method": pl.String, "measure": pl.String}
