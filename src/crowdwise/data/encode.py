@@ -116,7 +116,8 @@ def tidy(series: pl.Series) -> pl.Series:
         series = series.fill_nan(None)
         finite = series.drop_nulls()
         whole = bool((finite == finite.round(0)).all()) and bool((finite.abs() < 2**53).all())
-        return series.cast(pl.Int64) if whole else series.cast(pl.String)
+        # Before polars 2, 1e+18 was spelt 1e18, which an id may be that is text.
+        return series.cast(pl.Int64) if whole else series.cast(pl.String).str.replace(r"e(\d)", "e+${1}")
     if dtype == pl.Boolean or dtype == pl.String:
         return series
     if dtype == pl.Null:
