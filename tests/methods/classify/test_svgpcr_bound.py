@@ -102,7 +102,7 @@ def problem(
 ) -> Problem:
     rows, votes = crowd(n_items, n_classes, n_annotators, seed, repeats=repeats, gold=gold, unvoted=unvoted)
     made = covariance(kernel, 2, lengthscale=LENGTHSCALE, variance=VARIANCE, ard=ard).double()
-    link = RobustMax(EPS) if likelihood == "robust-max" else Softmax(n_classes, n_draws=n_draws)
+    link = RobustMax(EPS) if likelihood == "robust-max" else Softmax(n_classes, n_draws, n_draws)
     inducing = np.random.default_rng(seed + 1).normal(size=(n_inducing, 2))
     process = SparseGP(made, link, torch.tensor(inducing), n_classes, diagonal=diagonal, natural=natural)
     shares = np.full((n_items, n_classes), 0.1)
@@ -612,11 +612,12 @@ def test_nor_does_it_change_the_trace(name: str) -> None:
 
 
 @method
-@pytest.mark.parametrize("eps", [1.0, 1.5])
-def test_a_share_of_the_other_classes_of_one_or_more_is_refused(name: str, eps: float) -> None:
+@pytest.mark.parametrize("epsilon", [0, -0.1, 0.7, 1.0, 1.5, float("nan")])
+def test_a_share_under_which_the_largest_function_would_not_win_is_refused(name: str, epsilon: float) -> None:
+    """Of three classes, each has a third where nothing is known: two thirds are for the others."""
     features, votes = ODD["one annotator"]
-    with pytest.raises(SettingError, match="eps"):
-        fitted(name, features, votes, eps=eps)
+    with pytest.raises(SettingError, match=r"epsilon must be .* a number above 0 and below 0\.667"):
+        fitted(name, features, votes, likelihood="robust-max", epsilon=epsilon)
 
 
 @pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +13,7 @@ from tests.engines.gradient.helpers import CPU, batch_of, random_logits, some_vo
 from tests.strategies import small_votes
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.parts.heads.batch import Batch, VoteList
+from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
 
 
 def all_batches(votes: Annotations, order: list[int], size: int, item_weight: np.ndarray | None = None) -> list[Batch]:
@@ -54,15 +57,32 @@ def test_every_vote_of_every_item_comes_once_with_its_item(case: tuple[Annotatio
 
 
 @given(case=orders())
-def test_batches_have_the_size_asked_for_and_none_is_a_lone_leftover(case: tuple[Annotations, list[int], int]) -> None:
-    """Batch normalisation cannot train on one row: a last item by itself joins the batch before it."""
+def test_batches_are_even_and_none_is_a_lone_item(case: tuple[Annotations, list[int], int]) -> None:
+    """Batch normalisation cannot train on one row: an odd number of items in batches of two has one of three."""
     votes, order, size = case
     sizes = [len(batch.rows) for batch in all_batches(votes, order, size)]
-    whole, left = divmod(len(order), size)
-    expected = [size] * whole + [left] * (left > 0)
-    if left == 1 and whole:
-        expected = [size] * (whole - 1) + [size + 1]
-    assert sizes == expected
+    odd_pairs = size == 2 and len(order) % 2 == 1 and len(order) > 1
+    assert sum(sizes) == len(order)
+    if sizes:
+        assert max(sizes) - min(sizes) <= 1
+        assert max(sizes) <= size + odd_pairs
+        assert len(order) == 1 or size == 1 or min(sizes) > 1
+    # As many as are needed, and no more.
+    assert len(sizes) == math.ceil(len(order) / size) - odd_pairs
+
+
+@pytest.mark.parametrize(("whole", "left"), [(6, 0), (6, 1), (6, 2), (6, 25), (6, 49), (0, 1), (0, 2), (1, 1), (1, 49)])
+def test_no_remainder_makes_a_short_batch(whole: int, left: int) -> None:
+    """Batches of 50: a short last one would stand for all items, with few to say so."""
+    n_items = 50 * whole + left
+    votes = Annotations.from_arrays(range(n_items), ["a"] * n_items, [0, *[1] * (n_items - 1)], classes=[0, 1])
+    order = np.random.default_rng(0).permutation(n_items).tolist()
+    batches = all_batches(votes, order, 50)
+    sizes = [len(batch.rows) for batch in batches]
+    assert len(sizes) == n_batches(n_items, 50) == whole + (left > 0)
+    assert max(sizes) <= 50
+    assert max(sizes) - min(sizes) <= 1
+    assert [n for batch in batches for n in batch.rows.tolist()] == order
 
 
 def test_no_items_give_no_batches() -> None:

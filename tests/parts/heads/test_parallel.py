@@ -50,6 +50,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "natural steps of Dirichlets": ("bayes-dgc", {"steps": "natural"}),
     "mean field of confusion matrices": ("deep-mf", {"family": "confusion", "batch_size": 7}),
     "a Gaussian process": ("svgpcr", {"inducing": 6, "frozen": 1}),
+    "kernels of classes": ("svgpcr", {"inducing": 6, "frozen": 1, "class_kernels": "own", "batch_size": 7}),
     "a process that the optimiser moves": ("svgpcr", {"inducing": 6, "frozen": 1, "posterior_steps": "optimizer"}),
 }
 # Running averages of batch normalisation depend on who saw which rows; the processes must agree all the same.

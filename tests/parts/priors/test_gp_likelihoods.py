@@ -23,7 +23,7 @@ EPS = 1e-3
 
 
 def likelihood_named(name: str, n_classes: int, n_draws: int = 32) -> torch.nn.Module:
-    return RobustMax(EPS) if name == "robust-max" else Softmax(n_classes, n_draws=n_draws)
+    return RobustMax(EPS) if name == "robust-max" else Softmax(n_classes, n_draws, n_draws)
 
 
 def row_of(seed: int, n_classes: int, ratio: float) -> tuple[np.ndarray, np.ndarray]:
@@ -151,7 +151,7 @@ def test_softmax_is_the_mean_of_a_million_draws(n_classes: int, ratio: float) ->
     mean, variance = row_of(n_classes, n_classes, ratio)
     (expected, spread), (nu, nu_spread) = log_share("softmax", mean, variance, 1)
     for n_draws in (32, 2**14):
-        got, predicted = answers(Softmax(n_classes, n_draws=n_draws), mean, variance)
+        got, predicted = answers(Softmax(n_classes, n_draws, n_draws), mean, variance)
         np.testing.assert_array_less(np.abs(got - expected), 4.5 * np.sqrt(spread * (1 / n_draws + 1 / N_DRAWS)) + 1e-9)
         np.testing.assert_array_less(np.abs(predicted - nu), 4.5 * np.sqrt(nu_spread * (1 / n_draws + 1 / N_DRAWS)) + 1e-9)
 

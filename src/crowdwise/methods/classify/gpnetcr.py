@@ -34,6 +34,8 @@ from crowdwise.engines.gradient.networks import Standardise, builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
+from crowdwise.kernels.types import Floats
+from crowdwise.methods.classify.opened import NotThere
 from crowdwise.methods.classify.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.inference_network import InferenceNetworkHead
@@ -69,6 +71,16 @@ class GPNETCR(ProcessClassifier):
 
     name: ClassVar[str] = "gpnetcr"
 
+    @property
+    def bound_(self) -> dict[str, float]:
+        """There is none: the loss compares the network with its prior on some points, and no bound follows from that."""
+        raise NotThere("gpnetcr has no bound_: its loss is no bound of the evidence; use svgpcr to compare models by one")
+
+    @property
+    def inducing_points_(self) -> Floats:
+        """There are none."""
+        raise NotThere("gpnetcr has no inducing points: its functions are weights on random features; see network_")
+
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         if self.measured >= 2 * self.hidden:
             raise SettingError(
@@ -84,20 +96,25 @@ class GPNETCR(ProcessClassifier):
             "hidden": self.hidden,
             "measured": self.measured,
             "kernel": self.kernel,
-            "likelihood": self.likelihood,
-            "eps": self.eps,
+            "likelihood": self._taken or self.likelihood,
+            "epsilon": self.epsilon,
         }
         made = build_inference_network(spec, median_distance(pool.numpy()), pool).to(start.dtype)
         made[0].load_state_dict(standardise.state_dict())
+        self._resumed(made, spec)
+        if self._earlier is not None:
+            # Measured points stand where the earlier standardisation puts them.
+            made.get_buffer("1.pool").copy_(made[0](standardise.mean + standardise.scale * pool))
         return made, spec
 
     def _head(self, votes: Annotations, start: Start) -> InferenceNetworkHead:
         assert isinstance(start.network, nn.Sequential)
         network = start.network[1]
         assert isinstance(network, InferenceNetwork)
-        self._learn_start(network, votes, start)
+        if self._earlier is None:
+            self._learn_start(network, votes, start)
         prior = dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
-        return InferenceNetworkHead(
+        head = InferenceNetworkHead(
             votes,
             prior,
             start.posterior,
@@ -106,8 +123,11 @@ class GPNETCR(ProcessClassifier):
             decay=self.decay,
             hold=self.hold,
             warmup=self._warm_epochs(votes),
+            learning=self._learning(votes),
             memoised=self.steps == "memoised",
         )
+        self._stepped(head)
+        return head
 
     def _learn_start(self, network: InferenceNetwork, votes: Annotations, start: Start) -> None:
         """Show the labels of the start to a network that knows nothing, before the crowd's matrices can explain them away."""

@@ -10,16 +10,19 @@ from torch import nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
-from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, rows_of
+from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.base import Learned
+from crowdwise.methods.classify.chosen_likelihood import chosen_likelihood
 from crowdwise.methods.classify.network_model import NetworkModel
+from crowdwise.methods.classify.opened import SAMPLE, OpenedProcess, answers_at, sampled
 from crowdwise.methods.classify.runs import Start
-from crowdwise.methods.classify.trained import TrainedClassifier
 from crowdwise.methods.classify.variational import settled
 from crowdwise.parts.annotators.model import AnnotatorModel
+from crowdwise.parts.heads.batch import n_batches
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
@@ -27,20 +30,29 @@ from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
 
 
-# Steps that a warm-up takes at least, in up to a quarter of the epochs.
+# Steps that a warm-up takes at least, in up to a quarter of the epochs; and that are taken before a likelihood learns.
 _WARM_STEPS = 50
-# Training rows that standardise, and that points are chosen from.
-SAMPLE = 20_000
+# The paper's epsilon.
+_PAPERS = 1e-3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProcessClassifier(TrainedClassifier):
+class ProcessClassifier(OpenedProcess):
     """Base of the Gaussian processes that are trained in batches."""
 
     likelihood: str = setting(
-        "robust-max", "robust-max: the largest function wins but for a share eps; softmax.", choices=LIKELIHOODS
+        "auto",
+        "robust-max: the largest function wins but for a share epsilon; softmax; auto: the one under which votes on items that "
+        "did not teach are likelier.",
+        choices=("auto", *LIKELIHOODS),
     )
-    eps: float = setting(1e-3, "Share of robust-max that goes to the other classes.", above=0)
+    epsilon: Any = setting(
+        "learned",
+        "Share of robust-max that goes to the other classes: learned from votes on items that wait, fixed (the paper's 0.001), "
+        "or a number to keep. Of softmax, a temperature of its probabilities is learned likewise, unless it is fixed.",
+        choices=("learned", "fixed"),
+        free=True,
+    )
     annotator_prior: Any = setting(
         "dir:2,1",
         'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; "dir:1,W" with '
@@ -73,29 +85,62 @@ class ProcessClassifier(TrainedClassifier):
         if network is not None:
             self.kernel = network
 
-    @torch.no_grad()
-    def latent(self, X: Any) -> tuple[Floats, Floats]:
-        """Means and variances of the latent functions at rows, two of [N, K]: before the likelihood makes classes of them."""
-        self._fitted()
-        model = self.model_
-        assert isinstance(model, NetworkModel)
-        assert isinstance(model.network, nn.Sequential)
-        standardise, process = model.network
-        rows = rows_of(checked_features(self, X, fitting=False, images=False), model.dtype)
-        parts = [
-            process.latent(standardise(rows.take(index).to(model.device)))  # type: ignore[operator]
-            for index in torch.split(torch.arange(len(rows)), evaluated_at_once(rows))
-        ]
-        mean, variance = (torch.cat(part).double().cpu().numpy() for part in zip(*parts, strict=True))
-        return mean, variance
+    def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
+        tried: dict[str, float] = {}
+        before = self._previous(features, votes)
+        if self.likelihood != "auto":
+            self._taken = self.likelihood
+        elif before is None:
+            self._taken, tried = chosen_likelihood(self, features, votes)
+        else:
+            assert before.model.spec is not None
+            self._taken = before.model.spec["likelihood"]
+        done = super()._learn(features, votes, progress)
+        if tried:
+            self.history_["tried"] = tried
+        return done
+
+    @property
+    def likelihood_(self) -> str:
+        """The likelihood of the fitted process."""
+        self._process()
+        assert isinstance(self.model_, NetworkModel)
+        assert self.model_.spec is not None
+        return str(self.model_.spec["likelihood"])
 
     def _warm_epochs(self, votes: Annotations) -> int:
         """`warmup`, or more where epochs have few steps: in less than so many, functions are still where they began."""
-        steps = -(-votes.n_items // self.batch_size)
-        return max(self.warmup, min(-(-_WARM_STEPS // steps), self.epochs // 4)) if self.warmup and steps else self.warmup
+        if self._earlier is not None:
+            return 0
+        return max(self.warmup, min(self._enough(votes), self.epochs // 4)) if self.warmup and votes.n_items else self.warmup
+
+    def _enough(self, votes: Annotations) -> int:
+        """Epochs that have `_WARM_STEPS` steps."""
+        return -(-_WARM_STEPS // max(n_batches(votes.n_items, self.batch_size), 1))
+
+    def _learning(self, votes: Annotations) -> tuple[int, int] | None:
+        """Epochs from which, and before which, the likelihood learns; None where it is fixed.
+
+        Learned at once it would make up for functions that have not learned yet, and they would have no reason to any more:
+        in trainings of few steps it stays as it is. The items that are asked must teach too. Where a fit goes on, all have.
+        """
+        warm = self._warm_epochs(votes)
+        quarter = (self.epochs - warm) // 4
+        learns, joins = max(warm + quarter, self._enough(votes)), warm + 3 * quarter
+        return (learns, joins) if self.epsilon == "learned" and learns < joins and self._earlier is None else None
+
+    def _first_epochs(self, votes: Annotations) -> int:
+        learning = self._learning(votes)
+        return self._warm_epochs(votes) if learning is None else learning[1]
 
     def _warmup(self, start: Start) -> int:
         return 0  # the heads have their own: in training these do not answer with logits
+
+    @torch.no_grad()
+    def _answers(self, model: NetworkModel, features: Any) -> Floats:
+        """E log nu, as in training: labels and matrices are those of the bound."""
+        (expected,) = answers_at(model, features, lambda process, rows: (process.expected_log(rows).log_softmax(1),))
+        return expected
 
     def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
         """Inference to its end under the finished process."""
@@ -113,7 +158,7 @@ def standardised_sample(
     rows: Rows, dtype: torch.dtype, together: bool = False
 ) -> tuple[Standardise, torch.Tensor, torch.Tensor]:
     """A standardisation fitted to some of the rows, these rows after it [n, D], and their positions [n]."""
-    chosen = torch.arange(0, len(rows), max(1, len(rows) // SAMPLE))
+    chosen = sampled(len(rows))
     sample = rows.take(chosen).to(dtype)
     standardise = Standardise(sample.shape[1])
     standardise.fit([sample])
@@ -126,6 +171,12 @@ def standardised_sample(
 def likelihood_of(spec: dict[str, Any]) -> nn.Module:
     """The likelihood that a spec names."""
     least = 1 / max(spec["n_classes"], 2)
-    if not spec["eps"] < 1 - least:
-        raise SettingError(f"eps must be less than {1 - least:.3g}, or the largest function would not win; got {spec['eps']!r}")
-    return RobustMax(spec["eps"]) if spec["likelihood"] == "robust-max" else Softmax(spec["n_classes"])
+    if spec["likelihood"] == "softmax":
+        return Softmax(spec["n_classes"])
+    epsilon = spec["epsilon"] if isinstance(spec["epsilon"], (int, float)) else _PAPERS
+    if not 0 < epsilon < 1 - least:
+        raise SettingError(
+            f'epsilon must be "learned", "fixed", or a number above 0 and below {1 - least:.3g}, where the largest function '
+            f"would not win; got {epsilon!r}"
+        )
+    return RobustMax(epsilon)

@@ -28,7 +28,7 @@ def rebuilt_model(weights: bytes, plain: dict[str, Any], n_classes: int, device:
         raise ValueError(f"{n_members} networks")
     for number in range(n_members):
         own = tensors if n_members == 1 else _under(tensors, f"{number}.")
-        load_weights(module := make().to(dtype), own, own=spec is None)
+        load_weights(module := make().to(dtype), own, own=spec is None or spec.get("mapped") is not None)
         made.append(module.eval().to(where))
     return NetworkModel(tuple(made), spec, dtype, where, bool(plain["mixed"]), int(plain["passes"]))
 
@@ -49,6 +49,10 @@ def _maker(spec: dict[str, Any] | None, n_classes: int, network: Any) -> Callabl
     if spec.get("kernel", "") is None:
         if network is None:
             raise InputError("this model was trained with your own kernel; in Python: load(folder, network=kernel)")
+        return partial(build, spec, network)
+    if spec.get("mapped") is not None:
+        if network is None:
+            raise InputError("this model was trained with your own feature map; in Python: load(folder, network=feature_map)")
         return partial(build, spec, network)
     if network is not None:
         raise SettingError("this model was trained with a built-in network; leave network= out")

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.gradient.networks import Standardise, builds
+from crowdwise.engines.gradient.networks import builds
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
@@ -51,12 +51,12 @@ class SVGPCRNF(SVGPCR):
     name: ClassVar[str] = "svgpcr-nf"
 
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
-        plain, spec = super()._network(rows, start)
-        assert spec is not None
+        plain, spec = self._fresh(rows, start)
         spec |= {"kind": "flow-gp", "layers": self.layers, "draws": self.draws}
-        made = build_flow_process(spec, None if isinstance(self.kernel, str) else self.kernel).to(start.dtype)
+        own = self.feature_map if isinstance(self.kernel, str) else self.kernel
+        made = build_flow_process(spec, own).to(start.dtype)
         made.load_state_dict(plain.state_dict(), strict=False)
-        return made, spec
+        return self._resumed(made, spec), spec
 
     def _head(self, votes: Annotations, start: Start) -> FlowProcessHead:
         if self.base > 1:
@@ -64,26 +64,30 @@ class SVGPCRNF(SVGPCR):
         assert isinstance(start.network, nn.Sequential)
         process = start.network[1]
         assert isinstance(process, FlowGP)
-        return FlowProcessHead(
+        head = FlowProcessHead(
             votes,
             dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators),
             start.posterior,
             process,
             rate=self.rate,
             warmup=self._warm_epochs(votes),
+            learning=self._learning(votes),
             frozen=self.frozen,
-            base=round(self.base * self.epochs),
+            together=self.epochs // 2,
+            base=0 if self._earlier is not None and bool(process.flowing) else round(self.base * self.epochs),
             memoised=self.steps == "memoised",
         )
+        self._stepped(head)
+        return head
 
 
 @builds("flow-gp")
-def build_flow_process(spec: dict[str, Any], kernel: Any = None) -> nn.Sequential:
-    """Make the process of a spec, untrained, behind its standardisation; `kernel` is the user's own."""
-    plain = build_process(spec, kernel)[1]
+def build_flow_process(spec: dict[str, Any], own: Any = None) -> nn.Sequential:
+    """Make the process of a spec, untrained, behind its standardisation; `own` is the user's kernel or feature map."""
+    front, plain = build_process(spec, own)
     assert isinstance(plain, SparseGP)
     inducing = plain.inducing.detach()
     process = FlowGP(
         plain.covariance, plain.likelihood, inducing, spec["n_classes"], spec["layers"], spec["draws"], diagonal=plain.diagonal
     )
-    return nn.Sequential(Standardise(spec["n_columns"]), process)
+    return nn.Sequential(front, process)

@@ -126,11 +126,11 @@ class TrainedClassifier(CrowdClassifier):
         members = [self._member(task, number, seed + number * _NEXT_MEMBER) for number in range(self.members)]
         self._remove_checkpoints()
         first = members[0].history
-        self.history_ = {"loss": first.loss, "held_out": first.held_out, "best_epoch": first.best + 1}
+        self.history_: dict[str, Any] = {"loss": first.loss, "held_out": first.held_out, "best_epoch": first.best + 1}
         self.network_, self.head_ = members[0].network, members[0].head
         networks = tuple(member.network for member in members)
         model = NetworkModel(networks, members[0].spec, dtype, device, self.precision == "mixed", self.dropout_passes)
-        annotators, log_prior = self._inferred(votes, model.log_prob(features), [member.head for member in members])
+        annotators, log_prior = self._inferred(votes, self._answers(model, features), [member.head for member in members])
         return Learned(
             model=model,
             annotators=annotators,
@@ -217,6 +217,10 @@ class TrainedClassifier(CrowdClassifier):
             checkpoint=None if self.checkpoint is None else Path(f"{self.checkpoint}{stage}"),
             fingerprint=task.fingerprint + stage,
         )
+
+    def _answers(self, model: NetworkModel, features: Any) -> Floats:
+        """What the trained model says of the items before their votes, as inference takes it, [N, K]."""
+        return model.log_prob(features)
 
     def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
         """The annotators, and what is known of the items before their votes, [N, K]; of an ensemble, the mean matrices."""

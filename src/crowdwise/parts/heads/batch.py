@@ -103,10 +103,11 @@ class VoteList:
         self.weight = weight
 
     def batches(self, order: Tensor, size: int, epoch: int = 0) -> Iterator[Batch]:
-        """Cut the items of `order` into batches of `size`, each with its votes; a last item alone joins the batch before."""
+        """Cut the items of `order` into even batches of at most `size` (see `n_batches`), each with its votes."""
         count, start, item_weight = (array.index_select(0, order) for array in (self.count, self.start, self.item_weight))
         stop = count.cumsum(0)
-        cut = [*range(0, n_batches(len(order), size) * size, size), len(order)] if len(order) else [0]
+        n_parts = n_batches(len(order), size)
+        cut = [len(order) * number // n_parts for number in range(n_parts + 1)] if n_parts else [0]
         edge = [0, *stop[torch.tensor(cut[1:], dtype=torch.int64, device=order.device) - 1].tolist()]
         # What is to be added to the place of a vote in the new order to find it in the edge list.
         shift = start - (stop - count)
@@ -124,5 +125,10 @@ class VoteList:
 
 
 def n_batches(n_items: int, size: int) -> int:
-    """Batches of an epoch; a last item alone makes none, because layers that normalise over it cannot train."""
-    return -(-n_items // size) - (n_items > size and n_items % size == 1)
+    """Batches of an epoch: as many as `size` asks for, all of about one size.
+
+    A short last batch would stand for all items like the others, with fewer to say so. No item is left alone in one where it
+    need not be, because layers that normalise over it cannot train: three items in batches of two are one batch.
+    """
+    wanted = -(-n_items // size)
+    return min(wanted, max(n_items // 2, 1)) if size > 1 else wanted

@@ -22,9 +22,11 @@ q_nk : [N, K]                     labels as last inferred (memoised)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.parts.annotators.model import DirichletConfusion, counts_of
@@ -35,6 +37,8 @@ from crowdwise.parts.heads.targets import soft_cross_entropy
 
 __all__ = ["DirichletHead", "LatentHead"]
 
+# Items that are asked at most, and items below which none can be spared.
+_MOST_ASKED, _FEW = 1_000, 50
 # Step sizes of the schedule: (1 + step) ** -_FORGETTING, which sums to infinity while its squares do not.
 _FORGETTING = 0.7
 
@@ -196,20 +200,76 @@ class LatentHead(DirichletHead):
 
     The first `warmup` epochs take the labels of the start instead of q: a function that knows nothing yet would let
     the matrices explain everything.
+
+    What a likelihood learns of its own (`RobustMax.learn`, `Softmax.learn`) comes from items that do not teach the functions,
+    because a function fits the items that it has seen better than others. They wait until the epoch `joins`; from `learns` on
+    their votes are asked, before every epoch. Of few items none can be spared; all teach, and are asked as well.
     """
 
     start_nk: Tensor
+    asked: Tensor
+    waits: Tensor
 
     def __init__(
-        self, votes: Annotations, prior_alk: np.ndarray, posterior: Tensor, warmup: int, *, memoised: bool = True
+        self,
+        votes: Annotations,
+        prior_alk: np.ndarray,
+        posterior: Tensor,
+        warmup: int,
+        likelihood: nn.Module,
+        learning: tuple[int, int] | None,
+        *,
+        memoised: bool = True,
     ) -> None:
         super().__init__(votes, prior_alk, 1.0, posterior, memoised=memoised, shares=False)
         self.warmup = warmup
+        # In a tuple, so that it is a part of the network alone.
+        self.likelihood = (likelihood,)
+        self.learns, self.joins = learning or (0, 0)
         self.register_buffer("start_nk", posterior.double().clone())
+        asked = np.flatnonzero((votes.votes_per_item > 0) & (self.known.numpy() < 0))
+        few = len(asked) < _FEW
+        chosen = torch.arange(len(asked)) if few else torch.randperm(len(asked))[: min(len(asked) // 5, _MOST_ASKED)]
+        asked = np.sort(asked[chosen.numpy()]) if learning else asked[:0]
+        self.asked_votes = votes.take_items(asked)
+        waits = torch.zeros(votes.n_items, dtype=torch.bool)
+        waits[torch.from_numpy(asked)] = not few
+        self.register_buffer("asked", torch.from_numpy(asked), persistent=False)
+        self.register_buffer("waits", waits, persistent=False)
+
+    @torch.no_grad()
+    def begin_epoch(self, epoch: int, log_prob: Callable[..., Tensor]) -> None:
+        """Let the likelihood learn."""
+        if not self.learns <= epoch < self.joins or len(self.asked) == 0:
+            return
+        (likelihood,) = self.likelihood
+        with likelihood.unlearned():  # type: ignore[operator]
+            log_p = log_prob(self.asked).double()
+        likelihood.learn(log_p, self._told(epoch).to(log_p.device))  # type: ignore[operator]
+
+    def _told(self, epoch: int) -> Tensor:
+        """Likelihood of the votes on the items that are asked, by class, up to a factor per item, [n, K]."""
+        if epoch < self.warmup:
+            return self.start_nk[self.asked]
+        told = np.zeros((len(self.asked), self.n_classes))
+        even = np.full((1, self.n_classes), -np.log(self.n_classes))
+        self.annotators().infer(self.asked_votes, even, np.empty(0, np.int16), told)
+        return torch.from_numpy(told)
 
     @torch.no_grad()
     def _labelled(self, expected: Tensor, batch: Batch) -> Tensor:
-        """Labels to train on, [B, K], in the precision of `expected`."""
+        """Labels to train on, [B, K], in the precision of `expected`; zeros for items that wait."""
         if batch.epoch < self.warmup:
-            return self.start_nk.index_select(0, batch.rows).to(expected.dtype)
-        return self._inferred(expected.detach().double(), batch).to(expected.dtype)
+            q = self.start_nk.index_select(0, batch.rows)
+        else:
+            q = self._inferred(expected.detach().double(), batch)
+        if batch.epoch < self.joins:
+            q = q * ~self.waits.index_select(0, batch.rows)[:, None]
+        return q.to(expected.dtype)
+
+    def _labels(self, log_f: Tensor, batch: Batch, weight: Tensor) -> Tensor:
+        q = super()._labels(log_f, batch, weight)
+        if batch.epoch >= self.joins:
+            return q
+        # The matrices keep what they had of items that wait.
+        return torch.where(self.waits.index_select(0, batch.rows)[:, None], self.q_nk.index_select(0, batch.rows), q)

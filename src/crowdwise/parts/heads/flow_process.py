@@ -7,6 +7,7 @@ points along the gradient of the bound, estimated with a few draws; labels and m
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,14 +37,17 @@ class FlowProcessHead(ProcessHead):
         *,
         rate: float,
         warmup: int,
+        learning: tuple[int, int] | None = None,
         frozen: int,
+        together: int = 0,
         base: int,
         memoised: bool = True,
     ) -> None:
-        super().__init__(votes, prior_alk, posterior, process, rate=rate, warmup=warmup, frozen=frozen, memoised=memoised)
+        schedule: dict[str, Any] = {"warmup": warmup, "learning": learning, "frozen": frozen, "together": together}
+        super().__init__(votes, prior_alk, posterior, process, rate=rate, memoised=memoised, **schedule)
         self.flow_process, self.base = (process,), base
 
-    def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
+    def begin_epoch(self, epoch: int, log_prob: Callable[..., Tensor]) -> None:
         """Set the flows going when their time has come."""
         super().begin_epoch(epoch, log_prob)
         self.flow_process[0].flowing.fill_(epoch >= self.base and int(self.n_steps) >= _LEAST_STEPS)

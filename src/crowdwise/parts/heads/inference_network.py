@@ -41,6 +41,8 @@ class InferenceNetworkHead(LatentHead):
         Steps of the optimiser per mirror step.
     warmup : int
         Epochs under the labels of the start.
+    learning : tuple or None
+        Epochs from which, and before which, the likelihood learns; see `LatentHead`.
     """
 
     def __init__(
@@ -54,17 +56,19 @@ class InferenceNetworkHead(LatentHead):
         decay: float,
         hold: int,
         warmup: int,
+        learning: tuple[int, int] | None = None,
         memoised: bool = True,
     ) -> None:
-        super().__init__(votes, prior_alk, posterior, warmup, memoised=memoised)
+        super().__init__(votes, prior_alk, posterior, warmup, network.likelihood, learning, memoised=memoised)
         # In a tuple, so that the network, which the trainer has, is not a part of the head as well.
         self.network = (network,)
         self.beta, self.decay, self.hold = beta, decay, hold
         self._before: tuple[RandomFeatures | None] = (None,)
         self._held = 0
 
-    def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
+    def begin_epoch(self, epoch: int, log_prob: Callable[..., Tensor]) -> None:
         """A new mirror step."""
+        super().begin_epoch(epoch, log_prob)
         self._held = 0
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:

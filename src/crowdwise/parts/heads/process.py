@@ -19,6 +19,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.dirichlet import LatentHead
 from crowdwise.parts.heads.parallel import Group
+from crowdwise.parts.priors.covariance import PerClass
 from crowdwise.parts.priors.robust_max import Softmax
 from crowdwise.parts.priors.sparse_gp import SparseGP
 
@@ -42,8 +43,12 @@ class ProcessHead(LatentHead):
         Size of the first natural steps of q(v).
     warmup : int
         Epochs under the labels of the start, and a softmax likelihood.
+    learning : tuple or None
+        Epochs from which, and before which, the likelihood learns; see `LatentHead`.
     frozen : int
         Epochs before inducing points begin to move.
+    together : int
+        Epochs before the kernels of classes go their own ways.
     """
 
     def __init__(
@@ -55,19 +60,27 @@ class ProcessHead(LatentHead):
         *,
         rate: float,
         warmup: int,
+        learning: tuple[int, int] | None = None,
         frozen: int,
+        together: int = 0,
         memoised: bool = True,
     ) -> None:
-        super().__init__(votes, prior_alk, posterior, warmup, memoised=memoised)
+        super().__init__(votes, prior_alk, posterior, warmup, process.likelihood, learning, memoised=memoised)
         # In a tuple, so that the process, which the trainer has as its network, is not a part of the head as well.
         self.process = (process,)
-        self.step_rate, self.frozen = rate, frozen
+        self.step_rate, self.frozen, self.together = rate, frozen, together
         self.soft, self.n_soft = Softmax(self.n_classes), warmup
         self._pending: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
-    def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
-        """Inducing points stay where they are at first."""
+    def begin_epoch(self, epoch: int, log_prob: Callable[..., Tensor]) -> None:
+        """Inducing points stay where they are at first, and kernels of classes together.
+
+        A function that is flat since its class is yet to be found would ask for a long length scale, and with that remain flat.
+        """
+        super().begin_epoch(epoch, log_prob)
         self.process[0].inducing.requires_grad_(epoch >= self.frozen)
+        if isinstance(self.process[0].covariance, PerClass):
+            self.process[0].covariance.part(epoch >= self.together)
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Minus the expected log-likelihood of the labels per item; what the natural step needs is kept aside."""
@@ -83,7 +96,8 @@ class ProcessHead(LatentHead):
         by_mean, by_variance = torch.autograd.grad(total, at)
         if process.natural:
             scale = self.n_taught / len(batch.rows)
-            projected = group.gather(process.projected.detach(), len(batch.rows))
+            # Rows first, as they are gathered, and back.
+            projected = group.gather(process.projected.detach().movedim(-2, 0), len(batch.rows)).movedim(0, -2)
             self._pending = (projected, at[0].detach(), by_mean * scale, by_variance * scale)
         value = total.detach() - (torch.special.xlogy(q, q).sum(1) * batch.item_weight).sum()
         slope = (by_mean * (mean - at[0].detach())).sum() + (by_variance * (variance - at[1].detach())).sum()

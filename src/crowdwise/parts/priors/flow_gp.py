@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from crowdwise.parts.priors.flows import PlanarFlows
-from crowdwise.parts.priors.sparse_gp import SparseGP
+from crowdwise.parts.priors.sparse_gp import SparseGP, by_class_of
 
 __all__ = ["FlowGP"]
 
@@ -84,12 +84,41 @@ class FlowGP(SparseGP):
         means, variance = self._given(rows, self.bent(self._judging())[1])
         return means.mean(0), variance + means.var(0, correction=0)
 
+    def expected_log(self, rows: Tensor) -> Tensor:
+        """By the draws of predictions."""
+        if not bool(self.flowing):
+            return super().expected_log(rows)
+        means, variance = self._given(rows, self.bent(self._judging())[1])
+        answers = [self.likelihood.expected_log(mean, variance) for mean in means]  # type: ignore[operator]
+        return torch.stack(answers).mean(0)
+
+    def whole_kl(self) -> Tensor:
+        """By the draws of predictions."""
+        return self.divergence_of(*self.bent(self._judging())) if bool(self.flowing) else super().whole_kl()
+
+    def joint(self, rows: Tensor) -> Tensor:
+        """By the draws of predictions."""
+        if not bool(self.flowing):
+            return super().joint(rows)
+        means, _ = self._given(rows, self.bent(self._judging())[1])
+        apart = (means - means.mean(0)).permute(2, 1, 0)
+        own = self._unexplained(rows, self.projected)
+        own.diagonal(dim1=-2, dim2=-1).clamp_(min=_LEAST_VARIANCE)
+        return own + apart @ apart.transpose(1, 2) / len(means)
+
+    def _values(self, n_draws: int, generator: torch.Generator) -> Tensor:
+        if not bool(self.flowing):
+            return super()._values(n_draws, generator)
+        noise = torch.randn(n_draws, *self.mean_km.shape, dtype=self.mean_km.dtype, device="cpu", generator=generator)
+        return self.bent(noise.to(self.mean_km.device))[1]
+
     def _given(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Means [S, B, K] and variances [B, K] of the functions given inducing values [S, K, M]."""
         self.projected = self._projection(rows)
         prior = self.covariance.diagonal(rows)  # type: ignore[operator]
-        variance = (prior - self.projected.square().sum(1)).clamp(min=_LEAST_VARIANCE)[:, None].expand(-1, len(self.mean_km))
-        return torch.einsum("bm,skm->sbk", self.projected, values), variance
+        by_class = by_class_of(self.projected)
+        variance = (prior - by_class.square().sum(2)).clamp(min=_LEAST_VARIANCE).T.expand(-1, len(self.mean_km))
+        return torch.einsum("kbm,skm->sbk", by_class, values), variance
 
     def bent(self, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Base and bent values [S, K, M] and log-determinants [S, K] for standard normal noise [S, K, M]."""
@@ -116,9 +145,11 @@ class FlowGP(SparseGP):
         return answer
 
     def _judging(self) -> Tensor:
-        return self._noise(_JUDGING, torch.Generator().manual_seed(0))
+        return self._noise(_JUDGING, torch.Generator("cpu").manual_seed(0))
 
     def _noise(self, n_draws: int, generator: torch.Generator | None) -> Tensor:
         """Standard normal draws in pairs of opposite sign, [S, K, M]."""
-        half = torch.randn(-(-n_draws // 2), *self.mean_km.shape, dtype=self.mean_km.dtype, generator=generator)
+        # On the processor, so that every device has the same draws.
+        shape = (-(-n_draws // 2), *self.mean_km.shape)
+        half = torch.randn(shape, dtype=self.mean_km.dtype, device="cpu", generator=generator)
         return torch.cat([half, -half]).to(self.mean_km.device)

@@ -132,7 +132,7 @@ class InferenceNetwork(nn.Module):
         if not self.training:
             answer: Tensor = self.likelihood.log_predictive(mean, variance)  # type: ignore[operator]
             return answer
-        measured = self.pool[torch.randperm(len(self.pool))[: self.n_measured].to(self.pool.device)]
+        measured = self.pool[torch.randperm(len(self.pool), device="cpu")[: self.n_measured].to(self.pool.device)]
         room = self.posterior.mean_kf.shape[1] - len(measured)
         # Rows of a batch are in random order.
         self.points = torch.cat([rows[:room], measured])
@@ -142,6 +142,25 @@ class InferenceNetwork(nn.Module):
     def latent(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Means and variances of the latent functions, two of [B, K]."""
         return self.posterior.moments(rows)
+
+    def joint(self, rows: Tensor) -> Tensor:
+        """Covariances of the latent functions between all rows, [K, N, N]; their diagonals are the variances of `latent`."""
+        half = torch.matmul(self.posterior.features(rows), self.posterior.root_kff.tril())
+        found = half @ half.transpose(1, 2)
+        found.diagonal(dim1=1, dim2=2).clamp_(min=_LEAST_VARIANCE)
+        return found
+
+    def draw(self, rows: Tensor, n_draws: int, generator: torch.Generator) -> Tensor:
+        """Joint draws of the latent functions at rows, [S, N, K]."""
+        mean = self.posterior.mean_kf
+        noise = torch.randn(n_draws, *mean.shape, dtype=mean.dtype, device="cpu", generator=generator).to(mean.device)
+        weight = mean + torch.einsum("kij,skj->ski", self.posterior.root_kff.tril(), noise)
+        return torch.einsum("nf,skf->snk", self.posterior.features(rows), weight)
+
+    def expected_log(self, rows: Tensor) -> Tensor:
+        """E log nu, [B, K]."""
+        expected: Tensor = self.likelihood.expected_log(*self.posterior.moments(rows))  # type: ignore[operator]
+        return expected
 
     def learn(self, rows: Tensor, target: Tensor, scale: float) -> None:
         """Take a few natural steps on labels [B, K] of these rows, which stand for `scale` times as many."""

@@ -1,0 +1,105 @@
+"""Do the Gaussian processes keep their promise? Probabilities on six real sets with features, and on features of pure noise.
+
+    python benchmarks/gp_honest.py [SET ...]
+
+Nothing sees a true label. Runs are kept in benchmarks/.runs/honest.json; an interrupted command goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from feature_sets import SETS, FeatureSet
+from page import interval, provenance, put, table
+
+import crowdwise
+from crowdwise.data.simulate import simulate
+from crowdwise.trust.metrics import accuracy, ece, log_loss
+
+SEEDS = {"noise": 5, "labelme": 5, "rte": 5, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 3}
+PAPERS = {"likelihood": "robust-max", "epsilon": "fixed"}
+PROCESSES = {
+    "svgpcr": {},
+    "svgpcr, robust-max": {"likelihood": "robust-max"},
+    "svgpcr, softmax": {"likelihood": "softmax"},
+    "svgpcr, the paper's": PAPERS,
+}
+NETWORKS = ("aggnet", "ccem", "crowd-layer-mw", "bayes-dgc", "geocrowdnet-f")
+LABELS = "dawid-skene"
+KEPT = Path(__file__).parent / ".runs" / "honest.json"
+
+
+def noise(seed: int) -> FeatureSet:
+    """Votes of a simulated crowd beside features that have nothing to do with them."""
+    rng = np.random.default_rng(seed)
+    crowd = simulate(n_items=1000, n_annotators=20, n_classes=4, votes_per_item=4, random_state=seed)
+    X, X_test = (rng.normal(size=(n, 20)).astype(np.float32) for n in (1000, 1000))
+    return FeatureSet(X, crowd.votes, np.asarray(crowd.truth), X_test, rng.integers(0, 4, 1000))
+
+
+def run(entry: str, data: FeatureSet, seed: int) -> dict[str, float]:
+    if entry == LABELS:
+        return {"labels": accuracy(crowdwise.make(LABELS).fit(data.votes).posterior_, data.truth)}
+    model = crowdwise.make(entry.partition(",")[0], random_state=seed, **PROCESSES.get(entry, {}))
+    started = process_time()
+    model.fit(data.X, data.votes)
+    seconds = process_time() - started
+    proba, own = model.predict_proba(data.X_test), model.posterior_
+    return {
+        "test": accuracy(proba, data.truth_test),
+        "nll": log_loss(proba, data.truth_test),
+        "ece": ece(proba, data.truth_test),
+        "labels": accuracy(own, data.truth),
+        "sure": float(own.max(axis=1).mean()),
+        "seconds": seconds,
+    }
+
+
+def main(names: list[str]) -> None:
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for name in names or SEEDS:
+        found = kept.setdefault(name, {})
+        for seed in range(SEEDS[name]):
+            data = noise(seed) if name == "noise" else SETS[name](seed)
+            for entry in (LABELS, *PROCESSES, *NETWORKS):
+                runs = found.setdefault(entry, [])
+                if len(runs) > seed:
+                    continue
+                runs.append(run(entry, data, seed))
+                print(name, seed, entry, {key: round(value, 3) for key, value in runs[-1].items()}, flush=True)
+                KEPT.parent.mkdir(exist_ok=True)
+                KEPT.write_text(json.dumps(kept))
+        best = min(NETWORKS, key=lambda entry: np.mean([r["nll"] for r in found[entry]]))
+        base = np.mean([r["nll"] for r in found[best]])
+        rows = []
+        for entry in (LABELS, *PROCESSES, best):
+            runs = found[entry]
+            cells = [
+                interval([r[key] for r in runs], scale, digits) if key in runs[0] else ""
+                for key, scale, digits in (("nll", 1, 3), ("ece", 1, 3), ("test", 100, 1), ("labels", 100, 1), ("sure", 100, 1))
+            ]
+            ratio = f"{np.mean([r['nll'] for r in runs]) / base:.2f}" if "nll" in runs[0] else ""
+            time = f"{np.mean([r['seconds'] for r in runs]):.0f}" if "seconds" in runs[0] else ""
+            rows.append([entry + (" (best network)" if entry == best else ""), cells[0], ratio, *cells[1:], time])
+        about = f"\n**{name}**: {len(data.X):,} training items, {len(data.X_test):,} test items, {SEEDS[name]} seeds.\n"
+        head = [
+            "method",
+            "test NLL",
+            "of the best network's",
+            "test ECE",
+            "test accuracy",
+            "labels",
+            "sure of them",
+            "processor s",
+        ]
+        put(f"gp honest {name}", provenance("python benchmarks/gp_honest.py") + about + "\n" + table(head, rows))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
+    main(sys.argv[1:])

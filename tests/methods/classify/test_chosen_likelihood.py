@@ -1,0 +1,214 @@
+"""The likelihood that Gaussian processes choose and what it learns: in fits, files and checkpoints."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from scipy.sparse import csr_matrix  # noqa: E402
+from tests.engines.gradient.helpers import blobs, even, quiet, votes_on  # noqa: E402
+
+import crowdwise  # noqa: E402
+from crowdwise.methods.classify.chosen_likelihood import chosen_likelihood  # noqa: E402
+
+FEATURES, TRUTH = blobs(0, 150, 3, gap=2.5)
+VOTES = votes_on(TRUTH, even(4, 3, 0.75), share=0.8)
+FAST: dict[str, dict[str, Any]] = {
+    "svgpcr": {"epochs": 16, "batch_size": 20, "inducing": 9},
+    "svgp": {"epochs": 16, "batch_size": 20, "inducing": 9},
+    "svgpcr-nf": {"epochs": 16, "batch_size": 20, "inducing": 9, "layers": 2, "draws": 4},
+    "gpnetcr": {"epochs": 16, "batch_size": 20, "hidden": 15, "measured": 8, "learning_rate": 0.03},
+}
+every_method = pytest.mark.parametrize(
+    "name", ["svgpcr", *(pytest.param(name, marks=pytest.mark.slow) for name in FAST if name != "svgpcr")]
+)
+
+
+def model_of(name: str = "svgpcr", **more: Any) -> Any:
+    return crowdwise.make(name, **({"random_state": 0} | FAST[name] | more))
+
+
+def fitted(name: str = "svgpcr", features: Any = FEATURES, votes: Any = VOTES, **more: Any) -> Any:
+    with quiet():
+        return model_of(name, **more).fit(features, votes)
+
+
+def learned(model: Any) -> float:
+    likelihood = model.network_[1].likelihood
+    return float(likelihood.eps if model.likelihood_ == "robust-max" else likelihood.temperature)
+
+
+def weights(model: Any) -> bytes:
+    return b"".join(value.numpy().tobytes() for value in model.network_.state_dict().values())
+
+
+# -- the choice -------------------------------------------------------------------------------
+
+
+def simulated(likelihood: str, seed: int) -> tuple[np.ndarray, Any]:
+    """Classes by the largest of smooth functions but for one in ten, or drawn from their softmax."""
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(-2, 2, (600, 2))
+    f = np.stack([features @ [np.cos(turn), np.sin(turn)] for turn in (0, 2.1, 4.2)], axis=1)
+    if likelihood == "robust-max":
+        truth = np.where(rng.random(600) < 0.1, rng.integers(3, size=600), f.argmax(axis=1))
+    else:
+        truth = (f + rng.gumbel(size=f.shape)).argmax(axis=1)
+    return features, votes_on(truth, even(5, 3, 0.9), seed)
+
+
+@pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str, seed: int) -> None:
+    features, votes = simulated(likelihood, seed)
+    with quiet():
+        found, tried = chosen_likelihood(model_of(epochs=20, batch_size=50), features, votes)
+    assert found == likelihood
+    assert tried[likelihood] == min(tried.values())
+
+
+@every_method
+def test_the_choice_is_the_same_every_time_and_the_fit_that_of_the_likelihood_by_name(name: str) -> None:
+    first, again = fitted(name), fitted(name)
+    assert first.history_["tried"] == again.history_["tried"]
+    assert first.likelihood_ == min(first.history_["tried"], key=first.history_["tried"].get)
+    named = fitted(name, likelihood=first.likelihood_)
+    assert "tried" not in named.history_
+    assert weights(first) == weights(again) == weights(named)
+
+
+def test_the_callers_estimator_and_kernel_stay_as_they_are() -> None:
+    kernels = pytest.importorskip("gpytorch.kernels")
+    kernel = kernels.ScaleKernel(kernels.RBFKernel())
+    before = copy.deepcopy(kernel.state_dict())
+    model = model_of(kernel=kernel, epochs=4)
+    settings = dict(model.get_params())
+    with quiet():
+        found, _ = chosen_likelihood(model, FEATURES, VOTES)
+    assert found in ("robust-max", "softmax")
+    assert model.get_params() == settings
+    assert model.kernel is kernel
+    assert not hasattr(model, "result_")
+    assert all(torch.equal(value, before[name]) for name, value in kernel.state_dict().items())
+
+
+def test_a_fit_chooses_whatever_it_is_given() -> None:
+    posterior = np.full((150, 3), 0.1) + 0.7 * np.eye(3)[TRUTH]
+    for each in (
+        fitted(init=posterior, epochs=4),
+        fitted(features=csr_matrix(FEATURES), epochs=4),
+        fitted(random_state=None, epochs=4),
+        fitted("svgp", votes=TRUTH, epochs=4),
+        fitted("svgp", votes=np.array(["x", "y", "z"])[TRUTH], epochs=4),
+        fitted(votes=VOTES.with_gold({0: int(TRUTH[0]), 7: int(TRUTH[7])}), epochs=4),
+    ):
+        assert set(each.history_["tried"]) == {"robust-max", "softmax"}
+        assert each.likelihood_ in each.history_["tried"]
+    # The same rows give the same choice, however they are stored.
+    assert fitted(features=csr_matrix(FEATURES), epochs=4).history_["tried"] == pytest.approx(
+        fitted(epochs=4).history_["tried"]
+    )
+
+
+def test_few_items_and_one_class_leave_nothing_to_choose_by() -> None:
+    few = fitted(features=FEATURES[:39], votes=VOTES[:39])
+    assert few.likelihood_ == "robust-max"
+    assert "tried" not in few.history_
+
+
+# -- what is learned --------------------------------------------------------------------------
+
+
+@every_method
+@pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
+def test_what_is_learned_is_kept_in_the_file(name: str, likelihood: str, tmp_path: Path) -> None:
+    # More of the votes disagree with any function of the features than the paper's share.
+    features = np.random.default_rng(0).normal(size=FEATURES.shape) + 0.6 * FEATURES
+    model = fitted(name, features=features, likelihood=likelihood)
+    assert learned(model) != (1e-3 if likelihood == "robust-max" else 1.0)
+    model.save(tmp_path / "model.zip")
+    again = crowdwise.load(tmp_path / "model.zip")
+    assert again.likelihood_ == likelihood
+    assert learned(again) == learned(model)
+    np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
+
+
+@pytest.mark.parametrize("epsilon", ["fixed", 0.001, 0.05])
+def test_what_is_given_is_kept(epsilon: Any) -> None:
+    assert learned(fitted(likelihood="robust-max", epsilon=epsilon)) == (0.001 if epsilon == "fixed" else epsilon)
+    assert learned(fitted(likelihood="softmax", epsilon="fixed")) == 1.0
+
+
+def test_trainings_of_few_steps_learn_nothing_but_the_functions() -> None:
+    """Eight epochs of six steps: functions at half of that know little, and a share of two thirds would explain all."""
+    features, truth = blobs(0, 60, 3, gap=5.0)
+    votes = votes_on(truth, even(4, 3, 0.8), share=0.8)
+    for seed in range(3):
+        model = fitted(features=features, votes=votes, likelihood="robust-max", epochs=8, batch_size=10, random_state=seed)
+        assert learned(model) == 1e-3
+        assert (model.predict(features) == truth).mean() > 0.9
+
+
+class StopError(Exception):
+    pass
+
+
+@every_method
+@pytest.mark.parametrize("after", [5, 10, 15])
+def test_a_run_that_learns_resumes_to_the_same_bits(name: str, after: int, tmp_path: Path) -> None:
+    """Stopped before the likelihood learns, while it does, and after the items that waited have joined."""
+
+    def stop(iteration: int, *_: Any) -> None:
+        if iteration == after:
+            raise StopError
+
+    likelihood = "robust-max" if name in ("svgpcr", "gpnetcr") else "softmax"
+    whole = fitted(name, likelihood=likelihood)
+    with quiet(), pytest.raises(StopError):
+        model_of(name, likelihood=likelihood, checkpoint=tmp_path / "run").fit(FEATURES, VOTES, progress=stop)
+    resumed = fitted(name, likelihood=likelihood, checkpoint=tmp_path / "run")
+    assert weights(resumed) == weights(whole)
+    assert learned(resumed) == learned(whole)
+
+
+@every_method
+def test_a_fit_that_goes_on_keeps_the_likelihood(name: str, tmp_path: Path) -> None:
+    first = fitted(name, likelihood="softmax")
+    model = model_of(name, warm_start=True)
+    with quiet():
+        model.fit(FEATURES, VOTES)
+        kept, value = model.likelihood_, learned(model)
+        model.set_params(epochs=2).fit(FEATURES, VOTES)
+    assert model.likelihood_ == kept
+    assert learned(model) == value
+    assert "tried" not in model.history_
+    # One that was loaded goes on with its own, whatever a choice would be.
+    first.save(tmp_path / "model.zip")
+    again = crowdwise.load(tmp_path / "model.zip").set_params(warm_start=True, epochs=2)
+    with quiet():
+        again.fit(FEATURES, VOTES)
+    assert again.likelihood_ == "softmax"
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
+def test_no_remainder_of_the_items_spoils_a_fit(likelihood: str) -> None:
+    """Batches of 50 of 300, 301, 302, 325 and 349 items: a batch of one or two, taken for all items, broke fits."""
+    features, truth = blobs(3, 800, 3, gap=2.5)
+    loss = np.empty((5, 3))
+    for row, n_items in enumerate((300, 301, 302, 325, 349)):
+        for seed in range(3):
+            votes = votes_on(truth[:n_items], even(4, 3, 0.75), seed, share=0.8)
+            settings = {"epochs": 12, "batch_size": 50, "likelihood": likelihood, "random_state": seed}
+            proba = fitted(features=features[:n_items], votes=votes, **settings).predict_proba(features[400:])
+            loss[row, seed] = -np.log(proba[np.arange(400), truth[400:]]).mean()
+    assert loss.max() < np.median(loss) + 0.15, loss
