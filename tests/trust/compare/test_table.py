@@ -52,7 +52,7 @@ def test_differences_are_taken_to_the_best_or_to_whom_one_names() -> None:
     # All votes have the same probability, so resampling changes nothing.
     assert [held[name] for name in ("value", "low", "high")] == [-2, -2, -2]
     assert [held[name] for name in ("difference", "difference_low", "difference_high")] == [-1, -1, -1]
-    assert found.intervals.filter(method="a")["difference"].null_count() == 5
+    assert found.intervals.filter(method="a")["difference"].null_count() == 6
     other = made(TRUTH, "b").intervals.filter(method="a", measure="accuracy")["difference"].item()
     assert other == pytest.approx(1 / 3)
 
