@@ -27,8 +27,8 @@ both = pytest.mark.parametrize("cls", BOTH)
 FEATURES, TRUTH = blobs(0, 60, 3, gap=5.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.8), share=0.8)
 FAST: dict[type, dict[str, Any]] = {
-    SVGPCRNF: {"epochs": 8, "batch_size": 10, "inducing": 8, "layers": 2, "draws": 4},
-    GPNETCR: {"epochs": 6, "batch_size": 30, "hidden": 15, "measured": 8, "learning_rate": 0.03},
+    SVGPCRNF: {"likelihood": "robust-max", "epochs": 8, "batch_size": 10, "inducing": 8, "layers": 2, "draws": 4},
+    GPNETCR: {"likelihood": "robust-max", "epochs": 6, "batch_size": 30, "hidden": 15, "measured": 8, "learning_rate": 0.03},
 }
 
 
@@ -69,7 +69,8 @@ def digits(cls: Any) -> tuple[float, float, float]:
         position[votes.item[kept]], votes.annotator[kept], votes.label[kept], items=range(train.sum()), classes=range(10)
     )
     with quiet():  # some pixels are always white
-        model = (cls(epochs=5) if cls is GPNETCR else cls(inducing=50, epochs=10)).fit(features[train], taught)
+        settings = {"epochs": 5} if cls is GPNETCR else {"inducing": 50, "epochs": 10}
+        model = cls(likelihood="robust-max", **settings).fit(features[train], taught)
     proba = model.predict_proba(features[~train])
     loss = -np.log(proba[np.arange(len(proba)), truth[~train]]).mean()
     return (proba.argmax(axis=1) == truth[~train]).mean(), loss, (model.labels_ == truth[train]).mean()
@@ -152,8 +153,8 @@ def test_at_rest_it_is_svgpcr() -> None:
     """With a likelihood that is given: which items wait is drawn after the flows are made."""
     plain = {name: value for name, value in FAST[SVGPCRNF].items() if name not in ("layers", "draws")}
     with quiet():
-        expected = SVGPCR(**plain, likelihood="robust-max", epsilon="fixed").fit(FEATURES, VOTES)
-    model = fitted(SVGPCRNF, base=1.0, likelihood="robust-max", epsilon="fixed")
+        expected = SVGPCR(**plain, epsilon="fixed").fit(FEATURES, VOTES)
+    model = fitted(SVGPCRNF, base=1.0, epsilon="fixed")
     np.testing.assert_allclose(model.predict_proba(FEATURES), expected.predict_proba(FEATURES), atol=1e-9)
     np.testing.assert_allclose(model.trace_, expected.trace_, rtol=1e-9)
 

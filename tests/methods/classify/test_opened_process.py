@@ -422,7 +422,7 @@ def test_constant_columns_have_their_names() -> None:
 
 
 @pytest.mark.slow
-@every_method
+@pytest.mark.parametrize("name", ["svgpcr", "svgp"])
 def test_a_fit_of_few_epochs_has_not_converged_and_a_long_one_has(name: str) -> None:
     assert not fitted(name, epochs=6, batch_size=100).converged_
     features, truth = blobs(0, 600, 3, gap=3.0)
