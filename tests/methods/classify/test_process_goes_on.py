@@ -1,4 +1,4 @@
-"""Gaussian processes that go on from a fit, train a feature map along, and run on any device."""
+"""Gaussian processes that continue a fit, train a feature map along, and run on any device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users can see of a fitted Gaussian process (kernel, functions, draws of them), and how a fit goes on from another."""
+"""What users can see of a fitted Gaussian process (kernel, functions, draws of them), and how a fit continues another."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NotThere(SettingError, AttributeError):
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """What a fit goes on from: the fitted network, what rebuilds it, and the steps that it has behind it."""
+    """What a fit continues: the fitted network, what rebuilds it, and the steps that it has behind it."""
 
     model: NetworkModel
     posterior: Floats
@@ -58,7 +58,7 @@ class Earlier:
 
 
 class _GoingOn:
-    """What is no setting: what the fit under way goes on from, whether its labels do, and the likelihood that it takes."""
+    """What is no setting: what the fit under way continues, whether its labels do, and the likelihood that it takes."""
 
     _earlier: Earlier | None = None
     _labels_go_on: bool = True
@@ -209,7 +209,7 @@ class OpenedProcess(_GoingOn, TrainedClassifier):
     # -- going on ------------------------------------------------------------------------------
 
     def _previous(self, features: Any, votes: Annotations) -> Earlier | None:
-        """The fit to go on from, with labels of these items under it; None without `warm_start` or a fit that suits."""
+        """The fit to continue, with labels of these items under it; None without `warm_start` or a fit that suits."""
         before = vars(self).get("result_")
         if not self.warm_start or before is None:
             return None

@@ -122,7 +122,7 @@ class ProcessClassifier(OpenedProcess):
         """Epochs from which, and before which, the likelihood learns; None where it is fixed.
 
         Learned at once it would make up for functions that have not learned yet, and they would have no reason to any more:
-        in trainings of few steps it stays as it is. The items that are asked must teach too. Where a fit goes on, all have.
+        in trainings of few steps it stays as it is. The items that are asked must teach too. Where a fit continues, all have.
         """
         warm = self._warm_epochs(votes)
         quarter = (self.epochs - warm) // 4

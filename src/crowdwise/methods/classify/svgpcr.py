@@ -213,7 +213,7 @@ class SVGP(SVGPCR):
     )
 
     name: ClassVar[str] = "svgp"
-    # Labels are those that were given, in a fit that goes on as well; without a type, or it would be a setting.
+    # Labels are those that were given, in a fit that continues as well; without a type, or it would be a setting.
     _labels_go_on = False
 
     def _head(self, votes: Annotations, start: Start) -> ProcessHead:
