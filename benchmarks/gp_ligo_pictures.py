@@ -6,8 +6,9 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from gp_ligo_run import LENGTHS
+from gp_ligo_run import CLOSELY, LENGTHS, sampled, volunteers
 from gp_ligo_tables import FEW, REFERENCE, Results
+from gravity_spy import CLASSES, GravitySpy, K
 from scipy.stats import t
 
 matplotlib.use("Agg")
@@ -88,5 +89,69 @@ def draw_flows(results: Results, target: Path) -> None:
         axis.set_xlim(LENGTHS[0] - 0.4, LENGTHS[-1] + 0.4)
         plain(axis)
     figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside lower center", ncols=4)
+    figure.savefig(target, dpi=110)
+    plt.close(figure)
+
+
+# -- single items and volunteers ------------------------------------------------------------------------
+
+
+def chosen_items(proba: dict[str, np.ndarray], truth: np.ndarray) -> dict[str, int]:
+    """Positions in the sample: the largest lead of svgpcr over the networks and theirs over it, then the first two drawn.
+
+    A lead is between log-probabilities of the true class, the networks' being the mean of both.
+    """
+    process, *networks = (np.log(np.maximum(one[np.arange(len(truth)), truth], 1e-12)) for one in proba.values())
+    lead = process - np.mean(networks, axis=0)
+    chosen = {"largest lead of svgpcr": int(lead.argmax()), "largest lead of the networks": int(lead.argmin())}
+    drawn = [place for place in range(len(truth)) if place not in chosen.values()]
+    return chosen | {"drawn at random, first": drawn[0], "drawn at random, second": drawn[1]}
+
+
+def draw_distributions(results: Results, data: GravitySpy, target: Path) -> None:
+    """What three methods say of four test items; the true class is red."""
+    first = {entry: results[entry][0] for entry in CLOSELY}
+    truth = data.truth_test[sampled(data)]
+    proba = {entry: np.array(one["sampled"]) for entry, one in first.items()}
+    chosen = chosen_items(proba, truth)
+    figure, axes = plt.subplots(len(chosen), len(proba), figsize=(11, 9), sharex=True, sharey=True, layout="constrained")
+    for row, (words, place) in zip(axes, chosen.items(), strict=True):
+        colours = [RED if k == truth[place] else "#7f9fbf" for k in range(K)]
+        for axis, one in zip(row, proba.values(), strict=True):
+            axis.bar(range(K), one[place], color=colours)
+            behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+            words_of = f"true class: {one[place, truth[place]]:.2g}"
+            axis.text(0.98, 0.95, words_of, transform=axis.transAxes, ha="right", va="top", fontsize=9, color=RED, bbox=behind)
+            plain(axis)
+        row[0].set_ylabel(f"{words}\n({CLASSES[truth[place]]})", fontsize=9)
+    for axis, entry in zip(axes[0], proba, strict=True):
+        axis.set_title(entry, fontsize=11)
+    for axis in axes[-1]:
+        axis.set_xticks(range(K), CLASSES, rotation=90, fontsize=8)
+    axes[0, 0].set_ylim(0, 1.05)
+    figure.savefig(target, dpi=110)
+    plt.close(figure)
+
+
+def draw_matrices(results: Results, data: GravitySpy, target: Path) -> None:
+    """The true matrices of five volunteers above those that three methods estimate."""
+    chosen = volunteers(data)
+    rows = {"true": data.confusion[list(chosen.values())]}
+    rows |= {entry: np.array(results[entry][0]["matrices"]) for entry in CLOSELY}
+    figure, axes = plt.subplots(len(rows), len(chosen), figsize=(11, 8.8), sharex=True, sharey=True, layout="constrained")
+    for line, (words, matrices) in zip(axes, rows.items(), strict=True):
+        for axis, matrix in zip(line, matrices, strict=True):
+            drawn = axis.imshow(matrix, vmin=0, vmax=1, cmap="Blues")
+            axis.tick_params(length=0)
+            for spine in axis.spines.values():
+                spine.set_color("#cccccc")
+        line[0].set_ylabel(f"{words}\n\ntrue class", fontsize=9)
+        line[0].set_yticks(range(K), CLASSES, fontsize=5.5)
+    for axis, (words, who) in zip(axes[0], chosen.items(), strict=True):
+        axis.set_title(f"{words}\n({data.votes.votes_per_annotator[who]:,} votes)", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xticks(range(K), CLASSES, rotation=90, fontsize=5.5)
+        axis.set_xlabel("vote", fontsize=9)
+    figure.colorbar(drawn, ax=axes, shrink=0.5, label="probability").outline.set_visible(False)
     figure.savefig(target, dpi=110)
     plt.close(figure)
