@@ -157,7 +157,7 @@ def about_methods(study: Study) -> str:
 
 QUESTIONS = {
     "full": "",
-    "fifth": "![Accuracy and mean probability of the true class by M, and accuracy by time](images/gp-ligo.png)\n\n",
+    "fifth": "![Accuracy and mean probability of the true class by M, and accuracy by time](images/gp-ligo-m.png)\n\n",
     "flows": "Figure 15 of the paper has M = 100, the full size and ten runs; it finds L = 9 best.\n\n"
     "![Scores by the length of the flow](images/gp-flows.png)\n\n",
     "overlap": "Overlap scales how many items lie between two classes; a share above one is all items of a class. A seed has "
@@ -203,7 +203,7 @@ def draw(name: str, study: Study, runs: list[tuple[str, int, float]], folder: Pa
     if name == "flows":
         pictures.draw_flows(results, folder / "gp-flows.png")
     if name == "fifth":
-        pictures.draw_sizes(results, folder / "gp-ligo.png")
+        pictures.draw_sizes(results, folder / "gp-ligo-m.png")
         if looked_at(results):
             data = gravity_spy.made(0, study.scale, shape=gravity_spy.Shape(overlap=study.overlaps[0]))
             pictures.draw_distributions(results, data, folder / "gp-ligo-distributions.png")
