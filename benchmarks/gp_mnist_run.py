@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,9 @@ def run(method: str, pixels: str, n_inducing: int, seed: int, settings: dict, da
     curve = Curve(model, X_test, truth_test, watched=method == "svgpcr" and pixels == ONE_SCALE)
     model.fit(X, truth if method == "svgp gold" else votes, progress=curve.progress)
     seconds = curve.seconds
-    clock = Curve(None, X_test, truth_test)
+    started = process_time()
     proba = model.predict_proba(X_test)
-    test_seconds = clock.seconds
+    test_seconds = process_time() - started
     right = proba.argmax(1) == truth_test
     given = proba[np.arange(len(truth_test)), truth_test]
     found = {
