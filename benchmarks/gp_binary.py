@@ -8,7 +8,7 @@ volunteers have more votes as N grows. A run has a process and one thread of its
 seconds or more memory than `--memory` is stopped, and its method with it: larger N are not tried, and the table says where
 it ended. So nobody has to guess where the cube of the items is no longer feasible.
 
-Runs are kept in benchmarks/.runs/gp_binary.json, stopped ones too, so that an interrupted command goes on where it was.
+Runs are kept in benchmarks/records/gp_binary.jsonl, stopped ones too, so that an interrupted command continues where it was.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 import gravity_spy
 import numpy as np
 from page import interval, provenance, put, table
+from records import Records
 
 SIZES, SEEDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000), range(5)
 METHODS: dict[str, dict[str, Any]] = {
@@ -40,7 +41,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "vff": {},
 }
 LIMIT, MEMORY = 3600.0, 8.0
-RUNS = Path(__file__).parent / ".runs" / "gp_binary.json"
+RUNS = Records("gp_binary")
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "gp-binary.png"
 # Heading: name, factor, digits.
 MARKS = {
@@ -82,10 +83,6 @@ def run(name: str, settings: dict[str, Any], size: int, seed: int, scale: float)
 
 
 # -- all runs ------------------------------------------------------------------------------------
-
-
-def kept() -> dict[str, Any]:
-    return json.loads(RUNS.read_text()) if RUNS.exists() else {}
 
 
 def key_of(name: str, size: int, seed: int, scale: float) -> str:
@@ -131,16 +128,14 @@ def measure(names: list[str], sizes: list[int], seeds: list[int], scale: float, 
     for size in sizes:
         for seed in seeds:
             for name in names:
-                stop = ended(kept(), name, sizes, seeds, scale)
+                stop = ended(RUNS.read(), name, sizes, seeds, scale)
                 key = key_of(name, size, seed, scale)
-                if key in kept() or (stop is not None and size >= stop[0]):
+                if key in RUNS.read() or (stop is not None and size >= stop[0]):
                     continue
                 result = attempt(name, size, seed, scale, limit, memory)
                 print(f"N = {size:,}, seed {seed}, {name}: {result or 'failed'}", flush=True)
                 if result is not None:
-                    # Read anew: another command may have written meanwhile.
-                    RUNS.parent.mkdir(exist_ok=True)
-                    RUNS.write_text(json.dumps(kept() | {key: result}))
+                    RUNS.add(key, result)
 
 
 # -- table and picture -----------------------------------------------------------------------------
@@ -150,7 +145,7 @@ def collected(
     names: list[str], sizes: list[int], seeds: list[int], scale: float
 ) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """Runs that came to an end, by method and size."""
-    runs = kept()
+    runs = RUNS.read()
     found = {
         (name, size): [runs[key] for seed in seeds if (key := key_of(name, size, seed, scale)) in runs]
         for name in names
@@ -166,7 +161,7 @@ def text_of(names: list[str], sizes: list[int], seeds: list[int], scale: float) 
         [name, f"{size:,}", str(len(several)), *(interval([one[key] for one in several], *how) for key, *how in MARKS.values())]
         for (name, size), several in found.items()
     ]
-    stops = {name: ended(kept(), name, sizes, seeds, scale) for name in names}
+    stops = {name: ended(RUNS.read(), name, sizes, seeds, scale) for name in names}
     words = "; ".join(f"{name} at N = {stop[0]:,} ({stop[1]})" for name, stop in stops.items() if stop is not None)
     return (
         "### Two classes, more and more items\n\n"

@@ -2,7 +2,7 @@
 
     python benchmarks/gp_honest.py [SET ...]
 
-Nothing sees a true label. Runs are kept in benchmarks/.runs/honest.json; an interrupted command goes on where it stopped.
+Nothing sees a true label. Runs are kept in benchmarks/records/gp_honest.jsonl, so that an interrupted command continues.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from pathlib import Path
 from time import process_time
 
 import numpy as np
 from feature_sets import SETS, FeatureSet
 from page import interval, provenance, put, table
+from records import Records
 
 import crowdwise
 from crowdwise.data.simulate import simulate
@@ -31,7 +31,7 @@ PROCESSES = {
 }
 NETWORKS = ("aggnet", "ccem", "crowd-layer-mw", "bayes-dgc", "geocrowdnet-f")
 LABELS = "dawid-skene"
-KEPT = Path(__file__).parent / ".runs" / "honest.json"
+KEPT = Records("gp_honest")
 
 
 def noise(seed: int) -> FeatureSet:
@@ -61,19 +61,18 @@ def run(entry: str, data: FeatureSet, seed: int) -> dict[str, float]:
 
 
 def main(names: list[str]) -> None:
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    kept = KEPT.read()
     for name in names or SEEDS:
-        found = kept.setdefault(name, {})
+        found: dict[str, list[dict[str, float]]] = {}
         for seed in range(SEEDS[name]):
             data = noise(seed) if name == "noise" else SETS[name](seed)
             for entry in (LABELS, *PROCESSES, *NETWORKS):
-                runs = found.setdefault(entry, [])
-                if len(runs) > seed:
-                    continue
-                runs.append(run(entry, data, seed))
-                print(name, seed, entry, {key: round(value, 3) for key, value in runs[-1].items()}, flush=True)
-                KEPT.parent.mkdir(exist_ok=True)
-                KEPT.write_text(json.dumps(kept))
+                key = json.dumps([name, entry, PROCESSES.get(entry, {}), seed])
+                if key not in kept:
+                    kept[key] = run(entry, data, seed)
+                    KEPT.add(key, kept[key])
+                    print(name, seed, entry, {mark: round(value, 3) for mark, value in kept[key].items()}, flush=True)
+                found.setdefault(entry, []).append(kept[key])
         best = min(NETWORKS, key=lambda entry: np.mean([r["nll"] for r in found[entry]]))
         base = np.mean([r["nll"] for r in found[best]])
         rows = []

@@ -16,9 +16,9 @@ def gp_binary(monkeypatch, tmp_path):
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     module = importlib.import_module("gp_binary")
-    monkeypatch.setattr(module, "RUNS", tmp_path / "runs" / "gp_binary.json")
+    monkeypatch.setattr(module, "RUNS", module.Records("gp_binary", tmp_path))
     yield module
-    for name in {"gp_binary", "gravity_spy", "page"} - before:
+    for name in {"gp_binary", "gravity_spy", "page", "records"} - before:
         del sys.modules[name]
 
 
@@ -46,5 +46,5 @@ def test_a_stopped_method_is_not_tried_on_more_items_and_an_interrupted_command_
     assert "Stopped: vgpcr at N = 20 (more than 1 s)." in text
     assert text.count("| vgpcr |") == 1
     assert text.count("| svgpcr |") == 3
-    gp_binary.draw(gp_binary.collected(*asked, 1.0), gp_binary.RUNS.with_suffix(".png"))
-    assert gp_binary.RUNS.with_suffix(".png").stat().st_size > 0
+    gp_binary.draw(gp_binary.collected(*asked, 1.0), gp_binary.RUNS.path.with_suffix(".png"))
+    assert gp_binary.RUNS.path.with_suffix(".png").stat().st_size > 0
