@@ -21,7 +21,7 @@ import crowdwise
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
-SEEDS = {"noise": 5, "labelme": 5, "rte": 5, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 3}
+SEEDS = {"noise": 5, "labelme": 5, "rte": 5, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 1}
 PAPERS = {"likelihood": "robust-max", "epsilon": "fixed"}
 PROCESSES = {
     "svgpcr": {},
