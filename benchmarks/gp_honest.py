@@ -1,4 +1,7 @@
-"""Do the Gaussian processes keep their promise? Probabilities on six real sets with features, and on features of pure noise.
+"""Do the Gaussian processes keep their promise? Probabilities on six real sets with features, and on two made-up ones.
+
+The made-up ones have simulated crowds: features of pure noise, and scikit-learn's images of digits, which are easy, under votes
+that are right in six of ten.
 
     python benchmarks/gp_honest.py [SET ...]
 
@@ -21,7 +24,16 @@ import crowdwise
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
-SEEDS = {"noise": 5, "labelme": 5, "rte": 5, "sentence_polarity": 3, "cifar10n": 3, "convarg_pairs": 3, "ner_mturk": 1}
+SEEDS = {
+    "noise": 5,
+    "digits": 5,
+    "labelme": 5,
+    "rte": 5,
+    "sentence_polarity": 3,
+    "cifar10n": 3,
+    "convarg_pairs": 3,
+    "ner_mturk": 1,
+}
 PAPERS = {"likelihood": "robust-max", "epsilon": "fixed"}
 PROCESSES = {
     "svgpcr": {},
@@ -31,6 +43,15 @@ PROCESSES = {
 }
 NETWORKS = ("aggnet", "ccem", "crowd-layer-mw", "bayes-dgc", "geocrowdnet-f")
 LABELS = "dawid-skene"
+# Heading: name, factor, digits.
+MARKS = {
+    "test NLL": ("nll", 1, 3),
+    "test ECE": ("ece", 1, 3),
+    "of an honest one": ("chance", 1, 3),
+    "test accuracy": ("test", 100, 1),
+    "labels": ("labels", 100, 1),
+    "sure of them": ("sure", 100, 1),
+}
 KEPT = Records("gp_honest")
 
 
@@ -40,6 +61,29 @@ def noise(seed: int) -> FeatureSet:
     crowd = simulate(n_items=1000, n_annotators=20, n_classes=4, votes_per_item=4, random_state=seed)
     X, X_test = (rng.normal(size=(n, 20)).astype(np.float32) for n in (1000, 1000))
     return FeatureSet(X, crowd.votes, np.asarray(crowd.truth), X_test, rng.integers(0, 4, 1000))
+
+
+def digits(seed: int) -> FeatureSet:
+    """Images that are told apart with ease, beside votes that are not."""
+    from sklearn.datasets import load_digits
+
+    X, truth = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(truth))
+    X, truth = X[order].astype(np.float32), truth[order]
+    crowd = {"n_annotators": 20, "n_classes": 10, "votes_per_item": 3, "classes": list(range(10))}
+    votes = simulate(truth=truth[600:], random_state=seed, **crowd).votes
+    return FeatureSet(X[600:], votes, truth[600:], X[:600], truth[:600])
+
+
+MADE_UP = {"noise": noise, "digits": digits}
+
+
+def honest_ece(proba: np.ndarray, seed: int) -> float:
+    """What chance alone makes of the ECE: its mean where the truth is drawn from these probabilities."""
+    rng = np.random.default_rng(seed)
+    below = proba.cumsum(axis=1)
+    below /= below[:, -1:]
+    return float(np.mean([ece(proba, (rng.random((len(proba), 1)) > below).sum(axis=1)) for _ in range(50)]))
 
 
 def run(entry: str, data: FeatureSet, seed: int) -> dict[str, float]:
@@ -54,6 +98,7 @@ def run(entry: str, data: FeatureSet, seed: int) -> dict[str, float]:
         "test": accuracy(proba, data.truth_test),
         "nll": log_loss(proba, data.truth_test),
         "ece": ece(proba, data.truth_test),
+        "chance": honest_ece(proba, seed),
         "labels": accuracy(own, data.truth),
         "sure": float(own.max(axis=1).mean()),
         "seconds": seconds,
@@ -65,7 +110,7 @@ def main(names: list[str]) -> None:
     for name in names or SEEDS:
         found: dict[str, list[dict[str, float]]] = {}
         for seed in range(SEEDS[name]):
-            data = noise(seed) if name == "noise" else SETS[name](seed)
+            data = (MADE_UP | SETS)[name](seed)
             for entry in (LABELS, *PROCESSES, *NETWORKS):
                 key = json.dumps([name, entry, PROCESSES.get(entry, {}), seed])
                 if key not in kept:
@@ -78,24 +123,13 @@ def main(names: list[str]) -> None:
         rows = []
         for entry in (LABELS, *PROCESSES, best):
             runs = found[entry]
-            cells = [
-                interval([r[key] for r in runs], scale, digits) if key in runs[0] else ""
-                for key, scale, digits in (("nll", 1, 3), ("ece", 1, 3), ("test", 100, 1), ("labels", 100, 1), ("sure", 100, 1))
-            ]
+            cells = [interval([r[key] for r in runs], *how) if key in runs[0] else "" for key, *how in MARKS.values()]
             ratio = f"{np.mean([r['nll'] for r in runs]) / base:.2f}" if "nll" in runs[0] else ""
             time = f"{np.mean([r['seconds'] for r in runs]):.0f}" if "seconds" in runs[0] else ""
             rows.append([entry + (" (best network)" if entry == best else ""), cells[0], ratio, *cells[1:], time])
         about = f"\n**{name}**: {len(data.X):,} training items, {len(data.X_test):,} test items, {SEEDS[name]} seeds.\n"
-        head = [
-            "method",
-            "test NLL",
-            "of the best network's",
-            "test ECE",
-            "test accuracy",
-            "labels",
-            "sure of them",
-            "processor s",
-        ]
+        first, *others = MARKS
+        head = ["method", first, "of the best network's", *others, "processor s"]
         put(f"gp honest {name}", provenance("python benchmarks/gp_honest.py") + about + "\n" + table(head, rows))
 
 
