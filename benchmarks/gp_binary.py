@@ -33,6 +33,7 @@ from records import Records
 SIZES, SEEDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000), range(5)
 METHODS: dict[str, dict[str, Any]] = {
     "svgpcr": {"inducing": 50, "batch_size": 500},
+    "svgpcr, robust-max": {"inducing": 50, "batch_size": 500, "likelihood": "robust-max"},
     "vgpcr": {},
     "rodr14": {},
     "raykar": {},
@@ -63,7 +64,7 @@ def run(name: str, settings: dict[str, Any], size: int, seed: int, scale: float)
     data = gravity_spy.made(seed, scale)
     some = data.votes.take_items(np.arange(size))
     votes = replace(some, label=(some.label == gravity_spy.OTHER).astype(some.label.dtype), classes=np.array(["any", "Other"]))
-    model = crowdwise.make(name, **settings)
+    model = crowdwise.make(name.partition(",")[0], **settings)
     if hasattr(model, "random_state"):
         model.random_state = seed
     started, busy = perf_counter(), process_time()
