@@ -51,8 +51,8 @@ class Method:
         What the name stands for where one class serves several names.
     extra : str
         Optional dependency, as in ``pip install 'crowdwise[torch]'``.
-    binary_only, ordered, groups : bool
-        Takes two classes only; takes classes that have an order; needs a group for every item.
+    binary_only, ordered, groups, edges : bool
+        Takes two classes only; takes classes that have an order; needs a group for every item; needs edges between items.
     gold, history : bool
         Takes known answers; takes what is known of annotators from earlier work.
     shards : bool
@@ -79,6 +79,7 @@ class Method:
     binary_only: bool = False
     ordered: bool = False
     groups: bool = False
+    edges: bool = False
     gold: bool = False
     history: bool = False
     shards: bool = False
@@ -111,7 +112,7 @@ class Method:
         kind += " of ordered classes" if self.ordered else ""
         kind += ", as they come" if self.online else ""
         more = {"": [], "table": ["a table of features"], "any": ["features or images"]}[self.features]
-        more = more + ["a group per item"] * self.groups
+        more = more + ["a group per item"] * self.groups + ["edges between items"] * self.edges
         return " and ".join([kind, *more]) + (f" (extra: {self.extra})" if self.extra else "")
 
     def describe(self) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def select(**wanted: Any) -> dict[str, Method]:
 
 def label_methods() -> dict[str, Method]:
     """Methods that infer one class per item from votes alone."""
-    return select(answers="labels", features="", groups=False)
+    return select(answers="labels", features="", groups=False, edges=False)
 
 
 def classifiers() -> dict[str, Method]:
