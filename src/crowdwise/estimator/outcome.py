@@ -423,6 +423,23 @@ class Result(LabelOutcome):
             columns |= {f"p({name})": self.posterior[:, k] for k, name in enumerate(votes.classes)}
         return pl.DataFrame(columns)
 
+    def decide(self, costs: Any = None, *, abstain: float | None = None, fill_unvoted: bool = False) -> pl.DataFrame:
+        """The table of items with the labels that are expected to cost least: see `crowdwise.estimator.costs`.
+
+        Parameters
+        ----------
+        costs : frame, mapping or [K, K], optional
+            What it costs to label an item of a true class so: columns true, label and cost, ``{(true, label): cost}``, or an
+            array [true, label] in the order of the classes. The right label costs 0 unless it is said otherwise. By default
+            every mistake costs 1.
+        abstain : float, optional
+            Cost of giving no label; items whose cheapest label is expected to cost more have none.
+        """
+        from crowdwise.estimator.costs import Costs
+
+        made = Costs.of(costs, self.votes.classes, abstain)
+        return made.applied(self.items_frame(fill_unvoted=fill_unvoted), self.posterior)
+
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior and each vote moved the label of one item."""
         from crowdwise.estimator.explain import explain

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "Method",
+    "aggregators",
     "classifiers",
     "find",
     "label_methods",
@@ -157,6 +158,11 @@ def label_methods() -> dict[str, Method]:
     return select(answers="labels", features="", groups=False, edges=False)
 
 
+def aggregators() -> dict[str, Method]:
+    """Methods that infer one class per item without features: from votes alone, or with edges among their settings."""
+    return select(answers="labels", features="", groups=False)
+
+
 def classifiers() -> dict[str, Method]:
     """Methods that train a classifier on features and votes."""
     return {name: method for name, method in select(answers="labels", groups=False).items() if method.features}
@@ -205,7 +211,7 @@ def make(name: str, **settings: Any) -> AnyEstimator:
 def make_aggregator(name: str, **settings: Any) -> Aggregator:
     """Build a label-only method by name with these settings."""
     _load_installed(name)
-    find(name, label_methods())
+    find(name, aggregators())
     return cast("Aggregator", make(name, **settings))
 
 
