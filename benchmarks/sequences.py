@@ -109,16 +109,16 @@ def why() -> None:
         provenance("python benchmarks/sequences.py why"),
         f"\nThe two differ on {int(apart.sum()):,} tokens: `token-dawid-skene` is right on "
         f"{100 * (paths['token-dawid-skene'] == truth)[apart].mean():.0f}% of these and `hmm-crowd` on "
-        f"{100 * (paths['hmm-crowd'] == truth)[apart].mean():.0f}%; {int(to_misc.sum()):,} of them are no name, and `hmm-crowd` "
-        "calls them MISC:\n",
+        f"{100 * (paths['hmm-crowd'] == truth)[apart].mean():.0f}%; {int(to_misc.sum()):,} of them are no name, and "
+        "`hmm-crowd` calls them MISC:\n",
         table(["tags by", "tokens of MISC", "inside per beginning", "votes on them that say O, in percent"], rows),
         "\nThe model takes the answers of an annotator on successive tokens as independent given the tags. Here they are not; "
         "wrong answers in percent, after an answer of the same annotator that was\n",
         table(["", "wrong", "right"], [["inside a name", *real_runs[:2]], ["outside of names", *real_runs[2:]]]),
         "\nSomebody who marks half a sentence too much counts as several witnesses, and the chain, which learns that MISC goes "
         "on, believes them: the rarest type grows until it takes in what is no name. `bsc` knows that annotators depend on "
-        "their own previous tag, and does not. In simulated runs only names are missed in runs, nothing is marked too much, "
-        "which is why `hmm-crowd` is ahead there. It is the model, not the fit: more iterations make it worse (above).",
+        "their own previous tag, and does not. The simulated annotators miss names in runs but mark nothing in runs that is "
+        "no name, so there the chain is misled less. It is the model, not the fit: more iterations make it worse (above).",
     ]
     put("sequences why", "\n".join(text))
 
