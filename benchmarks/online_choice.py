@@ -2,8 +2,8 @@
 
     python benchmarks/online_choice.py
 
-The item is random and the annotator the best by what the method knows of them (epsilon-greedy, as in `online_tutorial.py`), up to
-two votes per item. The votes that a method asked for are then given to other methods, all at once.
+The item is random and the annotator the best by what the method knows of them (epsilon-greedy, as in `online_tutorial.py`),
+up to two votes per item. The votes that a method asked for are then given to other methods, all at once.
 """
 
 from __future__ import annotations
