@@ -39,7 +39,6 @@ _VOTES = (
 # A smaller file fits in memory whatever it holds, so nobody need ask how many votes that are.
 _SMALL_FILE = 100_000_000
 _KIND = "What votes say"
-_BY_COST = ["costs", "abstain"]
 ORDINAL, MULTILABEL, PARTIAL = "ordinal", "multilabel", "partial"
 KINDS = ("classes", ORDINAL, MULTILABEL, PARTIAL)
 _TYPE = (
@@ -114,7 +113,10 @@ def _check(options: Options, method: MethodOptions) -> None:
     if options.annotators is not None and not options.annotators.suffix and str(options.annotators) != fitting.STDIN:
         raise SettingError("--annotators writes a table (.csv ...); columns that vote are named by --annotator-columns")
     if options.kind == MULTILABEL:
-        refuse("{} is for one class per item; with --type multilabel, --threshold weighs the two mistakes", (options, _BY_COST))
+        refuse(
+            "{} is for one class per item; with --type multilabel, --threshold weighs the two mistakes",
+            (options, ["costs", "abstain"]),
+        )
     else:
         refuse("{} is about several labels per item; add --type multilabel", (options, ["separator", "threshold"]))
     if options.kind not in (None, KINDS[0]):
@@ -124,6 +126,11 @@ def _check(options: Options, method: MethodOptions) -> None:
             raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
         words = "{} is about single annotators, and --groups makes several of them one; leave one out"
         refuse(words, (options, ["warm_from"]), (method, ["history", "trusted"]))
+
+
+def _by_cost(options: Options) -> bool:
+    """Whether labels are chosen by what mistakes cost."""
+    return options.costs is not None or options.abstain is not None
 
 
 def _is_small(paths: list[str]) -> bool:
@@ -154,7 +161,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
 
         more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
         items = items.with_columns(pl.Series("n_votes", votes.votes_per_item))
-    costs = read_costs(options, result.votes.classes)
+    costs = read_costs(options, result.votes.classes) if _by_cost(options) else None
     if costs is not None:
         items = costs.applied(items, result.posterior)
         more |= said_of_costs(items)
@@ -191,7 +198,8 @@ def _fitted(
     several = "keep" if options.kind == KINDS[0] else None
     data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
-    read_costs(options, data.classes)  # what is wrong with them is said before the fit
+    if _by_cost(options):
+        read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
         about = (options, ["annotators", "confusion", "groups", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
