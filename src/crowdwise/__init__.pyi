@@ -18,6 +18,8 @@ from .data import simulate as simulate
 from .data.annotations import Annotations as Annotations
 from .data.answers import Answers as Answers
 from .data.comparisons import Comparisons as Comparisons
+from .data.edges import Edges as Edges
+from .data.edges import nearest_edges as nearest_edges
 from .data.label_sets import LabelSets as LabelSets
 from .data.ratings import Ratings as Ratings
 from .data.similarities import Similarities as Similarities
@@ -61,6 +63,7 @@ from .methods.labels.dawid_skene import DawidSkene as DawidSkene
 from .methods.labels.ebcc import EBCC as EBCC
 from .methods.labels.eigen import Eigen as Eigen
 from .methods.labels.glad import GLAD as GLAD
+from .methods.labels.graph_dawid_skene import GraphDawidSkene as GraphDawidSkene
 from .methods.labels.group_dawid_skene import GroupDawidSkene as GroupDawidSkene
 from .methods.labels.group_vote import GroupVote as GroupVote
 from .methods.labels.hierarchical_dawid_skene import HierarchicalDawidSkene as HierarchicalDawidSkene

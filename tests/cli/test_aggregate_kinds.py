@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 
+from crowdwise import LabelSets
+
 RATED = "item,annotator,label\na,x,bad\na,y,bad\na,z,ok\nb,x,good\nb,y,ok\nb,z,good\nc,x,ok\nc,y,ok\nc,z,bad\n"
 SETS = "item,annotator,label\na,x,cat|dog\na,y,cat|dog\na,z,cat\nb,x,none\nb,y,none\nb,z,!dog\nc,x,dog\nc,y,dog\nc,z,abstain\n"
 
@@ -128,3 +130,17 @@ def test_gold_of_sets_is_kept_and_named(run: Run, folder: Path) -> None:
     assert "1 item with gold: kept as their labels" in done.stderr
     first = pl.read_csv(folder / "labels.csv").filter(pl.col("item") == 0).to_dicts()[0]
     assert (first["label"], first["confidence"], first["confidence_source"], first["note"]) == ("dog", 1.0, "gold", "known")
+
+
+@pytest.mark.parametrize("column", ["labels", "Tags"])
+def test_several_labels_are_found_in_a_column_named_in_the_plural(run: Run, folder: Path, column: str) -> None:
+    rows = [("a", "x", ["cat", "dog"]), ("a", "y", ["cat"]), ("b", "x", ["dog"]), ("b", "y", [])]
+    table = [{"item": item, "annotator": annotator, column: labels} for item, annotator, labels in rows]
+    (folder / "sets.jsonl").write_text("\n".join(json.dumps(row) for row in table))
+    text = "\n".join(f"{item},{annotator},{'|'.join(labels) or 'none'}" for item, annotator, labels in rows)
+    (folder / "sets.csv").write_text(f"item,annotator,{column}\n{text}\n")
+    found = [run("aggregate", name, "--type", "multilabel").stdout for name in ("sets.csv", "sets.jsonl")]
+    assert found[0] == found[1]
+    assert found[0] == run("aggregate", "sets.csv", "--type", "multilabel", "--label", column).stdout
+    frame = pl.DataFrame(table)
+    assert LabelSets.from_frame(frame).labels.tolist() == ["cat", "dog"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from crowdwise import Annotations, Comparisons, LabelSets, Ratings, Similarities, TokenVotes
+from crowdwise import Annotations, Comparisons, Edges, LabelSets, Ratings, Similarities, TokenVotes
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.registry import METHODS, Method, make, select
 
@@ -31,8 +31,8 @@ N_ITEMS, N_ANNOTATORS = 24, 5
 QUICK = {"epochs": 2, "warmup": 1, "batch_size": 16, "folds": 2, "clusters": 3, "max_iter": 100}
 QUICK_WITH_FEATURES = {"max_iter": 3}
 FAST = (
-    "majority", "dawid-skene", "online-em", "eigen", "item-group-ds", "raykar", "mean", "gaussian-crowd", "bradley-terry",
-    "similarity-nmf", "hmm-crowd", "label-wise", "partial-dawid-skene",
+    "majority", "dawid-skene", "online-em", "eigen", "item-group-ds", "graph-dawid-skene", "raykar", "mean", "gaussian-crowd",
+    "bradley-terry", "similarity-nmf", "hmm-crowd", "label-wise", "partial-dawid-skene",
 )  # fmt: skip
 CANDIDATES = {"auto": ["majority", "dawid-skene"], "auto-classifier": ["two-stage", "raykar"]}
 
@@ -58,6 +58,12 @@ class Crowd:
     groups: Mapping[Any, Any] | None = None
 
     @property
+    def edges(self) -> Edges:
+        """A chain through the items of each class, for methods of items that depend on each other."""
+        order = np.argsort(self.truth, kind="stable")
+        return Edges.of(np.stack([self.items[order[:-1]], self.items[order[1:]]], axis=1))
+
+    @property
     def answer(self) -> str:
         """Name of the column with what annotators said."""
         return list(self.columns)[-1]
@@ -78,7 +84,8 @@ class Crowd:
     def fit(self, data: Any = None, *, settings: Mapping[str, Any] | None = None, **given: Any) -> Any:
         """Fit the method to these answers, or to the crowd's own, with few steps and without warnings."""
         data = self.answers() if data is None else data
-        model = make(self.method.name, **quick(self.method) | dict(settings or {}))
+        needed = {"edges": self.edges} if self.method.edges else {}
+        model = make(self.method.name, **quick(self.method) | needed | dict(settings or {}))
         with quiet():
             if self.features is None:
                 return model.fit(data, **given)

@@ -24,7 +24,7 @@ import numpy as np
 warnings.simplefilter("ignore")
 from crowdwise import Annotations, make
 from crowdwise.data.simulate import simulate
-from crowdwise.kernels import gated_loops, logistic_loops, loops, outlier_loops, tilt_loops, vote_loops
+from crowdwise.kernels import gated_loops, logistic_loops, loops, outlier_loops, potts_loops, tilt_loops, vote_loops
 from crowdwise.kernels import logistic, numerics, tilt
 from crowdwise.scale import Local
 
@@ -37,13 +37,17 @@ weighted = Annotations.from_arrays(votes.item, votes.annotator, votes.label, wei
 for name in ("dawid-skene", "one-coin", "mace", "glad", "consensus"):
     for given, known in ((votes, None), (votes, gold), (weighted, None), (votes[10:50], None)):
         make(name).fit(given, gold=known)
+for inference in ("bp", "mean-field"):
+    for given, known in ((votes, None), (votes, gold), (weighted, None)):
+        edges = np.stack([given.items[:-1], given.items[1:]], axis=1)
+        make("graph-dawid-skene", edges=edges, coupling=0.5, inference=inference).fit(given, gold=known)
 with tempfile.TemporaryDirectory() as folder:
     votes.to_frame().write_csv(Path(folder) / "votes.csv")
     with Local(shards=2) as engine:
         make("dawid-skene").fit(Path(folder) / "votes.csv", engine=engine)
         make("one-coin").fit(Path(folder) / "votes.csv", engine=engine)
 found = {}
-for module in (vote_loops, logistic_loops, tilt_loops):
+for module in (vote_loops, logistic_loops, tilt_loops, potts_loops):
     for name, loop in vars(module).items():
         if hasattr(loop, "signatures") and loop.__module__ == module.__name__:
             found[f"{module.__name__}.{name}"] = {
@@ -53,7 +57,7 @@ for module in (vote_loops, logistic_loops, tilt_loops):
             }
 uncached = [
     f"{module.__name__}.{name}"
-    for module in (vote_loops, logistic_loops, tilt_loops, loops, gated_loops, outlier_loops)
+    for module in (vote_loops, logistic_loops, tilt_loops, potts_loops, loops, gated_loops, outlier_loops)
     for name, loop in vars(module).items()
     if hasattr(loop, "signatures") and type(loop._cache).__name__ == "NullCache"
 ]

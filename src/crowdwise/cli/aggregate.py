@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli import fitting, sharded
+from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
 from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, say, some
 from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
@@ -24,6 +25,7 @@ EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
     "Judges of a few families: crowdwise aggregate verdicts.jsonl --groups families.csv\n\n"
     "Ordered classes: crowdwise aggregate votes.csv --type ordinal --classes bad,ok,good\n\n"
+    "Neighbours on a map or in a text: crowdwise aggregate votes.csv --edges edges.csv\n\n"
     "Several labels per item: crowdwise aggregate answers.csv --type multilabel\n\n"
     "Many files, out of core: crowdwise aggregate 'votes/*.parquet' --engine local --work-dir work -o labels.parquet\n\n"
     "On a cluster: crowdwise aggregate votes/ --engine ray --address auto --shards 64 -o labels\n\n"
@@ -54,7 +56,7 @@ class KindOptions:
 
 
 @group
-class Options(KindOptions, OutputOptions):
+class Options(KindOptions, CostOptions, OutputOptions):
     """What is read and written."""
 
     votes: list[str] = argument("VOTES", _VOTES)
@@ -65,6 +67,9 @@ class Options(KindOptions, OutputOptions):
     warm_from: Path | None = option("--warm-from", "DIR", "Add these votes to those of a saved model and fit them together.")
     groups: Path | None = file(
         "--groups", "Annotators who belong together and count as one, such as judges of one model family: annotator, group."
+    )
+    edges: Path | None = file(
+        "--edges", "Items that tend to have the same class, as neighbours do: source, target and perhaps weight."
     )
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
     fdr: float = share("--fdr", "Share of wrong flags to expect among the spammers.", FDR)
@@ -92,6 +97,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
     if engine != "memory" or not together or several:
         refuse("{} needs one file of votes for classes, in memory; join the columns to the labels instead", (keep, ["keep"]))
     if engine != "memory":
+        refuse("{} needs all votes in memory; leave out the options of --engine", (options, ["edges"]))
         sharded.aggregate(engine, options, read, method, scale, job)
     elif several:
         from crowdwise.cli import label_sets
@@ -106,13 +112,25 @@ def _check(options: Options, method: MethodOptions) -> None:
     among("--type", options.kind, KINDS)
     if options.annotators is not None and not options.annotators.suffix and str(options.annotators) != fitting.STDIN:
         raise SettingError("--annotators writes a table (.csv ...); columns that vote are named by --annotator-columns")
-    if options.kind != MULTILABEL:
+    if options.kind == MULTILABEL:
+        refuse(
+            "{} is for one class per item; with --type multilabel, --threshold weighs the two mistakes",
+            (options, ["costs", "abstain"]),
+        )
+    else:
         refuse("{} is about several labels per item; add --type multilabel", (options, ["separator", "threshold"]))
+    if options.kind not in (None, KINDS[0]):
+        refuse("{} is for votes with one class per item, in no order; it does not go with this --type", (options, ["edges"]))
     if options.groups is not None:
         if options.kind in (MULTILABEL, PARTIAL):
             raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
         words = "{} is about single annotators, and --groups makes several of them one; leave one out"
         refuse(words, (options, ["warm_from"]), (method, ["history", "trusted"]))
+
+
+def _by_cost(options: Options) -> bool:
+    """Whether labels are chosen by what mistakes cost."""
+    return options.costs is not None or options.abstain is not None
 
 
 def _is_small(paths: list[str]) -> bool:
@@ -134,6 +152,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         estimator.keep_outcome(result)
     else:
         more["dropped_annotators"] = dropped
+    if hasattr(result.prior, "coupling"):
+        more |= _said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
     if votes is not None:
@@ -141,6 +161,10 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
 
         more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
         items = items.with_columns(pl.Series("n_votes", votes.votes_per_item))
+    costs = read_costs(options, result.votes.classes) if _by_cost(options) else None
+    if costs is not None:
+        items = costs.applied(items, result.posterior)
+        more |= said_of_costs(items)
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
     if about is not None:
         items = beside(items, about)
@@ -165,12 +189,17 @@ def _fitted(
             raise SettingError("--warm-from reads one file; put these together first")
         return None, _update(options.warm_from, options, read, method)
     ordinal = options.kind == ORDINAL
-    estimator = fitting.build(method, "cumulative-link" if ordinal else fitting.DEFAULT_METHOD)
+    default = fitting.DEFAULT_METHOD if options.edges is None else fitting.DEFAULT_ON_EDGES
+    estimator = fitting.build(method, "cumulative-link" if ordinal else default, options.edges is not None)
+    if options.edges is not None:
+        estimator.set_params(edges=_edges(options.edges))
     fitting.check_explainable(estimator, options.explain_choice)
     # --type classes says that they are; without it, cells that look like several labels are refused.
     several = "keep" if options.kind == KINDS[0] else None
     data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
+    if _by_cost(options):
+        read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
         about = (options, ["annotators", "confusion", "groups", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
@@ -193,22 +222,50 @@ def _grouped(votes: Annotations, path: Path) -> Annotations:
     return fused(votes, code, names)
 
 
+def _edges(path: Path) -> Any:
+    """Edges between items, from a table."""
+    from crowdwise.data.edges import Edges
+    from crowdwise.io.file_columns import FileColumns
+
+    with naming("--edges"):
+        return Edges.of(FileColumns(path))
+
+
+def _said_of_edges(result: Result) -> dict[str, Any]:
+    """Say whether neighbours are alike, and how much that counts."""
+    coupling, association = result.prior.coupling, result.prior.association
+    alike = f"{association:.1f} standard deviations more alike than any two items"
+    if coupling:
+        note(f"neighbours are {alike}; an edge adds {coupling:.2f} to the log-odds of the neighbour's class")
+    elif association > 0:
+        note(f"neighbours are {alike}, which may be chance, so edges were left aside")
+    else:
+        note("neighbours are no more alike than any two items, so edges were left aside")
+    return {"coupling": coupling, "association": association}
+
+
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
     """Fold votes into a saved model."""
     from crowdwise.estimator.loading import load
-    from crowdwise.estimator.registry import label_methods
+    from crowdwise.estimator.registry import METHODS, aggregators
 
     refuse(
         "{} was part of the first fit; leave it out with --warm-from, or fit all votes together",
         (method, ["gold_is", "history"]),
     )
     estimator: Any = load(folder)
-    if estimator.name not in label_methods():
+    if estimator.name not in aggregators():
         raise SettingError(f"{folder} holds a classifier ({estimator.name}); train it on all votes with crowdwise train")
     if method.method not in (None, estimator.name):
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot continue from it")
     fitting.check_explainable(estimator, options.explain_choice)
     estimator.set_params(**fitting.settings_of(method, list(estimator.get_params())))
+    if options.edges is not None:
+        if not METHODS[estimator.name].edges:
+            raise SettingError(
+                f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together"
+            )
+        estimator.set_params(edges=_edges(options.edges))
     fresh = fitting.read_votes(options.votes[0], read)
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = fitting.read_gold(method.gold, None)

@@ -22,10 +22,20 @@ if TYPE_CHECKING:
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "SAVED", "STDIN", "build", "careful", "cautious"]
-__all__ += ["check_explainable", "check_own_column", "fit_to", "fitted", "gold_by_use", "is_saved", "named", "noted"]
-__all__ += ["opening_of", "parse_list", "read_gold", "read_history", "read_kept", "read_times", "read_votes", "result_of"]
-__all__ += ["say_choice", "say_matches", "set_up", "settings_of", "ways_of_reading"]
+__all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "DEFAULT_ON_EDGES", "SAVED", "STDIN", "build", "careful"]
+__all__ += [
+    "cautious",
+    "check_explainable",
+    "check_own_column",
+    "fit_to",
+    "fitted",
+    "gold_by_use",
+    "is_saved",
+    "named",
+    "noted",
+]
+__all__ += ["opening_of", "parse_list", "read_gold", "read_history", "read_kept", "read_times", "read_votes"]
+__all__ += ["result_of", "say_choice", "say_matches", "set_up", "settings_of", "ways_of_reading"]
 
 STDIN = "-"
 # What --save writes; a test compares it with the name that the storage uses, which loads all that can be stored.
@@ -156,7 +166,7 @@ def read_times(path: str, options: ReadOptions, column: str | None) -> Any:
     return columns_by_role(FileColumns(path), roles)[0]
 
 
-DEFAULT_METHOD, DEFAULT_CLASSIFIER = "consensus", "auto-classifier"
+DEFAULT_METHOD, DEFAULT_CLASSIFIER, DEFAULT_ON_EDGES = "consensus", "auto-classifier", "graph-dawid-skene"
 _PRIOR = "annotator_prior"
 
 
@@ -206,15 +216,20 @@ def _class_prior(text: str) -> Any:
         raise SettingError(f"--class-prior must be learn, anchored, uniform or shares such as 0.2,0.8; got {text!r}") from None
 
 
-def build(options: TaskOptions, default: str = DEFAULT_METHOD) -> Aggregator:
-    """Make the chosen method for votes with its settings, checked before any file is read."""
-    from crowdwise.estimator.registry import classifiers, make_aggregator
+def build(options: TaskOptions, default: str = DEFAULT_METHOD, edges: bool = False) -> Aggregator:
+    """Make the chosen method for votes with its settings, checked before any file is read; `edges` will be among them."""
+    from crowdwise.estimator.registry import METHODS, aggregators, classifiers, make_aggregator
 
     if options.method in classifiers():
         raise SettingError(
             f"{options.method} learns from features too: crowdwise train VOTES --features FILE --method {options.method}"
         )
     estimator: Aggregator = set_up(make_aggregator(options.method or default), options)
+    if METHODS[estimator.name].edges and not edges:
+        raise SettingError(f"{estimator.name} needs the edges between items: crowdwise aggregate VOTES --edges edges.csv")
+    if edges and not METHODS[estimator.name].edges:
+        able = ", ".join(name for name, method in aggregators().items() if method.edges)
+        raise SettingError(f"--edges: {estimator.name} takes no edges; leave --method out, or name one that does ({able})")
     return estimator
 
 

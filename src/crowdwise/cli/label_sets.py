@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.answers import build_task, read_answers
+from crowdwise.cli.costs import read_costs
 from crowdwise.cli.fitting import noted, parse_list, read_votes, ways_of_reading
 from crowdwise.cli.job import Job, refuse
 from crowdwise.cli.options import MethodOptions, ReadOptions, TaskOptions
@@ -45,6 +46,9 @@ def aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: J
     votes = _read_sets(options.votes[0], read, options.separator) if several else read_votes(options.votes[0], read, "keep")
     result = estimator.fit(votes).result_
     items = result.items_frame(separator=options.separator or "|") if several else result.items_frame()
+    costs = None if several else read_costs(options, estimator.classes_)
+    if costs is not None:
+        items = costs.applied(items, result.posterior)
     people = result.annotators_frame().sort("n_votes", descending=True, maintain_order=True)
     job.table("--annotators", lambda: people, "annotator")
     job.page(estimator, lambda: set_page(title, items, people))

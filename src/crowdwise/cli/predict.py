@@ -39,14 +39,14 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
     Items are the ids of the features, or row numbers from 0 where the file has none.
     """
     from crowdwise.estimator.loading import load
-    from crowdwise.estimator.registry import label_methods
+    from crowdwise.estimator.registry import aggregators
     from crowdwise.methods.classify.rows import as_trained, disagreement, prediction_frame, probabilities
 
     job = Job(options, features)
     if options.votes is None and read != ReadOptions():
         raise SettingError("options of reading the votes do not apply without --votes")
     estimator = load(options.model)
-    if estimator.name in label_methods():
+    if estimator.name in aggregators():
         raise InputError(
             f"{options.model} holds {estimator.name}, which knows votes alone; crowdwise train --save makes a classifier"
         )

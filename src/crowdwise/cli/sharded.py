@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdwise.cli.costs import read_costs
 from crowdwise.cli.declare import group, option
 from crowdwise.cli.fitting import STDIN, build, noted, parse_list, read_gold, read_history
 from crowdwise.cli.job import Job, among, count, note, one_line, progress_of, refuse, say, steps, to_stdout
@@ -148,14 +149,14 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         found, doubts = doubts_of(*found_in(store), estimator, history, method.trusted or ())
         for line in dependence_lines(found, store):
             say(line)
+        costs = read_costs(options, store.classes)
         job.say(store_lines(store, scale.work_dir if earlier else None))
         first = _fit(estimator, store, history, engine)
         result = estimator.result_
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
-        n_rows = result.write_labels(
-            options.output, spreadsheet_safe=not options.raw, fill_unvoted=options.fill_unvoted, doubts=doubts
-        )
+        kept = {"spreadsheet_safe": not options.raw, "fill_unvoted": options.fill_unvoted}
+        n_rows = result.write_labels(options.output, doubts=doubts, costs=costs, **kept)
         job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
         if options.as_json:
             print_json(facts(result) | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})

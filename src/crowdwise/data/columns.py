@@ -13,7 +13,7 @@ import polars as pl
 from crowdwise.data.encode import ALIASES, Where, find_column, to_polars
 from crowdwise.errors import InputError, did_you_mean, listed
 
-__all__ = ["ColumnSource", "column_source", "columns_by_role", "lost_columns", "plays_role"]
+__all__ = ["ColumnSource", "column_source", "columns_by_role", "lost_columns", "plays_role", "plural_label"]
 
 
 class ColumnSource:
@@ -104,6 +104,12 @@ def lost_columns(names: Sequence[str], roles: Mapping[str, str | None], lost: Se
 
 def _and(words: Sequence[str]) -> str:
     return " and ".join(", ".join(words).rsplit(", ", 1))
+
+
+def plural_label(names: Sequence[str]) -> str | None:
+    """The column of several labels, where none has a usual name of a label: the one that is called labels or tags."""
+    found = [name for name in names if "".join(c for c in name.lower() if c.isalnum()) in ("labels", "tags")]
+    return found[0] if len(found) == 1 and not plays_role(names, "label") else None
 
 
 def plays_role(names: Sequence[str], role: str) -> bool:

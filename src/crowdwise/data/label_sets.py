@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers, frozen
-from crowdwise.data.columns import columns_by_role
+from crowdwise.data.columns import column_source, columns_by_role, plural_label
 from crowdwise.data.encode import Where, id_codes, series_of, to_polars, translate, union
 from crowdwise.data.set_columns import ABSTAIN, NEGATIONS, NONE, Spelling, coded_sets, one_text_each
 from crowdwise.data.storable import storable, within
@@ -114,11 +114,12 @@ class LabelSets(Answers):
     ) -> Self:
         """Build from a pandas, polars or Arrow frame: a row per answer, or per chosen label.
 
-        Columns not named are found among the usual names (item, annotator, label, ...). `shown` names a column of the
-        labels that were shown, in the same form. For `how` see `from_arrays`. Cells may be lists of labels.
+        Columns not named are found among the usual names (item, annotator, label, labels, tags, ...). `shown` names a column of
+        the labels that were shown, in the same form. For `how` see `from_arrays`. Cells may be lists of labels.
         """
-        roles = {"item": item, "annotator": annotator, "label": label}
-        return cls.from_columns(*columns_by_role(frame, roles, {"shown": shown}, lists=("label", "shown")), **how)
+        source = column_source(frame)
+        roles = {"item": item, "annotator": annotator, "label": label or plural_label(source.names)}
+        return cls.from_columns(*columns_by_role(source, roles, {"shown": shown}, lists=("label", "shown")), **how)
 
     @classmethod
     def from_arrays(

@@ -312,7 +312,10 @@ class Aggregator(ResultViews):
         known = reliability_of(in_company(result.votes, result.model_posterior), result.history)
         who = known[positions(asked.annotators, result.votes.annotators)]
         exponent = exponent_of(result.method, result.votes.anonymous)
-        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent, who)
+        informed = getattr(result.prior, "informed", None)
+        if informed is not None:
+            informed = np.append(informed, False)[positions(asked.items, result.votes.items)]
+        return calibrated(posterior, asked, result.annotators, result.class_prior, exponent, who, informed=informed)
 
     def predict(self, votes: Any) -> Array:
         """Labels of the items in `votes` under the fitted model, [N]."""

@@ -13,6 +13,8 @@ from crowdwise.parts.annotators.model import weight_of
 
 __all__ = ["carried_history", "carried_posterior", "positions"]
 
+_NOBODY: Integers = np.empty(0, np.int16)
+
 
 def positions(ids: Array, vocabulary: Array) -> Integers:
     """Position of every id in `vocabulary`, -1 where absent.
@@ -49,7 +51,9 @@ def carried_posterior(earlier: Result, votes: Annotations) -> Floats:
         who = positions(votes.annotators, old.annotators)
         opinion = np.zeros((fresh.n_items, old.n_classes))
         model = earlier.annotators.aligned(who, np.full(fresh.n_items, -1))
-        model.infer(fresh, earlier.prior.log_prob(), np.empty(0, np.int16), opinion)
+        # A prior with a row per item has none for these.
+        shares = np.log(np.maximum(earlier.class_prior, 1e-300))[None]
+        model.infer(fresh, shares if len(earlier.prior.log_prob()) > 1 else earlier.prior.log_prob(), _NOBODY, opinion)
         carried[~seen] = opinion[:, order]
     return carried
 

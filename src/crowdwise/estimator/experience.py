@@ -22,7 +22,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import NO_WEIGHT, segment_sum, tempered, voted_sums
-from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Flags, Floats, Integers
 
 __all__ = [
     "ANONYMOUS",
@@ -105,11 +105,13 @@ def calibrated(
     exponent: float,
     reliability: Floats | None = None,
     history: Floats | None = None,
+    informed: Flags | None = None,
 ) -> Floats:
     """The posterior of a fit as experience has it, [N, K]; known labels stay known.
 
     `reliability` is that of the annotators by all votes (see `reliability_of`), where these are others or a part of them;
-    `history` holds their earlier answers.
+    `history` holds their earlier answers. Items that are `informed` by more than their votes are not held to what a lone
+    annotator knows.
     """
     mass, believed = vote_mass(votes), posterior
     counts, pools = getattr(annotators, "additive_in", "") == "share", getattr(annotators, "pools", False)
@@ -120,7 +122,7 @@ def calibrated(
     if counts:
         believed = (posterior * mass[:, None] + np.where(mass[:, None] > 0, shares, class_shares)) / (mass[:, None] + 1)
     elif reliability is not None and (nothing_known or not pools):
-        believed = _as_sure_as_one(posterior, votes, shares, reliability)
+        believed = _as_sure_as_one(posterior, votes, shares, reliability, informed)
     believed = tempered(believed, np.maximum(mass, 1) ** exponent)
     return believed if votes.gold is None else np.where((votes.gold >= 0)[:, None], posterior, believed)
 
@@ -169,10 +171,12 @@ def _lone_voter(votes: Annotations) -> Integers:
     return who
 
 
-def _as_sure_as_one(posterior: Floats, votes: Annotations, class_shares: Floats, reliability: Floats) -> Floats:
+def _as_sure_as_one(
+    posterior: Floats, votes: Annotations, class_shares: Floats, reliability: Floats, informed: Flags | None
+) -> Floats:
     """Items that one annotator alone voted on are no surer than that annotator is right elsewhere, as far as known, [N, K]."""
     who = _lone_voter(votes)
-    items = np.flatnonzero(who >= 0)
+    items = np.flatnonzero(who >= 0 if informed is None else (who >= 0) & ~informed)
     if not len(items):
         return posterior
     # Somebody who is mostly wrong tells as much as somebody who is mostly right.

@@ -16,7 +16,6 @@ import polars as pl
 
 from crowdwise.errors import InputError
 from crowdwise.kernels.numerics import log_floored, segment_sum
-from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
@@ -88,7 +87,7 @@ def explain(result: Result, item: Any) -> Explanation:
     voters, said, moved = voters_of(votes, index, contribution[1:])
     rows = pl.DataFrame(
         {
-            "source": ["classifier" if isinstance(result.prior, RowPrior) else "class prior", *voters, *further],
+            "source": [getattr(result.prior, "said_by", "class prior"), *voters, *further],
             "vote": [None, *(str(c) for c in votes.classes[said]), *(None for _ in further)],
             "contribution": [float(contribution[0]), *moved.tolist(), *further.values()],
         },

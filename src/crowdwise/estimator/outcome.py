@@ -35,7 +35,6 @@ from crowdwise.estimator.storage import FILE_NAME, load, save
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.annotators.model import counts_of
-from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -311,7 +310,8 @@ class Result(LabelOutcome):
             return cls(votes=votes, posterior=posterior, **fields)
         exponent = exponent_of(fields["method"], votes.anonymous)
         parts = fields["annotators"], fields["prior"].probability
-        believed = calibrated(posterior, votes, *parts, exponent, reliability, fields["history"])
+        informed = getattr(fields["prior"], "informed", None)
+        believed = calibrated(posterior, votes, *parts, exponent, reliability, fields["history"], informed)
         return cls(votes=votes, posterior=believed, inferred=posterior, confidence_source="experience", **fields)
 
     @property
@@ -329,7 +329,6 @@ class Result(LabelOutcome):
             self.posterior.shape == shape
             and self.model_posterior.shape == shape
             and bool((np.abs(self.posterior.sum(axis=1) - 1) < 1e-6).all())
-            and (not isinstance(prior, RowPrior) or prior.log_nk.shape == shape)
             and (self.history is None or self.history.shape == (votes.n_annotators, votes.n_classes, votes.n_classes))
             and hasattr(prior, "log_prob")
             and hasattr(self.annotators, "infer")
@@ -369,19 +368,24 @@ class Result(LabelOutcome):
             return self.confidence
         spread = EXPONENT_SD_ABOVE if share > 0.5 else EXPONENT_SD
         exponent = max(exponent_of(self.method, self.votes.anonymous) + NormalDist(0, spread).inv_cdf(share), 0.0)
-        parts = self.annotators, self.class_prior
-        posterior = calibrated(self.model_posterior, self.votes, *parts, exponent, history=self.history)
-        confidence = posterior[np.arange(len(self.codes)), self.codes]
+        confidence = self.tempered(exponent)[np.arange(len(self.codes)), self.codes]
         # Confidence may have been lowered for other reasons too.
         return np.asarray(np.minimum(confidence, self.confidence) if share > 0.5 else confidence)
 
+    def tempered(self, exponent: float, posterior: Floats | None = None, votes: Annotations | None = None) -> Floats:
+        """A posterior as crowds with this exponent have it, [N, K]; by default the model's, and its votes."""
+        posterior, votes = self.model_posterior if posterior is None else posterior, self.votes if votes is None else votes
+        informed = getattr(self.prior, "informed", None)
+        return calibrated(posterior, votes, self.annotators, self.class_prior, exponent, None, self.history, informed)
+
     @cached_property
     def unasked(self) -> Flags:
-        """Items of which nothing is known but the class shares: no votes, no known label, no features, [N]."""
+        """Items of which nothing is known but the class shares: no votes, no known label, no features, no neighbours, [N]."""
         votes = self.votes
-        if isinstance(self.prior, RowPrior):
-            return np.zeros(votes.n_items, bool)
         without = votes.votes_per_item == 0
+        informed = getattr(self.prior, "informed", None)
+        if informed is not None:
+            without = without & ~informed
         return np.asarray(without if votes.gold is None else without & (votes.gold < 0))
 
     @cached_property
@@ -418,6 +422,23 @@ class Result(LabelOutcome):
         if probabilities:
             columns |= {f"p({name})": self.posterior[:, k] for k, name in enumerate(votes.classes)}
         return pl.DataFrame(columns)
+
+    def decide(self, costs: Any = None, *, abstain: float | None = None, fill_unvoted: bool = False) -> pl.DataFrame:
+        """The table of items with the labels that are expected to cost least: see `crowdwise.estimator.costs`.
+
+        Parameters
+        ----------
+        costs : frame, mapping or [K, K], optional
+            What it costs to label an item of a true class so: columns true, label and cost, ``{(true, label): cost}``, or an
+            array [true, label] in the order of the classes. The right label costs 0 unless it is said otherwise. By default
+            every mistake costs 1.
+        abstain : float, optional
+            Cost of giving no label; items whose cheapest label is expected to cost more have none.
+        """
+        from crowdwise.estimator.costs import Costs
+
+        made = Costs.of(costs, self.votes.classes, abstain)
+        return made.applied(self.items_frame(fill_unvoted=fill_unvoted), self.posterior)
 
     def explain(self, item: Any) -> Explanation:
         """Say how much the class prior and each vote moved the label of one item."""

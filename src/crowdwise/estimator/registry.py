@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "Method",
+    "aggregators",
     "classifiers",
     "find",
     "label_methods",
@@ -51,8 +52,8 @@ class Method:
         What the name stands for where one class serves several names.
     extra : str
         Optional dependency, as in ``pip install 'crowdwise[torch]'``.
-    binary_only, ordered, groups : bool
-        Takes two classes only; takes classes that have an order; needs a group for every item.
+    binary_only, ordered, groups, edges : bool
+        Takes two classes only; takes classes that have an order; needs a group for every item; needs edges between items.
     gold, history : bool
         Takes known answers; takes what is known of annotators from earlier work.
     shards : bool
@@ -79,6 +80,7 @@ class Method:
     binary_only: bool = False
     ordered: bool = False
     groups: bool = False
+    edges: bool = False
     gold: bool = False
     history: bool = False
     shards: bool = False
@@ -111,7 +113,7 @@ class Method:
         kind += " of ordered classes" if self.ordered else ""
         kind += ", as they come" if self.online else ""
         more = {"": [], "table": ["a table of features"], "any": ["features or images"]}[self.features]
-        more = more + ["a group per item"] * self.groups
+        more = more + ["a group per item"] * self.groups + ["edges between items"] * self.edges
         return " and ".join([kind, *more]) + (f" (extra: {self.extra})" if self.extra else "")
 
     def describe(self) -> dict[str, Any]:
@@ -153,6 +155,11 @@ def select(**wanted: Any) -> dict[str, Method]:
 
 def label_methods() -> dict[str, Method]:
     """Methods that infer one class per item from votes alone."""
+    return select(answers="labels", features="", groups=False, edges=False)
+
+
+def aggregators() -> dict[str, Method]:
+    """Methods that infer one class per item without features: from votes alone, or with edges among their settings."""
     return select(answers="labels", features="", groups=False)
 
 
@@ -204,7 +211,7 @@ def make(name: str, **settings: Any) -> AnyEstimator:
 def make_aggregator(name: str, **settings: Any) -> Aggregator:
     """Build a label-only method by name with these settings."""
     _load_installed(name)
-    find(name, label_methods())
+    find(name, aggregators())
     return cast("Aggregator", make(name, **settings))
 
 

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from crowdwise.data.columns import plural_label
 from crowdwise.data.encode import as_text, missing_mask, tidy
 from crowdwise.data.label_sets import ABSTAIN, NONE, LabelSets
 from crowdwise.errors import InputError, SettingError
 from crowdwise.io.cells import BRACKETS, LIST, joined_by, split_cell, texts
 from crowdwise.io.exports import Export, Request
 from crowdwise.io.file_columns import FileColumns
-from crowdwise.io.source import AnyPath, Source
+from crowdwise.io.source import AnyPath, Source, open_source
 from crowdwise.io.spelling import Speller
 
 __all__ = ["read_sets"]
@@ -57,6 +58,7 @@ def read_sets(
         named = {role: options.pop(role, None) for role in ("item", "annotator", "label")}
         return kind.from_frame(FileColumns(path), shown=shown, separator=separator or "|", **named, **options)  # type: ignore[arg-type]
     asked = {name: options.pop(name) for name in _WAYS if name in options}
+    asked["label"] = asked.get("label") or _plural_column(path)
     request = Request(format=format, several="split", notes=[] if notes is None else notes, **asked)
     source, _, export = exported(path, request)
     if source.kind == "matrix":
@@ -75,6 +77,16 @@ def read_sets(
     how = {name: value for name, value in options.items() if name != "annotators"}
     true = kind.from_columns(known, export.where, **how)
     return answers.with_gold(true) if true.n_votes else answers
+
+
+def _plural_column(path: AnyPath | Sequence[AnyPath]) -> str | None:
+    """The column `labels` or `tags` of a table; None where a file has neither, or is no table."""
+    try:
+        source = open_source(path)
+        return plural_label(source.names) if source.kind not in ("folder", "matrix") else None
+    except InputError:
+        # What is wrong with the file is said by those who read it.
+        return None
 
 
 def _known(export: Export, request: Request, separator: str | None, how: dict[str, Any]) -> pl.DataFrame:

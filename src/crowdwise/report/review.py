@@ -13,7 +13,6 @@ import numpy as np
 from crowdwise.estimator.explain import further_terms, voters_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.parts.priors.rows import RowPrior
 from crowdwise.report.markup import caption, clean, percent, plain, rect, short, stroke, svg
 from crowdwise.report.uncertainty import Uncertainty, reason, runner_up
 
@@ -81,7 +80,7 @@ def unit_of(result: Result) -> str:
 
 def prior_name(result: Result) -> str:
     """Return what speaks before any vote does."""
-    return "classifier" if isinstance(result.prior, RowPrior) else "class prior"
+    return str(getattr(result.prior, "said_by", "class prior"))
 
 
 def items_data(result: Result, uncertainty: Uncertainty, why: list[Why], about: Any = None) -> dict[str, Any]:

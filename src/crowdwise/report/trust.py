@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdwise.campaign.stopping import expected_accuracy
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
-from crowdwise.estimator.registry import label_methods, make_aggregator
+from crowdwise.estimator.registry import aggregators, make_aggregator
 from crowdwise.kernels.types import Integers
 from crowdwise.report.charts import WIDTH
 from crowdwise.report.findings import truth_table
@@ -97,7 +97,7 @@ def _against_votes(result: Result) -> str:
     """Fit to four fifths of the votes and predict the others: a test of the model that needs no truth."""
     votes = result.votes
     name = method_of(result)
-    known = label_methods().get(name)
+    known = aggregators().get(name)
     # A stack would have all its methods compared again.
     if known is None or known.family == "choice" or result.history is not None:
         return ""

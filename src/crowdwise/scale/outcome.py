@@ -21,6 +21,7 @@ from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
 
 if TYPE_CHECKING:
+    from crowdwise.estimator.costs import Costs
     from crowdwise.scale.doubts import Doubt
 
 __all__ = ["ShardedResult", "account", "write_part"]
@@ -59,6 +60,7 @@ class ShardedResult(LabelOutcome):
         spreadsheet_safe: bool = False,
         fill_unvoted: bool = False,
         doubts: Sequence[Doubt] = (),
+        costs: Costs | None = None,
     ) -> int:
         """Write one row per item: label, confidence, votes, a note and p(class), as `Result.items_frame` has them.
 
@@ -73,6 +75,8 @@ class ShardedResult(LabelOutcome):
             Label items without votes by the most frequent class.
         doubts
             Readings of the votes in which annotators share errors (`crowdwise.scale.doubts`): they lower the confidence.
+        costs : Costs, optional
+            Write the labels that are expected to cost least.
 
         Returns
         -------
@@ -84,7 +88,7 @@ class ShardedResult(LabelOutcome):
             safe = spreadsheet_safe and Path(path).suffix.lower() in (".csv", ".tsv")
             fields = {name: getattr(self, name) for name in ("method", "settings", "prior", "annotators")}
             fields["reliability"] = reliability_of(self.company, self.history)[:-1]
-            self.shards.total(write_part, str(folder), self.votes.classes, fields, tuple(doubts), safe, fill_unvoted)
+            self.shards.total(write_part, str(folder), self.votes.classes, fields, tuple(doubts), safe, fill_unvoted, costs)
 
         return gather_labels(Path(path), write_parts)
 
@@ -114,6 +118,7 @@ def write_part(
     doubts: tuple[Doubt, ...],
     safe: bool,
     fill_unvoted: bool,
+    costs: Costs | None = None,
 ) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
@@ -125,6 +130,8 @@ def write_part(
 
         made = believed(made, doubts)
     frame = made.items_frame(fill_unvoted=fill_unvoted)
+    if costs is not None:
+        frame = costs.applied(frame, made.posterior)
     if shard.folder is not None:
         # Not by way of the votes: as Python's objects, millions of ids would take most of the memory.
         frame = frame.with_columns(pl.read_ipc(Path(shard.folder) / "items.arrow")["item"])

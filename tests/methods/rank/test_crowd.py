@@ -159,8 +159,9 @@ def test_a_frame_is_taken_for_comparisons(crowd: Simulated) -> None:
 
 
 def test_what_to_do_with_annotators() -> None:
-    found = actions(np.array([0.9, 0.45, 0.1]), np.array([0.1, 0.2, 0.1]))
-    assert found.tolist() == ["keep", "drop", "flip"]
+    found = actions(np.array([0.9, 0.45, 0.1, 0.6, 0.6]), np.array([0.1, 0.2, 0.1, 0.2, 0.02]))
+    # Above 1/2 by half a standard error is as good as unknown.
+    assert found.tolist() == ["keep", "drop", "flip", "drop", "keep"]
 
 
 def test_public_names_are_found() -> None:

@@ -32,7 +32,9 @@ from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.model import Confusion, row_smoothing
 
-__all__ = ["DawidSkene"]
+__all__ = ["ABOUT_SMOOTHING", "DawidSkene", "smoothed_confusion"]
+
+ABOUT_SMOOTHING = "Pseudo-votes per class added to every confusion row; by default 1 / K. 0 is maximum likelihood."
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,19 +49,19 @@ class DawidSkene(IterativeAggregator):
     [0.4, 0.422, 0.112, 0.067]
     """
 
-    smoothing: float | None = setting(
-        None,
-        "Pseudo-votes per class added to every confusion row; by default 1 / K. 0 is maximum likelihood.",
-        low=0,
-        optional=True,
-    )
+    smoothing: float | None = setting(None, ABOUT_SMOOTHING, low=0, optional=True)
     hard: bool = setting(False, "Assign items to their best class between iterations (fast Dawid-Skene).")
 
     name: ClassVar[str] = "dawid-skene"
 
     def _fit(self, problem: Problem) -> Fit:
-        crowd = problem.crowd
-        pseudo = row_smoothing(crowd, 1 / crowd.n_classes if self.smoothing is None else self.smoothing)
-        if problem.history is not None:
-            pseudo = pseudo + problem.history
-        return self.alternate(problem, problem.marginals(), Confusion.start(pseudo, crowd.n_annotators), hard=self.hard)
+        return self.alternate(problem, problem.marginals(), smoothed_confusion(problem, self.smoothing), hard=self.hard)
+
+
+def smoothed_confusion(problem: Problem, smoothing: float | None) -> Confusion:
+    """Confusion matrices before any vote, with so many pseudo-votes per class in every row (None: 1 / K), and their history."""
+    crowd = problem.crowd
+    pseudo = row_smoothing(crowd, 1 / crowd.n_classes if smoothing is None else smoothing)
+    if problem.history is not None:
+        pseudo = pseudo + problem.history
+    return Confusion.start(pseudo, crowd.n_annotators)

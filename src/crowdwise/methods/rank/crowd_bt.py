@@ -107,6 +107,9 @@ def described(people: People, ballots: Ballots, lead: Floats) -> dict[str, Any]:
 
 
 def actions(reliability: Floats, error: Floats) -> Any:
-    """What to do with the votes of annotators: keep, flip where they are surely below 1/2, else drop."""
-    surely_below = reliability + 1.96 * error < 0.5
-    return np.where(reliability > 0.5, "keep", np.where(surely_below, "flip", "drop"))
+    """What to do with the votes of annotators: keep where they are surely above 1/2, flip where surely below, else drop.
+
+    Surely: by 1.96 standard errors. Between the two, nothing says which way round an annotator's votes are.
+    """
+    sure = np.abs(reliability - 0.5) > 1.96 * error
+    return np.where(~sure, "drop", np.where(reliability > 0.5, "keep", "flip"))

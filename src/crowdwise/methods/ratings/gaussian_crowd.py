@@ -56,8 +56,9 @@ class GaussianCrowd(RatingMethod):
     With `bayes`, b_a ~ N(0, v) and tau_a ~ Gamma(k, r). The posteriors of items, biases and precisions are found together with
     the priors (m, s, v, k, r) that raise the bound most, so a crowd of equal annotators is pooled and a mixed one is not.
     Intervals sum out biases and their level, and add the doubt about precisions. An answer itself is known up to `resolution`
-    of the crowd's noise variance: two annotators who answer alike, as many do who always say 0, would become infinitely precise
-    otherwise.
+    of the crowd's noise variance, by default as far as ties show that answers are rounded: two annotators who answer alike, as
+    many do who always say 0, would become infinitely precise otherwise. Answers without ties are known exactly, so that the
+    noise of the best annotator is found, however much noisier the others are.
 
     Values of several dimensions are independent given the annotators, who have one precision for all of them (`shared`), times
     a noise of each dimension.
@@ -84,7 +85,12 @@ class GaussianCrowd(RatingMethod):
     strength: float = setting(
         1.0, "EM: prior of the precisions, counts as twice as many answers of the overall variance.", above=0
     )
-    resolution: float = setting(0.05, "Bayes: answers are known up to this share of the crowd's noise variance.", low=0)
+    resolution: float | None = setting(
+        None,
+        "Bayes: answers are known up to this share of the crowd's noise variance; by default as far as ties show rounding.",
+        low=0,
+        optional=True,
+    )
     shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
     level: str = setting(
         "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")

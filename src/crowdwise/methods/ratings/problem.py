@@ -116,6 +116,33 @@ class Problem:
         # The mean absolute value of a Gaussian is sqrt(2 / pi) of its standard deviation.
         return np.minimum(np.average(away, axis=0, weights=self.weight[several]) ** 2 * np.pi / 2, self.noise())
 
+    def ties(self) -> Floats:
+        """Share of the pairs of answers that two annotators gave to one item that are equal, [D].
+
+        One pair more is counted as equal and one as not (the rule of succession): a few answers without ties show little.
+        """
+        pairs = self._pairs(self.item) - self._pairs(self.item, self.annotator)
+        equal = np.empty(self.n_dimensions)
+        for d in range(self.n_dimensions):
+            value = np.unique(self.value[:, d], return_inverse=True)[1].ravel()
+            equal[d] = self._pairs(self.item, value) - self._pairs(self.item, value, self.annotator)
+        return (equal + 1) / (pairs + 2)
+
+    def _pairs(self, *codes: NDArray[np.intp]) -> float:
+        """Pairs of answers, by weight, that have all these codes in common; each answer is one with itself."""
+        order = np.lexsort(codes)
+        changes = np.any([code[order][1:] != code[order][:-1] for code in codes], axis=0)
+        total = np.bincount(np.cumsum(np.r_[False, changes]), self.weight[order]) if len(order) else np.empty(0)
+        return float(total @ total) / 2
+
+    def rounding(self) -> Floats:
+        """Variance with which answers are known, [D], by how often two of them are equal.
+
+        Answers rounded to steps of h with Gaussian noise of variance v are equal with probability h / sqrt(4 pi v); a rounded
+        answer is known up to the variance h^2 / 12. Many answers that are never equal are known exactly.
+        """
+        return np.asarray(np.pi / 3 * self.ties() ** 2 * self.usual_noise())
+
 
 def _sums(index: NDArray[np.intp], rows: Floats, n: int) -> Floats:
     return np.stack([np.bincount(index, rows[:, d], minlength=n) for d in range(rows.shape[1])], axis=1)

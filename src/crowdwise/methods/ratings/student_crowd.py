@@ -33,7 +33,12 @@ class StudentCrowd(RatingMethod):
     """
 
     tail: float | None = setting(None, "Degrees of freedom of the noise; learned where not given.", low=1, optional=True)
-    resolution: float = setting(0.05, "Answers are known up to this share of the crowd's noise variance.", low=0)
+    resolution: float | None = setting(
+        None,
+        "Answers are known up to this share of the crowd's noise variance; by default as far as ties show rounding.",
+        low=0,
+        optional=True,
+    )
     shared: bool = setting(True, "One precision of an annotator for all dimensions, else one for each.")
     level: str = setting(
         "values", "Mean bias 0 over values or annotators, without known values.", choices=("values", "annotators")

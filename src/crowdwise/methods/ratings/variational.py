@@ -84,8 +84,8 @@ class Crowd:
         return off**2 + self.items.variance[problem.item] + self.bias_variance[problem.annotator] + self.resolution
 
 
-def start(problem: Problem, *, shared: bool, resolution: float, heavy: bool = False, tail: float | None = None) -> Crowd:
-    """All annotators alike and unbiased; items at the mean of their answers."""
+def start(problem: Problem, *, shared: bool, resolution: float | None, heavy: bool = False, tail: float | None = None) -> Crowd:
+    """All annotators alike and unbiased; items at the mean of their answers. Without a `resolution`, ties say what it is."""
     n, a, d = problem.n_items, problem.n_annotators, problem.n_dimensions
     noise = problem.noise()
     means = problem.item_means()
@@ -108,7 +108,7 @@ def start(problem: Problem, *, shared: bool, resolution: float, heavy: bool = Fa
         freedom,
         ones,
         ones,
-        np.maximum(resolution * problem.usual_noise(), _FINEST),
+        np.maximum(problem.rounding() if resolution is None else resolution * problem.usual_noise(), _FINEST),
         0.1 * problem.usual_noise() + 1e-6,
     )
     return replace(first, items=infer_items(problem, first.items, first.precision(problem), first.bias))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from crowdwise.data.storable import storable
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Flags, Floats
 
 __all__ = ["RowPrior"]
 
@@ -17,7 +18,14 @@ __all__ = ["RowPrior"]
 class RowPrior:
     """Log class probabilities of every item, [N, K]; fixed."""
 
+    #: What the prior is called beside the votes, where a label is explained.
+    said_by: ClassVar[str] = "classifier"
     log_nk: Floats
+
+    @property
+    def informed(self) -> Flags:
+        """Items of which it says more than class shares: all, [N]."""
+        return np.ones(len(self.log_nk), bool)
 
     @property
     def probability(self) -> Floats:

@@ -11,7 +11,7 @@ import polars as pl
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD, calibrated, exponent_of, vote_mass
+from crowdwise.estimator.experience import EXPONENT_SD, exponent_of, vote_mass
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.audit.certificate import Certificate, certified_bands
@@ -222,7 +222,7 @@ def certify(result: Result, checked: Any, error: float = 0.05, level: float = 0.
 def _updated(result: Result, checks: Checks) -> Exponent:
     clear, votes = checks.code >= 0, result.votes
     # With an exponent of 0 nothing is tempered, but votes that are only counted lose their hard zeros.
-    untempered = calibrated(result.model_posterior, votes, result.annotators, result.class_prior, 0.0, history=result.history)
+    untempered = result.tempered(0.0)
     mean = exponent_of(result.method, votes.anonymous)
     return update_exponent(untempered, vote_mass(votes), checks.item[clear], checks.code[clear], mean=mean, sd=EXPONENT_SD)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.estimator.experience import calibrated, exponent_of
+from crowdwise.estimator.experience import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
 from crowdwise.kernels.types import Integers
@@ -148,10 +148,7 @@ def by_experience(result: Result) -> Result:
     if result.confidence_source != "model":
         return result
     exponent = exponent_of(result.method, result.votes.anonymous)
-    believed = calibrated(
-        result.posterior, result.votes, result.annotators, result.class_prior, exponent, history=result.history
-    )
-    return with_posterior(result, believed, "experience")
+    return with_posterior(result, result.tempered(exponent, result.posterior), "experience")
 
 
 def _by_crowd(result: Result, how: str) -> tuple[Result, str, dict[str, Any]]:
@@ -181,5 +178,4 @@ def _by_crowd(result: Result, how: str) -> tuple[Result, str, dict[str, Any]]:
     votes = result.votes
     # The temperature goes by what is left of the votes, or dependence inside groups would count twice.
     left = replace(votes, weight=weight if votes.weight is None else weight * votes.weight)
-    believed = calibrated(discounted.posterior, left, result.annotators, result.class_prior, exponent, history=result.history)
-    return with_posterior(discounted, believed, "experience"), account, facts
+    return with_posterior(discounted, result.tempered(exponent, discounted.posterior, left), "experience"), account, facts

@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdwise.errors import InputError
 from crowdwise.estimator.outcome import Result
-from crowdwise.estimator.registry import label_methods, make_aggregator
+from crowdwise.estimator.registry import aggregators, make_aggregator
 
 __all__ = ["refit_without"]
 
@@ -23,7 +23,7 @@ def refit_without(result: Result, annotators: Iterable[Any]) -> Result:
         return result
     # "auto: dawid-skene" chooses again.
     name = result.method.partition(":")[0]
-    if name not in label_methods():
+    if name not in aggregators():
         raise InputError(
             f"{result.method} was trained with features, which a saved result does not hold; "
             "drop these annotators from the votes and train again"

@@ -1,0 +1,64 @@
+"""``crowdwise aggregate --edges``: neighbours in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.cli.conftest import Run
+from tests.methods.labels.test_graph_dawid_skene import grid, stripes, votes_on
+
+from crowdwise import GraphDawidSkene
+
+
+@pytest.fixture
+def smooth(folder: Path) -> Path:
+    """Votes on a grid of 12 x 12 items in bands, and its edges."""
+    votes_on(stripes(12), 0, right=0.8, votes_per_item=3).to_frame().write_csv(folder / "votes.csv")
+    pl.DataFrame(grid(12), schema=["source", "target"]).write_csv(folder / "edges.csv")
+    return folder
+
+
+def test_edges_choose_the_method_that_takes_them_and_say_what_they_found(run: Run, smooth: Path) -> None:
+    result = run("aggregate", "votes.csv", "--edges", "edges.csv", "-o", "labels.csv", "--save", "model")
+    assert "graph-dawid-skene: converged" in result.stderr
+    assert "standard deviations more alike than any two items; an edge adds" in result.stderr
+    labels = pl.read_csv(smooth / "labels.csv")["label"].to_numpy()
+    expected = GraphDawidSkene(edges=grid(12)).fit(votes_on(stripes(12), 0, right=0.8, votes_per_item=3)).labels_
+    np.testing.assert_array_equal(labels, expected)
+    facts = json.loads(run("aggregate", "votes.csv", "--edges", "edges.csv", "--json", "-q").stdout)
+    assert facts["coupling"] > 0
+    # A saved model has its edges, and may get others.
+    again = run("aggregate", "votes.csv", "--warm-from", "model", "-o", "again.csv", "--edges", "edges.csv")
+    assert "graph-dawid-skene: converged" in again.stderr
+
+
+def test_edges_that_mean_nothing_are_left_aside(run: Run, smooth: Path) -> None:
+    chance = np.random.default_rng(0).permutation(144)[grid(12)]
+    pl.DataFrame(chance, schema=["a", "b"]).write_csv(smooth / "edges.csv")
+    assert "so edges were left aside" in run("aggregate", "votes.csv", "--edges", "edges.csv", "-o", "labels.csv").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "graph-dawid-skene"], "needs the edges between items: crowdwise aggregate VOTES --edges edges.csv"),
+        (["--edges", "edges.csv", "-m", "mace"], "mace takes no edges"),
+        (["--edges", "edges.csv", "--type", "ordinal"], "does not go with this --type"),
+        (["--edges", "edges.csv", "--engine", "local"], "needs all votes in memory"),
+        (["--edges", "none.csv"], "none.csv"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(run: Run, folder: Path, arguments: list[str], message: str) -> None:
+    (folder / "edges.csv").write_text("source,target\na,b\n")
+    (folder / "votes.csv").write_text("item,annotator,label\na,x,1\na,y,1\nb,x,2\nb,y,1\n")
+    assert message in run("aggregate", "votes.csv", *arguments, code=2).stderr
+
+
+def test_edges_of_other_items_are_refused(run: Run, folder: Path) -> None:
+    (folder / "edges.csv").write_text("source,target\np,q\n")
+    refused = run("aggregate", "votes.csv", "--edges", "edges.csv", code=1).stderr
+    assert "edges have ids such as 'p', items such as 'a', 'b', 'c'" in refused
