@@ -286,16 +286,16 @@ def say_matches(result: Result, truth: Any) -> None:
 
 def cautious(result: Result, trusted: Collection[str] | None) -> tuple[Result, dict[str, Any]]:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence."""
-    from crowdwise.trust.crowd.dependence import Dependence, find
+    from crowdwise.engines.readings import find
 
     votes = result.votes
-    # Shares of errors are counted by single labels of known annotators.
     with steps("looking for annotators who share errors"):
-        found = Dependence() if votes.soft or votes.anonymous else find(votes)
+        found = find(votes)
     if not (found or trusted):
         return result, {}
     from crowdwise.report.dependence_text import dependence_facts, dependence_lines
-    from crowdwise.trust.crowd.cautious import believed, settled_by_gold, settled_by_trust
+    from crowdwise.trust.crowd.cautious import believed
+    from crowdwise.trust.crowd.dependence import settled_by_gold, settled_by_trust
 
     found = settled_by_gold(result, settled_by_trust(votes, found, trusted or ()))
     for line in dependence_lines(found, votes):

@@ -48,19 +48,19 @@ def detect(
     """Run the detectors that suit the method, on as many items as their cost allows."""
     if result.votes.anonymous:
         return Detections({}, result.annotators_frame().head(0), ())
-    detectors: dict[str, Callable[[], Report]] = {"spammer": lambda: spammers.score(result, fdr=fdr)}
+    met = of_pairs(result.votes)
+    detectors: dict[str, Callable[[], Report]] = {
+        "spammer": lambda: spammers.score(result, fdr=fdr),
+        "copier": lambda: copiers.score(result, fdr=fdr, met=met),
+        "group": lambda: groups.score(result),
+    }
     notes: list[str] = []
     if unit_of(result) == "share":
-        # A plain vote has no model of errors: matrices fitted to it leave excess agreement everywhere.
-        notes.append("copiers and groups were not looked for: that takes a model of errors, and this method has none")
+        notes.append("colluders were not looked for: that takes a model of errors, and this method has none")
+    elif _cost_of_colluders(result.votes) <= _MOST_WORK:
+        detectors["colluder"] = lambda: colluders.score(result, fdr=fdr, met=met)
     else:
-        met = of_pairs(result, result.votes)
-        detectors["copier"] = lambda: copiers.score(result, fdr=fdr, found=met)
-        detectors["group"] = lambda: groups.score(result, level=fdr, found=met)
-        if _cost_of_colluders(result.votes) <= _MOST_WORK:
-            detectors["colluder"] = lambda: colluders.score(result, fdr=fdr, found=met)
-        else:
-            notes.append("colluders were not looked for, because that takes minutes here; run crowdwise annotators")
+        notes.append("colluders were not looked for, because that takes minutes here; run crowdwise annotators")
     if time is not None:
         detectors["drift"] = lambda: drift.score(result, time, fdr=fdr)
     reports = run_detectors(detectors, progress)
