@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.registry import make
-from crowdwise.trust.crowd.dependence import find, settled_by_gold, settled_by_trust
+from crowdwise.trust.crowd.dependence import colluding, find, rooted, settled
+from crowdwise.trust.crowd.pruning import refit_fused
 
 
 def test_known_labels_choose_between_the_readings() -> None:
@@ -20,11 +22,11 @@ def test_known_labels_choose_between_the_readings() -> None:
     assert len(found.readings) > 1
     gold = np.where(np.arange(votes.n_items) < 60, truth, -1)
     known = replace(votes, gold=gold.astype(np.int16))
-    settled = settled_by_gold(make("dawid-skene").fit(known).result_, found)
-    assert [group.names(votes) for group in settled.groups] == [["judge-0", "judge-1", "judge-2"]]
-    assert len(settled.readings) == 1
-    # Known labels that agree with both readings decide nothing.
-    assert settled_by_gold(result, found) is found
+    chosen = settled(make("dawid-skene").fit(known).result_, found)
+    assert [group.names(votes) for group in chosen.groups] == [["judge-0", "judge-1", "judge-2"]]
+    assert len(chosen.readings) == 1
+    # Where nothing is known, nothing is decided.
+    assert settled(result, found).readings == found.readings
 
 
 def judges() -> tuple[Annotations, np.ndarray]:
@@ -43,14 +45,65 @@ def judges() -> tuple[Annotations, np.ndarray]:
 
 def test_a_trusted_annotator_chooses_between_the_readings() -> None:
     votes, _ = judges()
-    found = find(votes)
+    found, result = find(votes), make("dawid-skene").fit(votes).result_
     assert len(found.readings) == 2
     (family,), (others,) = (reading.groups for reading in found.readings)
     for group, left in ((others, family), (family, others)):
-        settled = settled_by_trust(votes, found, [group.names(votes)[0]])
-        assert [one.names(votes) for one in settled.groups] == [left.names(votes)]
+        chosen = settled(result, found, [group.names(votes)[0]])
+        assert [one.names(votes) for one in chosen.groups] == [left.names(votes)]
     # Somebody of each side cannot both be right: then both readings stay.
     both = [family.names(votes)[0], others.names(votes)[0]]
-    assert settled_by_trust(votes, found, both).readings == found.readings
+    assert settled(result, found, both).readings == found.readings
     with pytest.raises(SettingError, match="no annotator is called 'nobody'"):
-        settled_by_trust(votes, found, ["nobody"])
+        settled(result, found, ["nobody"])
+
+
+def factions(seed: int = 0) -> tuple[Annotations, np.ndarray]:
+    """Six of eleven share one hidden answer that is right half of the time; five people are right in 0.7; two classes."""
+    rng = np.random.default_rng(seed)
+    truth, seen = rng.integers(2, size=(2, 400))
+    columns = [np.where(rng.random(400) < 0.95, seen, 1 - seen) for _ in range(6)]
+    columns += [np.where(rng.random(400) < 0.7, truth, 1 - truth) for _ in range(5)]
+    return Annotations.from_matrix(np.column_stack(columns), annotators=list("abcdefvwxyz")), truth
+
+
+def test_a_faction_with_most_votes_is_found_by_what_is_known() -> None:
+    votes, truth = factions()
+    gold = np.where(np.arange(400) < 20, truth, -1).astype(np.int16)
+    checked = make("dawid-skene").fit(replace(votes, gold=gold)).result_
+    assert (checked.codes == truth).mean() < 0.65
+    plain = make("dawid-skene").fit(votes).result_
+    for result, trusted in ((checked, []), (plain, ["w"])):
+        found = rooted(result, trusted)
+        assert [group.names(votes) for group in found.groups] == [list("abcdef")]
+        assert (refit_fused(result, found.readings[0]).codes == truth).mean() > (plain.codes == truth).mean() + 0.1
+    # Nothing known: what the votes show by themselves.
+    assert rooted(plain) is find(votes)
+
+
+def test_known_labels_invent_no_groups_among_independent_annotators(crowds: Any) -> None:
+    for name, drawn in list(crowds.INDEPENDENT.items())[:5]:
+        votes = drawn(3)
+        labels = make("majority").fit(votes).result_.codes
+        gold = np.where(np.arange(votes.n_items) < 20, labels, -1).astype(np.int16)
+        assert not rooted(make("dawid-skene").fit(replace(votes, gold=gold)).result_), name
+
+
+def test_a_thorough_search_keeps_the_readings_that_stand(crowds: Any) -> None:
+    for votes in (crowds.judges(0, 5, 2).votes, crowds.colluders(0, 18, n_items=200).votes):
+        standing, more = find(votes).readings, find(votes, thorough=True).readings
+        assert [reading.members for reading in more[: len(standing)]] == [reading.members for reading in standing]
+
+
+def test_only_a_minority_against_the_others_colludes(crowds: Any) -> None:
+    votes = crowds.colluders(0, 18, n_items=300).votes
+    found = find(votes)
+    assert len(found.readings) == 2
+    # Either faction may be the colluders; one honest annotator settles it.
+    assert colluding(votes, found) == []
+    assert colluding(votes, settled(make("majority").fit(votes).result_, found, [30])) == list(range(18))
+    # Most of the crowd is never named: here the colluders are.
+    many = crowds.colluders(0, 36, n_items=300).votes
+    assert colluding(many, settled(make("majority").fit(many).result_, find(many), [50])) == []
+    family = crowds.judges(0, 3, 4).votes
+    assert not any(group.against for group in find(family).groups)

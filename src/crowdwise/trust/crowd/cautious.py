@@ -39,9 +39,9 @@ __all__ = ["believed", "cautious", "lowered", "lowest", "refitted"]
 _AHEAD = 1e-6
 
 
-def believed(result: Result, found: Dependence) -> Result:
-    """The result with the confidence that is left if the groups found share errors."""
-    return with_posterior(result, cautious(result, found), result.confidence_source)
+def believed(result: Result, others: Iterable[Floats]) -> Result:
+    """The result with the confidence that the posteriors of other readings leave, [N, K] each."""
+    return with_posterior(result, lowest(result, others), result.confidence_source)
 
 
 def refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:

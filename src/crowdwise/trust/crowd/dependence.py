@@ -1,61 +1,130 @@
 """Annotators who share errors: what the votes show (`crowdwise.engines.readings`), and which reading of them is right.
 
 Votes give a tree without a root: which faction is the crowd cannot be seen in them. Two things from outside can choose:
-labels that are known, and an annotator who is known to share no errors.
+labels that are known, and an annotator who is known to share no errors. `settled` chooses among the readings that stand;
+`rooted` looks for more of them, so that a faction with half of the votes is found too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.crowd import Vocabularies
 from crowdwise.engines.readings import Dependence, Reading, SharedErrors, find
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
+from crowdwise.kernels.types import Flags, Integers
 from crowdwise.trust.crowd.cautious import refitted
+from crowdwise.trust.crowd.pruning import is_majority
 
-__all__ = ["Dependence", "Reading", "SharedErrors", "find", "settled_by_gold", "settled_by_trust"]
+__all__ = ["Dependence", "Reading", "SharedErrors", "colluding", "find", "rooted", "settled"]
+__all__ += ["trusted_codes"]
 
 
-# Of the test by which known labels choose between readings.
+# Of the tests by which known labels choose between readings.
 _LEVEL = 0.05
 
 
-def settled_by_gold(result: Result, found: Dependence) -> Dependence:
-    """Leave out readings of the votes that known labels speak against; the best of the others comes first.
+def settled(result: Result, found: Dependence, trusted: Collection[Any] = ()) -> Dependence:
+    """Leave out readings of the votes that known labels or `trusted` annotators speak against; the best of the others is first.
 
-    Every reading is fitted without the known labels; one goes if it is wrong on so many more of them than the best that
-    chance is no excuse (a sign test at 5 % over the known items in which the two differ).
+    One goes if a trusted annotator shares errors in it, unless that is so in all. Then every reading is fitted without the
+    known labels and without the votes of the trusted; one goes if it is wrong on so many more of these than the best that
+    chance is no excuse (a sign test at 5 % over those in which the two differ).
     """
-    gold = result.votes.gold
-    if gold is None or len(found.readings) < 2 or not (gold >= 0).any():
-        return found
-    known = np.flatnonzero(gold >= 0)
-    votes = replace(result.votes, gold=None)
-    right = [refitted(result, votes, reading).result_.codes[known] == gold[known] for reading in found.readings]
+    votes = result.votes
+    who = trusted_codes(votes, trusted)
+    readings = tuple(reading for reading in found.readings if (reading.code[who] < 0).all())
+    item, label = _known(votes, who)
+    if len(readings) < 2 or len(item) == 0:
+        return replace(found, readings=readings or found.readings)
+    right = [fit.codes[item] == label for fit in _blind(result, readings, who)]
     order = sorted(range(len(right)), key=lambda i: -int(right[i].sum()))
-    best = right[order[0]]
-    kept = [i for i in order if not _worse(int((best & ~right[i]).sum()), int((~best & right[i]).sum()))]
-    return replace(found, readings=tuple(found.readings[i] for i in kept))
+    return Dependence(tuple(readings[i] for i in order if not _worse(right[order[0]], right[i])))
 
 
-def settled_by_trust(votes: Annotations, found: Dependence, trusted: Collection[Any]) -> Dependence:
-    """Leave out readings in which one of the `trusted` annotators shares errors, as long as another reading is left."""
+def rooted(result: Result, trusted: Collection[Any] = ()) -> Dependence:
+    """The groups that known labels and `trusted` annotators choose, among more readings than the votes alone would leave.
+
+    As `settled`, but a faction with half of the votes is found too (`find` with `thorough`). Readings that stand by the votes
+    go first, so that they are kept unless another is right more often. Where independent annotators explain the votes, groups
+    are chosen only if chance is no excuse: the known labels are twenty times as probable with them (which labels that are as
+    sure as they should be reach in 5 % of the cases, by Markov's inequality; a probability counts as 1 / 20 at least, so that
+    no label decides alone), or the trusted agree with more labels by a sign test at 5 %. Without anything known, it is what
+    the votes alone show.
+    """
+    votes = result.votes
+    who = trusted_codes(votes, trusted)
+    item, label = _known(votes, who)
+    if len(item) == 0:
+        return find(votes)
+    everything = find(votes, thorough=True).readings
+    readings = [reading for reading in everything if (reading.code[who] < 0).all()] or list(everything)
+    fits = _blind(result, readings, who) if len(readings) > 1 else []
+    right = [fit.codes[item] == label for fit in fits]
+    best = max(range(len(fits)), key=lambda i: (int(right[i].sum()), -i), default=0)
+    if not readings or not readings[best].groups:
+        return Dependence()
+    if not readings[0].groups and not (_likelier(fits[best], fits[0], votes) or _worse(right[best], right[0])):
+        return Dependence()
+    standing = find(votes).readings
+    others = [i for i, hits in enumerate(right) if i != best and readings[i] in standing and not _worse(right[best], hits)]
+    return Dependence((readings[best], *(readings[i] for i in others)))
+
+
+def colluding(votes: Annotations, found: Dependence) -> list[Any]:
+    """Annotators of groups that agree with those outside no more than chance lets them, by name.
+
+    Nobody where several readings stand, for either faction may then be the colluders; and nobody where they have more than
+    half of the votes or are more than half of the annotators: whoever is to be left out must not be the crowd.
+    """
+    if len(found.readings) != 1:
+        return []
+    names = [name for group in found.groups if group.against for name in group.names(votes)]
+    return [] if is_majority(votes, names) else names
+
+
+def _known(votes: Annotations, trusted: Integers) -> tuple[Integers, Integers]:
+    """Items and labels that are known: gold, and the votes of the trusted on other items."""
+    gold = np.full(votes.n_items, -1) if votes.gold is None else np.asarray(votes.gold)
+    theirs = np.isin(votes.annotator, trusted) & (gold[votes.item] < 0)
+    known = np.flatnonzero(gold >= 0)
+    return np.concatenate([known, votes.item[theirs]]), np.concatenate([gold[known], votes.label[theirs]])
+
+
+def trusted_codes(votes: Vocabularies, trusted: Collection[Any]) -> Integers:
+    """Codes of annotators who are to be trusted; refuses names that nobody has."""
     who = {str(name): code for code, name in enumerate(votes.annotators.tolist())}
     unknown = [name for name in trusted if str(name) not in who]
     if unknown:
         raise SettingError(f"no annotator is called {unknown[0]!r}, who is to be trusted")
-    code = np.array([who[str(name)] for name in trusted], np.int64)
-    kept = tuple(reading for reading in found.readings if (reading.code[code] < 0).all())
-    return replace(found, readings=kept or found.readings)
+    return np.array([who[str(name)] for name in trusted], np.int64)
 
 
-def _worse(only_best: int, only_other: int) -> bool:
+def _blind(result: Result, readings: Sequence[Reading], trusted: Integers) -> list[Result]:
+    """The method fitted by every reading, without known labels and without the votes of the trusted."""
+    votes = replace(result.votes.take_votes(~np.isin(result.votes.annotator, trusted)), gold=None)
+    return [refitted(result, votes, reading).result_ for reading in readings]
+
+
+def _likelier(fit: Result, plain: Result, votes: Annotations) -> bool:
+    """Whether known labels are so much more probable by one fit than by the other that chance is no excuse."""
+    if votes.gold is None:
+        return False
+    known = np.flatnonzero(votes.gold >= 0)
+    one, other = (np.log(np.maximum(of.posterior[known, votes.gold[known]], _LEVEL)).sum() for of in (fit, plain))
+    return bool(one - other >= -np.log(_LEVEL))
+
+
+def _worse(best: Flags, other: Flags) -> bool:
+    """Whether one labelling is right so much more often than the other that chance is no excuse: a sign test."""
     from scipy.stats import binomtest
 
-    differ = only_best + only_other
+    only_best = int((best & ~other).sum())
+    differ = only_best + int((~best & other).sum())
     return differ > 0 and binomtest(only_best, differ, alternative="greater").pvalue <= _LEVEL
