@@ -12,7 +12,7 @@ import polars as pl
 from crowdwise.engines.readings import Dependence, find
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
+from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can_tell, crowd_of
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
@@ -67,7 +67,7 @@ def examine(
     detectors: dict[str, Callable[[], Report]] = {
         "spammer": lambda: spammers.score(result, fdr=fdr, random_state=random_state),
         "copier": lambda: copiers.score(result, fdr=fdr, met=met, found=shared),
-        "colluder": lambda: colluders.score(result, fdr=fdr, met=met),
+        "colluder": lambda: against.score(result, found=shared),
         "group": lambda: groups.score(result, found=shared),
     }
     if time is not None:
