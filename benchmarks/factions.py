@@ -100,7 +100,7 @@ def labelled(votes: Annotations, code: np.ndarray, truth: np.ndarray, method: st
         return accuracy((refit_fused(result, found.readings[0]) if found.groups else result).posterior, rest)
 
     return {
-        "majority": accuracy(crowdwise.make("majority").fit(votes).posterior_, rest),
+        "majority": accuracy(crowdwise.make("majority").fit(votes).result_.model_posterior, rest),
         "plain": accuracy(plain.posterior, rest),
         "gold": accuracy(known.posterior, rest),
         "found": relabelled(plain, find(votes)),

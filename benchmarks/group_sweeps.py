@@ -20,7 +20,7 @@ import crowdwise
 import crowdwise.errors
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
-from crowdwise.trust.crowd import covariance, raykar_yu, spammers
+from crowdwise.trust.crowd import covariance, eigen_scores, raykar_yu, spammers, spem
 from crowdwise.trust.crowd.dependence import find, rooted
 from crowdwise.trust.crowd.fusion import fused
 from crowdwise.trust.crowd.pruning import refit_fused
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def fitted(method: str, votes: Annotations, truth: np.ndarray, **settings: object) -> float:
-    return accuracy(crowdwise.make(method, **settings).fit(votes).posterior_, truth)
+    return accuracy(crowdwise.make(method, **settings).fit(votes).result_.model_posterior, truth)
 
 
 def rows_of(runs: Callable[[int], dict[str, float]], seeds: int) -> tuple[list[str], list[str]]:
@@ -130,7 +130,8 @@ def spamming(seeds: int) -> str:
         f"much.\n\n{table(['annotators', *header], rows)}\n\n"
         "Flagged spammers, and honest annotators who are not flagged, in percent: by covariance as on the "
         "slides (k-means) and with a "
-        "false-discovery rate, by confusion matrices (Raykar and Yu), and by both as `--drop-spammers` does.\n\n"
+        "false-discovery rate, by confusion matrices (Raykar and Yu), by both as `--drop-spammers` does, and "
+        "by SpEM and the ratio of eigenvectors.\n\n"
         f"{table(['spammers', *names], flags)}\n"
     )
 
@@ -166,6 +167,8 @@ def detected(seed: int, n_spammers: int) -> dict[str, float]:
         "covariance": covariance.score(result),
         "Raykar and Yu": raykar_yu.score(result),
         "both": spammers.score(result),
+        "SpEM": spem.score(result),
+        "eigen-ratio": eigen_scores.score(result),
     }
     found = {}
     for name, report in reports.items():

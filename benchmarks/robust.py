@@ -15,7 +15,7 @@ import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
 from crowdwise.engines.background import explained_by_skill
-from crowdwise.trust.crowd import covariance, groups
+from crowdwise.trust.crowd import covariance, groups, jaffe
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.metrics import accuracy, ece
 
@@ -74,7 +74,7 @@ def main() -> None:
                 "prove to carry less than a twentieth of a perfect annotator's information. On `web` the public file's "
                 "majority vote already differs from the slides'; pruning as many, by lowest covariance score, gives "
                 f"{pruned_web()}.",
-                f"\nDependent annotators, bluebird: {len(set(found.values()))} groups found at level 0.05 (the slides: J = 7). "
+                f"\nDependent annotators, bluebird: {len(set(found.values()))} groups found (the slides: J = 7). "
                 f"{forced(votes, truth)} Gap is mean confidence minus accuracy.\n",
                 table(["method", "crowdwise", "printed", "gap", "ECE"], lines),
             ]
@@ -124,7 +124,7 @@ def forced(votes: crowdwise.Annotations, truth: np.ndarray) -> str:
     answers = np.empty((votes.n_items, votes.n_annotators))
     answers[votes.item, votes.annotator] = votes.label
     reached = []
-    for similarity in (residual + residual.T, np.corrcoef(answers.T), jaffe(np.cov(answers.T))):
+    for similarity in (residual + residual.T, np.corrcoef(answers.T), jaffe.pair_scores(votes)):
         distance = similarity.max() - similarity
         np.fill_diagonal(distance, 0)
         for kind in ("average", "complete", "ward"):
@@ -141,23 +141,8 @@ def forced(votes: crowdwise.Annotations, truth: np.ndarray) -> str:
     )
 
 
-def jaffe(covariance_ab: np.ndarray) -> np.ndarray:
-    """Jaffe et al. (2016): s_ab = sum over c, d of |Q_ab Q_cd - Q_ad Q_cb|."""
-    n = len(covariance_ab)
-    scores = np.zeros((n, n))
-    for a in range(n):
-        for b in range(a):
-            rest = np.delete(np.arange(n), [b, a])
-            minors = covariance_ab[a, b] * covariance_ab[np.ix_(rest, rest)] - np.outer(
-                covariance_ab[a, rest], covariance_ab[b, rest]
-            )
-            np.fill_diagonal(minors, 0)
-            scores[a, b] = scores[b, a] = np.abs(minors).sum()
-    return scores
-
-
 def score(method: str, votes: crowdwise.Annotations, truth: np.ndarray) -> float:
-    return accuracy(crowdwise.make(method).fit(votes).posterior_, truth)
+    return accuracy(crowdwise.make(method).fit(votes).result_.model_posterior, truth)
 
 
 if __name__ == "__main__":
