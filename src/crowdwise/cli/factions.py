@@ -54,25 +54,23 @@ def heed(result: Result, found: Dependence, trusted: Sequence[str], *, fuse: boo
         if fuse or drop:
             note("no annotators seem to share errors: labels are as fitted")
         return Heeded(result, found)
-    readings = [refitted(result, votes, reading).result_ for reading in found.readings]
     undropped = "undecided" if len(found.readings) > 1 else "nobody"
     done = "fused" if fuse else "dropped" if dropped else undropped if drop else "fitted"
     for line in dependence_lines(found, votes, done):
         say(line)
+    changed = fuse or bool(dropped)
+    # Where the first reading is taken, the labels are its own, and the others are left to doubt them.
+    others = [refitted(result, votes, reading).result_ for reading in found.readings[changed:]]
     if dropped:
         # Nobody is dropped silently.
         say(f"dropped {count(len(dropped), 'colluder')}: {some(dropped, len(dropped))}")
         result = refit_without(result, dropped)
     elif fuse:
         result = refit_fused(result, found.readings[0])
-    changed = fuse or bool(dropped)
-    if changed:
-        # Of the reading that was taken, these are the labels.
-        readings[0] = result
+    readings = [result, *others] if changed else others
     for line in labeling_lines(found, votes, readings):
         say(line)
-    others = readings[1:] if changed else readings
-    lowered = believed(result, (reading.posterior for reading in others))
+    lowered = believed(result, (other.posterior for other in others))
     facts = {"dependence": dependence_facts(found, votes)}
     if len(readings) > 1:
         facts["labels_by_reading"] = [reading.labels.tolist() for reading in readings]
