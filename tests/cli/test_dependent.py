@@ -181,6 +181,8 @@ def test_found_groups_are_fused_when_asked(run: Run, folder: Path, truth: pl.Ser
     assert fused["label"].to_list() == given["label"].to_list()
     assert fused["n_votes"].to_list() == [7] * 300
     assert (fused["label"] == truth).mean() > 0.9
+    spam = run("aggregate", "verdicts.csv", *FIT, "--fuse-groups", "--drop-spammers", "-o", "spam.csv")
+    assert "dropped" not in spam.stderr.replace("no spammers are dropped", "")
     # The other reading still stands, so that the labels are no surer than it leaves them.
     assert "the votes can also be read so that" in result.stderr
     assert (fused["confidence"] <= given["confidence"] + 1e-6).all()
@@ -271,6 +273,7 @@ def test_nothing_is_fused_or_dropped_where_nobody_shares_errors(run: Run, folder
         (("--fuse-groups", "--drop-colluders"), "--drop-colluders does not go with --fuse-groups"),
         (("--fuse-groups", "--history", "families.csv"), "--history does not go with --fuse-groups"),
         (("--fuse-groups", "--type", "multilabel"), "one class per item"),
+        (("--drop-colluders", "--gold-is", "truth"), "--drop-colluders changes labels after they are compared"),
         (("--readings", "r.csv", "--engine", "local", "-o", "l.csv"), "in memory"),
     ],
 )

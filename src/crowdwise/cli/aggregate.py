@@ -125,6 +125,9 @@ def _check(options: Options, method: MethodOptions) -> None:
     if options.fuse_groups:
         words = "{} does not go with --fuse-groups, which makes one annotator of several; leave one out"
         refuse(words, (options, ["warm_from", "drop_colluders"]), (method, ["history"]))
+    if method.gold_is == "truth":
+        words = "{} changes labels after they are compared with gold; leave out --gold-is truth, and compare the labels written"
+        refuse(words, (options, ["fuse_groups", "drop_colluders"]))
     if options.kind in (MULTILABEL, PARTIAL):
         words = "{} is for votes with one class per item; it does not go with this --type"
         refuse(words, (options, ["fuse_groups", "drop_colluders", "readings"]))
@@ -242,7 +245,8 @@ def _checked(
         from crowdwise.cli.factions import without_spammers
         from crowdwise.trust.crowd import spammers
 
-        unsettled = heeded is not None and bool(heeded.found) and not heeded.changed
+        # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
+        unsettled = heeded is not None and len(heeded.found.readings) > int(heeded.changed)
         result, gone = without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled)
         dropped += gone
     if dropped:
