@@ -43,14 +43,20 @@ def colluders(seed: int, n_colluders: int, votes_per_item: int = 60, n_items: in
     return _crowd(labels, truth, np.repeat([0, -1], [n_colluders, 60 - n_colluders]), votes_per_item, rng)
 
 
-def teams(seed: int, votes_per_item: int = 40, n_items: int = 1000, sizes: tuple[int, ...] = (20, 8, 6, 4, 2)) -> Crowd:
-    """Everybody belongs to a group; K = 3."""
+def teams(
+    seed: int,
+    votes_per_item: int = 40,
+    n_items: int = 1000,
+    sizes: tuple[int, ...] = (20, 8, 6, 4, 2),
+    copied: tuple[float, float] = (0.8, 0.95),
+) -> Crowd:
+    """Everybody belongs to a group, whose answer members give with a probability between those of `copied`; K = 3."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(3, size=n_items)
     labels = []
     for size in sizes:
         seen = _answer(rng, rng.uniform(0.65, 0.8), truth, 3)
-        labels += [_copied(rng, rng.uniform(0.8, 0.95), seen, 3) for _ in range(size)]
+        labels += [_copied(rng, rng.uniform(*copied), seen, 3) for _ in range(size)]
     return _crowd(labels, truth, np.repeat(np.arange(len(sizes)), sizes), votes_per_item, rng)
 
 

@@ -14,8 +14,9 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
-from crowdwise.engines.dependence import residual_agreement
-from crowdwise.trust.crowd import covariance, groups
+from crowdwise.engines.background import explained_by_skill
+from crowdwise.trust.crowd import covariance, groups, jaffe
+from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.metrics import accuracy, ece
 
 # set -> majority, EM, pruned majority, pruned EM, pruned annotators (slides of the ICASSP 2025 tutorial)
@@ -73,8 +74,8 @@ def main() -> None:
                 "prove to carry less than a twentieth of a perfect annotator's information. On `web` the public file's "
                 "majority vote already differs from the slides'; pruning as many, by lowest covariance score, gives "
                 f"{pruned_web()}.",
-                f"\nDependent annotators, bluebird: {len(set(found.values()))} groups found at level 0.05 (the slides: J = 7). "
-                f"{forced(votes, plain, truth)} Gap is mean confidence minus accuracy.\n",
+                f"\nDependent annotators, bluebird: {len(set(found.values()))} groups found (the slides: J = 7). "
+                f"{forced(votes, truth)} Gap is mean confidence minus accuracy.\n",
                 table(["method", "crowdwise", "printed", "gap", "ECE"], lines),
             ]
         ),
@@ -110,18 +111,20 @@ def pruned_web(n_pruned: int = 158) -> str:
     return " and ".join(f"{100 * score(m, rest, truth):.1f} ({m})" for m in ("majority", "dawid-skene"))
 
 
-def forced(votes: crowdwise.Annotations, plain: crowdwise.Result, truth: np.ndarray) -> str:
+def forced(votes: crowdwise.Annotations, truth: np.ndarray) -> str:
     """Group-aware Dawid-Skene on groups that a clustering was made to give, whether or not the votes show any."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    found = residual_agreement(votes, plain.posterior, plain.confusion)
+    pairs = of_pairs(votes).pairs
+    typical = max(pairs.level(0.5), 0.0)
+    skill = explained_by_skill(pairs, pairs.unit_variance(typical), np.zeros(len(pairs.first), bool), typical)
     residual = np.zeros((votes.n_annotators, votes.n_annotators))
-    residual[found.first, found.second] = found.z()
+    residual[pairs.first, pairs.second] = (pairs.beyond - skill.explained) / np.sqrt(skill.variance)
     answers = np.empty((votes.n_items, votes.n_annotators))
     answers[votes.item, votes.annotator] = votes.label
     reached = []
-    for similarity in (residual + residual.T, np.corrcoef(answers.T), jaffe(np.cov(answers.T))):
+    for similarity in (residual + residual.T, np.corrcoef(answers.T), jaffe.pair_scores(votes)):
         distance = similarity.max() - similarity
         np.fill_diagonal(distance, 0)
         for kind in ("average", "complete", "ward"):
@@ -138,23 +141,8 @@ def forced(votes: crowdwise.Annotations, plain: crowdwise.Result, truth: np.ndar
     )
 
 
-def jaffe(covariance_ab: np.ndarray) -> np.ndarray:
-    """Jaffe et al. (2016): s_ab = sum over c, d of |Q_ab Q_cd - Q_ad Q_cb|."""
-    n = len(covariance_ab)
-    scores = np.zeros((n, n))
-    for a in range(n):
-        for b in range(a):
-            rest = np.delete(np.arange(n), [b, a])
-            minors = covariance_ab[a, b] * covariance_ab[np.ix_(rest, rest)] - np.outer(
-                covariance_ab[a, rest], covariance_ab[b, rest]
-            )
-            np.fill_diagonal(minors, 0)
-            scores[a, b] = scores[b, a] = np.abs(minors).sum()
-    return scores
-
-
 def score(method: str, votes: crowdwise.Annotations, truth: np.ndarray) -> float:
-    return accuracy(crowdwise.make(method).fit(votes).posterior_, truth)
+    return accuracy(crowdwise.make(method).fit(votes).result_.model_posterior, truth)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -101,3 +104,33 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip(f"no real datasets at {path}; set CROWDWISE_SHARED_DATA to their directory")
     return path
+
+
+CROWDS = Path(__file__).parents[1] / "benchmarks" / "dependent_crowds.py"
+
+
+def loaded(name: str, path: Path) -> Iterator[ModuleType]:
+    """A module from its file, for as long as the fixture lasts."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def crowds() -> Iterator[Any]:
+    """Simulated crowds of the benchmarks."""
+    yield from loaded("dependent_crowds", CROWDS)
+
+
+@pytest.fixture(scope="module")
+def prototype(shared_data: Path) -> Iterator[Any]:
+    """The prototype that the check for shared errors comes from."""
+    path = shared_data.parent / "methods" / "dependence_prototype.py"
+    if not path.is_file():
+        pytest.skip(f"no prototype to compare with at {path}")
+    yield from loaded("dependence_prototype", path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -97,6 +98,8 @@ def test_independent_annotators_are_not_accused(run: Run, folder: Path, truth: p
         (("--warm-from", "model"), "--warm-from is about single annotators"),
         (("--trusted", "x"), "--trusted is about single annotators"),
         (("--history", "truth.csv"), "single annotators"),
+        (("--fuse-groups",), "--fuse-groups is about single annotators"),
+        (("--drop-colluders",), "--drop-colluders is about single annotators"),
         (("--engine", "local"), "in memory"),
         (("-o", "families.csv"), "also the input"),
     ],
@@ -165,3 +168,128 @@ def test_a_trusted_annotator_settles_it(run: Run, folder: Path, truth: pl.Series
     assert (frame["confidence"] >= plain_frame["confidence"] - 1e-6).all()
     refused = run("aggregate", "verdicts.csv", *FIT, "-o", "x.csv", "--trusted", "nobody", *where, code=2)
     assert "no annotator is called 'nobody'" in refused.stderr
+
+
+def test_found_groups_are_fused_when_asked(run: Run, folder: Path, truth: pl.Series) -> None:
+    result = run(
+        "aggregate", "verdicts.csv", *FIT, "--fuse-groups", "-o", "fused.csv", "--annotators", "a.csv", "--save", "model"
+    )
+    assert "labels are those with every group counted as one annotator" in result.stderr
+    assert "2,100 votes on 300 items by 7 annotators" in result.stderr
+    run("aggregate", "verdicts.csv", *FIT, "--groups", "families.csv", "-o", "given.csv")
+    fused, given = (pl.read_csv(folder / name) for name in ("fused.csv", "given.csv"))
+    assert fused["label"].to_list() == given["label"].to_list()
+    assert fused["n_votes"].to_list() == [7] * 300
+    assert (fused["label"] == truth).mean() > 0.9
+    spam = run("aggregate", "verdicts.csv", *FIT, "--fuse-groups", "--drop-spammers", "-o", "spam.csv")
+    assert "dropped" not in spam.stderr.replace("no spammers are dropped", "")
+    # The other reading still stands, so that the labels are no surer than it leaves them.
+    assert "the votes can also be read so that" in result.stderr
+    assert (fused["confidence"] <= given["confidence"] + 1e-6).all()
+    assert sorted(pl.read_csv(folder / "a.csv")["annotator"]) == ["ann", "bob", "cleo", "dan", "group 1"]
+    saved = run("report", "model", "-o", "page.html")
+    assert "wrote page.html" in saved.stderr
+
+
+def test_a_trusted_annotator_or_known_labels_choose_who_is_fused(run: Run, folder: Path, truth: pl.Series) -> None:
+    pl.DataFrame({"item": range(30), "label": truth[:30]}).write_csv(folder / "checked.csv")
+    right = {}
+    for name, known in {
+        "honest": ("--trusted", "ann"),
+        "family": ("--trusted", "m-a"),
+        "gold": ("--gold", "checked.csv"),
+    }.items():
+        result = run("aggregate", "verdicts.csv", *FIT, "--fuse-groups", *known, "-o", f"{name}.csv")
+        assert "the votes can also be read so that" not in result.stderr
+        right[name] = float((pl.read_csv(folder / f"{name}.csv")["label"] == truth).mean())
+    assert right["honest"] > 0.9
+    assert right["gold"] > 0.9
+    assert right["family"] < 0.8
+
+
+def test_both_labelings_are_shown_and_written(run: Run, folder: Path, truth: pl.Series) -> None:
+    result = run("aggregate", "verdicts.csv", *FIT, "-o", "labels.csv", "--readings", "readings.csv")
+    lines = result.stderr.splitlines()
+    assert any(line.startswith("reading 1, where m-a, m-b, m-c share errors: bad ") for line in lines)
+    assert any(line.startswith("reading 2, where ann, bob, cleo, dan share errors: bad ") for line in lines)
+    frame = pl.read_csv(folder / "readings.csv")
+    assert frame.columns == ["item", "label", "reading_1", "reading_2"]
+    differ = int((frame["reading_1"] != frame["reading_2"]).sum())
+    assert f"they differ in {differ} of 300 labels, such as " in result.stderr
+    assert (frame["reading_1"] == truth).mean() > 0.9 > 0.8 > (frame["reading_2"] == truth).mean()
+    document = json.loads(run("aggregate", "verdicts.csv", *FIT, "--json").stdout)
+    assert document["labels_by_reading"] == [frame["reading_1"].to_list(), frame["reading_2"].to_list()]
+    low, high = document["dependence"][0][0]["excess_interval"]
+    assert low < document["dependence"][0][0]["excess_agreement"] < high
+
+
+@pytest.fixture
+def colluders(folder: Path, crowds: Any) -> pl.Series:
+    """Write colluders.csv, dense, in which 12 of 40 agree on wrong answers; return the true labels by item."""
+    drawn = crowds.colluders(0, 18, n_items=200)
+    kept = drawn.votes.annotator % 3 != 2
+    names = np.array([f"c{a:02}" if a < 18 else f"h{a:02}" for a in range(60)])
+    frame = {"item": drawn.votes.item[kept], "annotator": names[drawn.votes.annotator[kept]]}
+    labels = np.array(["x", "y", "z"])
+    pl.DataFrame(frame | {"label": labels[drawn.votes.label[kept]]}).write_csv(folder / "colluders.csv")
+    return pl.Series(labels[drawn.truth])
+
+
+def test_colluders_are_dropped_and_the_honest_are_not(run: Run, folder: Path, colluders: pl.Series) -> None:
+    plain = run("aggregate", "colluders.csv", *FIT, "--drop-spammers", "-o", "plain.csv")
+    assert "12 annotators seem to share errors" in plain.stderr
+    assert "with the others they agree no more than by chance" in plain.stderr
+    assert "warning: no spammers are dropped: where annotators share errors" in plain.stderr
+    assert (pl.read_csv(folder / "plain.csv")["label"] == colluders).mean() < 0.6
+    undecided = run("aggregate", "colluders.csv", *FIT, "--drop-colluders", "-o", "undecided.csv")
+    assert "nobody is dropped: either may be the colluders" in undecided.stderr
+    assert "--trusted NAME" in undecided.stderr
+    result = run("aggregate", "colluders.csv", *FIT, "--drop-colluders", "--trusted", "h30", "--drop-spammers", "-q", "--json")
+    document = json.loads(result.stdout)
+    assert set(document["dropped_annotators"]) == {f"c{a:02}" for a in range(18) if a % 3 != 2}
+    assert "dropped 12 colluders: c00, c01, c03" in result.stderr
+    assert (pl.Series([row["label"] for row in document["labels"]]) == colluders).mean() > 0.97
+
+
+def test_a_family_that_errs_together_is_not_dropped(run: Run, folder: Path, truth: pl.Series) -> None:
+    result = run("aggregate", "verdicts.csv", *FIT, "--drop-colluders", "-o", "labels.csv", "--annotators", "a.csv")
+    assert "nobody is dropped: " in result.stderr
+    assert pl.read_csv(folder / "a.csv").height == 7
+
+
+def test_nothing_is_fused_or_dropped_where_nobody_shares_errors(run: Run, folder: Path, truth: pl.Series) -> None:
+    pl.read_csv(folder / "verdicts.csv").filter(~pl.col("annotator").is_in(["m-b", "m-c"])).write_csv(
+        folder / "independent.csv"
+    )
+    for option in ("--fuse-groups", "--drop-colluders"):
+        result = run("aggregate", "independent.csv", *FIT, option, "--readings", "r.csv", "-o", "l.csv")
+        assert "no annotators seem to share errors: labels are as fitted" in result.stderr
+        assert pl.read_csv(folder / "r.csv").columns == ["item", "label"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--fuse-groups", "--drop-colluders"), "--drop-colluders does not go with --fuse-groups"),
+        (("--fuse-groups", "--history", "families.csv"), "--history does not go with --fuse-groups"),
+        (("--fuse-groups", "--type", "multilabel"), "one class per item"),
+        (("--drop-colluders", "--gold-is", "truth"), "--drop-colluders changes labels after they are compared"),
+        (("--readings", "r.csv", "--engine", "local", "-o", "l.csv"), "in memory"),
+    ],
+)
+def test_what_fusing_does_not_go_with_is_refused(run: Run, truth: pl.Series, options: tuple[str, ...], words: str) -> None:
+    assert words in run("aggregate", "verdicts.csv", *options, code=2).stderr
+
+
+def test_most_of_a_crowd_is_never_dropped_as_spammers(capsys: pytest.CaptureFixture[str]) -> None:
+    from crowdwise.cli.factions import without_spammers
+    from crowdwise.data.datasets import demo
+    from crowdwise.estimator.registry import make
+
+    result = make("majority").fit(demo().votes).result_
+    names = result.votes.annotators.tolist()
+    assert without_spammers(result, names[:7], False) == (result, [])
+    assert "no spammers are dropped: 7 of 12 annotators look like some" in capsys.readouterr().err
+    kept, dropped = without_spammers(result, names[:1], False)
+    assert dropped == names[:1]
+    assert kept.votes.n_annotators == 11

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
-from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, say, some
+from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, some
 from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.report.text import beside, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
+    from crowdwise.cli.factions import Heeded
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
     "Judges of a few families: crowdwise aggregate verdicts.jsonl --groups families.csv\n\n"
+    "Two factions: crowdwise aggregate votes.csv --drop-colluders --trusted ann --readings readings.csv -o labels.csv\n\n"
     "Ordered classes: crowdwise aggregate votes.csv --type ordinal --classes bad,ok,good\n\n"
     "Neighbours on a map or in a text: crowdwise aggregate votes.csv --edges edges.csv\n\n"
     "Several labels per item: crowdwise aggregate answers.csv --type multilabel\n\n"
@@ -71,6 +73,13 @@ class Options(KindOptions, CostOptions, OutputOptions):
     edges: Path | None = file(
         "--edges", "Items that tend to have the same class, as neighbours do: source, target and perhaps weight."
     )
+    fuse_groups: bool = flag(
+        "--fuse-groups", "Count annotators who seem to share errors as one; --trusted and --gold choose who they are."
+    )
+    drop_colluders: bool = flag(
+        "--drop-colluders", "Fit again without groups who share errors and work against the others, who are listed."
+    )
+    readings: Path | None = table("--readings", "Write the labels by every reading of the votes, where factions exist.", MORE)
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
     fdr: float = share("--fdr", "Share of wrong flags to expect among the spammers.", FDR)
     fill_unvoted: bool = flag("--fill-unvoted", "Label items without votes, by the most frequent class.")
@@ -125,7 +134,16 @@ def _check(options: Options, method: MethodOptions) -> None:
         if options.kind in (MULTILABEL, PARTIAL):
             raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
         words = "{} is about single annotators, and --groups makes several of them one; leave one out"
-        refuse(words, (options, ["warm_from"]), (method, ["history", "trusted"]))
+        refuse(words, (options, ["warm_from", "fuse_groups", "drop_colluders"]), (method, ["history", "trusted"]))
+    if options.fuse_groups:
+        words = "{} does not go with --fuse-groups, which makes one annotator of several; leave one out"
+        refuse(words, (options, ["warm_from", "drop_colluders"]), (method, ["history"]))
+    if method.gold_is == "truth":
+        words = "{} changes labels after they are compared with gold; leave out --gold-is truth, and compare the labels written"
+        refuse(words, (options, ["fuse_groups", "drop_colluders"]))
+    if options.kind in (MULTILABEL, PARTIAL):
+        words = "{} is for votes with one class per item; it does not go with this --type"
+        refuse(words, (options, ["fuse_groups", "drop_colluders", "readings"]))
 
 
 def _by_cost(options: Options) -> bool:
@@ -142,16 +160,13 @@ def _is_small(paths: list[str]) -> bool:
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
     votes, estimator = _fitted(options, read, method, together)
-    result: Result = estimator.result_
-    dropped: list[Any] = []
-    if options.drop_spammers:
-        result, dropped = _without_spammers(result, options.fdr)
-    result, more = fitting.cautious(result, method.trusted)
-    if not dropped:
+    result, more, dropped, heeded = _checked(estimator.result_, options, method)
+    changed = bool(dropped) or (heeded is not None and heeded.changed)
+    if changed and options.fuse_groups:
+        votes = estimator.result_.votes
+    if not changed:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
-    else:
-        more["dropped_annotators"] = dropped
     if hasattr(result.prior, "coupling"):
         more |= _said_of_edges(result)
     filled = options.fill_unvoted
@@ -173,8 +188,9 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
 
         job.file("--page", lambda path: write_page(result, path, about=about))
     # The estimator, for online methods continue from a state that a result does not hold.
-    job.file("--save", (result if dropped else estimator).save)
+    job.file("--save", (result if changed else estimator).save)
     job.table("--confusion", result.confusion_frame, "row")
+    job.table("--readings", items.select("item", "label").clone if heeded is None else heeded.frame, "item")
     job.labels(result, items, more)
     job.say(summary_lines(result, read=votes, fill_unvoted=filled))
     fitting.say_choice(estimator, options.explain_choice)
@@ -201,7 +217,7 @@ def _fitted(
     if _by_cost(options):
         read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
-        about = (options, ["annotators", "confusion", "groups", "drop_spammers"])
+        about = (options, ["annotators", "confusion", "groups", "fuse_groups", "drop_colluders", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
     if options.groups is None:
         return None, fitting.fit_to(data, estimator, method)
@@ -274,15 +290,25 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
     return updated
 
 
-def _without_spammers(result: Result, fdr: float) -> tuple[Result, list[Any]]:
-    """Refit without the flagged annotators and name them, quiet or not: nobody is dropped silently."""
-    from crowdwise.trust.crowd import spammers
-    from crowdwise.trust.crowd.pruning import refit_without
+def _checked(
+    result: Result, options: Options, method: MethodOptions
+) -> tuple[Result, dict[str, Any], list[Any], Heeded | None]:
+    """The result after the checks for shared errors and for spammers, facts for JSON, and who was dropped."""
+    heeded = fitting.cautious(result, method.trusted, fuse=options.fuse_groups, drop=options.drop_colluders)
+    more: dict[str, Any] = {} if heeded is None else dict(heeded.facts)
+    dropped = [] if heeded is None else list(heeded.dropped)
+    result = result if heeded is None else heeded.result
+    if options.drop_spammers:
+        from crowdwise.cli.factions import without_spammers
+        from crowdwise.trust.crowd import spammers
 
-    dropped = spammers.score(result, fdr=fdr).flagged
+        # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
+        unsettled = heeded is not None and len(heeded.found.readings) > int(heeded.changed)
+        result, gone = without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled)
+        dropped += gone
     if dropped:
-        say(f"dropped {count(len(dropped), 'spammer')}: {some(dropped, len(dropped))}")
-    return refit_without(result, dropped), dropped
+        more["dropped_annotators"] = dropped
+    return result, more, dropped, heeded
 
 
 def _check_classes(votes: Annotations, read: ReadOptions, ordinal: bool) -> None:

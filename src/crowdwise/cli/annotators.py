@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from crowdwise.cli.declare import argument, flag, group, option, plot, share
 from crowdwise.cli.fitting import ANONYMOUS, read_times, result_of
@@ -42,7 +43,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """
     from crowdwise.report.plot.crowd import plot_confusions
     from crowdwise.report.trust_text import flag_lines, reason_lines
-    from crowdwise.trust.crowd.pruning import refit_without
+    from crowdwise.trust.crowd.dependence import find, settled
     from crowdwise.trust.crowd.table import examine, for_terminal, with_dropped
 
     job = Job(options, method)
@@ -51,13 +52,17 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     if result.votes.anonymous:
         raise SettingError(ANONYMOUS.format("crowdwise annotators"))
     with steps() as progress:
-        found = examine(result, fdr=options.fdr, time=times, progress=progress)
-        table = found.table
-        if options.drop_spammers and found.spammers:
-            result = refit_without(result, found.spammers)
+        shared = settled(result, find(result.votes), method.trusted or ())
+        found = examine(result, fdr=options.fdr, time=times, shared=shared, progress=progress)
+        table, dropped = found.table, list[Any]()
+        if options.drop_spammers:
+            from crowdwise.cli.factions import without_spammers
+
+            result, dropped = without_spammers(result, found.spammers, bool(shared))
+        if dropped:
             table = with_dropped(table, examine(result, fdr=options.fdr, time=times, progress=progress).table)
     job.file("--plot", lambda path: f"{plot_confusions(result, path)} confusion matrices")
     job.main(table, "annotator", screen=for_terminal, limit=_SCREEN)
     if options.output is None and not options.as_json and sys.stdout.isatty():
         print("\n".join(reason_lines(table)))
-    job.say(flag_lines(found, options.drop_spammers))
+    job.say(flag_lines(found, bool(dropped)))

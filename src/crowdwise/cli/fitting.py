@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -18,6 +18,7 @@ from crowdwise.cli.options import FileOptions, KeepOptions, MethodOptions, ReadO
 from crowdwise.errors import DataWarning, InputError, SettingError
 
 if TYPE_CHECKING:
+    from crowdwise.cli.factions import Heeded
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
@@ -299,30 +300,27 @@ def say_matches(result: Result, truth: Any) -> None:
         say(f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})")
 
 
-def cautious(result: Result, trusted: Collection[str] | None) -> tuple[Result, dict[str, Any]]:
-    """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence."""
-    from crowdwise.trust.crowd.dependence import Dependence, find
+def cautious(result: Result, trusted: Sequence[str] | None, *, fuse: bool = False, drop: bool = False) -> Heeded | None:
+    """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence.
 
-    votes = result.votes
-    # Shares of errors are counted by single labels of known annotators.
+    `fuse` counts every group as one annotator, `drop` leaves those out who work against the others.
+    """
+    from crowdwise.engines.readings import find
+
     with steps("looking for annotators who share errors"):
-        found = Dependence() if votes.soft or votes.anonymous else find(votes)
-    if not (found or trusted):
-        return result, {}
-    from crowdwise.report.dependence_text import dependence_facts, dependence_lines
-    from crowdwise.trust.crowd.cautious import believed, settled_by_gold, settled_by_trust
+        found = find(result.votes)
+    if not (found or trusted or fuse or drop):
+        return None
+    from crowdwise.cli.factions import heed
 
-    found = settled_by_gold(result, settled_by_trust(votes, found, trusted or ()))
-    for line in dependence_lines(found, votes):
-        say(line)
-    return (believed(result, found), {"dependence": dependence_facts(found, votes)}) if found else (result, {})
+    return heed(result, found, trusted or (), fuse=fuse, drop=drop)
 
 
 def careful(votes: Annotations, estimator: Aggregator, options: MethodOptions) -> Aggregator:
     """Fit, and lower the confidence that the estimator shows where annotators seem to share errors."""
-    result, found = cautious(fit_to(votes, estimator, options).result_, options.trusted)
-    if found:
-        estimator.keep_outcome(result)
+    heeded = cautious(fit_to(votes, estimator, options).result_, options.trusted)
+    if heeded is not None:
+        estimator.keep_outcome(heeded.result)
     return estimator
 
 

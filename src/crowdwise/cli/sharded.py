@@ -134,6 +134,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     from crowdwise.scale.labels import check_target
 
     whole = ["save", "warm_from", "drop_spammers", "explain_choice", "kind", "page", "groups"]
+    whole += ["fuse_groups", "drop_colluders", "readings"]
     measured = ["gold_is"] if method.gold_is == "truth" else []
     words = f"{{}} needs all votes in memory, which --engine {name} avoids"
     refuse(words, (options, whole), (method, measured))

@@ -22,7 +22,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["MOST_MEETINGS", "Answers", "Pairs", "agreements", "answers_of", "pair_sums", "sampled"]
+__all__ = ["MOST_MEETINGS", "Answers", "Pairs", "agreements", "answers_of", "label_counts", "pair_sums", "sampled"]
 
 
 # Pairs of answers on one item beyond which a look at pairs of annotators takes a sample of the items: some seconds.
@@ -141,6 +141,13 @@ def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Float
         return Pairs(none, none, np.empty(0), np.empty((0, width)))
     (key,), (total,) = _merged(keys, totals)
     return Pairs(key // n, key % n, total[0], total[1:].T)
+
+
+def label_counts(answers: Answers, n_items: int) -> Floats:
+    """Answers of everybody by item and label, [N, L]."""
+    cell = answers.item[:, None] * answers.n_classes + np.arange(answers.n_classes)
+    counts = segment_sum(cell.ravel(), answers.share_cl.ravel(), n_items * answers.n_classes)
+    return counts.reshape(n_items, answers.n_classes)
 
 
 def agreements(answers: Answers) -> Pairs:

@@ -18,7 +18,7 @@ import numpy as np
 
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["add_agreements", "count_groups", "score_groups"]
+__all__ = ["count_groups", "score_groups"]
 
 # Sums over classes may be taken in any order, which is what lets them run in vector registers.
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
@@ -116,30 +116,3 @@ def count_groups(
                 for c in range(n_classes):
                     counts[row[e], c] += w * seen[c]
                     pooled[label, c] += w * posterior[n, c]
-
-
-@compiled
-def add_agreements(
-    first: Integers,
-    second: Integers,
-    annotator: Integers,
-    item: Integers,
-    share: Floats,
-    confusion: Floats,
-    posterior: Floats,
-    found: Floats,
-) -> None:
-    """For pairs of answers on one item: agreement, what is expected of independent annotators, and its variance, [P, 3]."""
-    n_classes = posterior.shape[1]
-    for p in range(len(first)):
-        i, j = first[p], second[p]
-        mine, theirs, q = confusion[annotator[i]], confusion[annotator[j]], posterior[item[i]]
-        agree, expected = 0.0, 0.0
-        for c in range(n_classes):
-            agree += share[i, c] * share[j, c]
-        for k in range(n_classes):
-            both = 0.0
-            for c in range(n_classes):
-                both += mine[k, c] * theirs[k, c]
-            expected += q[k] * both
-        found[p, 0], found[p, 1], found[p, 2] = agree, expected, expected * (1 - expected)

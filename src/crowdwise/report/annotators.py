@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.data.annotations import Annotations
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array
 from crowdwise.report.markup import caption, clean, counted, percent, plain, rect, short, svg
-from crowdwise.report.review import unit_of
-from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
+from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, Crowd
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
@@ -24,8 +22,6 @@ __all__ = ["Detections", "annotators_data", "detect", "matrices"]
 
 # Matrices: the first are seen at once, the others when asked for.
 MOST_ANNOTATORS, MOST_MATRICES, FIRST_MATRICES = 2000, 32, 8
-# Of the search for colluders: a few seconds.
-_MOST_WORK = 3_000_000
 _MOST_NUMBERS, _MOST_NAMES, _MOST_CELLS = 4, 8, 13_000
 
 
@@ -48,33 +44,21 @@ def detect(
     """Run the detectors that suit the method, on as many items as their cost allows."""
     if result.votes.anonymous:
         return Detections({}, result.annotators_frame().head(0), ())
-    detectors: dict[str, Callable[[], Report]] = {"spammer": lambda: spammers.score(result, fdr=fdr)}
-    notes: list[str] = []
-    if unit_of(result) == "share":
-        # A plain vote has no model of errors: matrices fitted to it leave excess agreement everywhere.
-        notes.append("copiers and groups were not looked for: that takes a model of errors, and this method has none")
-    else:
-        met = of_pairs(result, result.votes)
-        detectors["copier"] = lambda: copiers.score(result, fdr=fdr, found=met)
-        detectors["group"] = lambda: groups.score(result, level=fdr, found=met)
-        if _cost_of_colluders(result.votes) <= _MOST_WORK:
-            detectors["colluder"] = lambda: colluders.score(result, fdr=fdr, found=met)
-        else:
-            notes.append("colluders were not looked for, because that takes minutes here; run crowdwise annotators")
+    met = of_pairs(result.votes)
+    detectors: dict[str, Callable[[], Report]] = {
+        "spammer": lambda: spammers.score(result, fdr=fdr),
+        "copier": lambda: copiers.score(result, fdr=fdr, met=met),
+        "colluder": lambda: against.score(result),
+        "group": lambda: groups.score(result),
+    }
     if time is not None:
         detectors["drift"] = lambda: drift.score(result, time, fdr=fdr)
     reports = run_detectors(detectors, progress)
-    notes += [note for found in reports.values() for note in found.notes]
+    notes = [note for found in reports.values() for note in found.notes]
     # The page shows two digits.
     bits = capacity.channel_capacity(result.confusion, tol=1e-4)
     verdict = capacity.verdicts(result, fdr=fdr)
     return Detections(reports, annotator_table(result, reports, bits, verdict), tuple(dict.fromkeys(notes)))
-
-
-def _cost_of_colluders(votes: Annotations) -> int:
-    """Operations of one of some thousand sweeps: least squares with K^2 unknowns for every annotator."""
-    n_annotators, rank = int((votes.votes_per_annotator > 0).sum()), votes.n_classes**2
-    return n_annotators * rank**2 * (n_annotators + rank)
 
 
 def annotators_data(result: Result, crowd: Crowd, detections: Detections) -> dict[str, Any]:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.report.text import count, number, some
+from crowdwise.report.text import count, number, one_line, some
 
 if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
     from crowdwise.data.crowd import Vocabularies
+    from crowdwise.estimator.outcome import Result
     from crowdwise.trust.crowd.dependence import Dependence, Reading, SharedErrors
 
-__all__ = ["dependence_facts", "dependence_lines"]
+__all__ = ["dependence_facts", "dependence_lines", "labeling_lines"]
+
+# What was done, and what it means for the labels.
+_DONE = {
+    "fitted": "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one",
+    "fused": "labels are those with every group counted as one annotator",
+    "dropped": "labels are those without the colluders",
+    "nobody": "nobody is dropped: no minority works against the others; labels are as fitted, with lower confidence",
+    "undecided": "nobody is dropped: either may be the colluders; labels are as fitted, with lower confidence",
+}
 
 
-def dependence_lines(found: Dependence, votes: Vocabularies, most: int = 3) -> Iterator[str]:
+def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted", most: int = 3) -> Iterator[str]:
     """That annotators seem to share errors, what it means for the labels, and what to do; nothing where nobody does."""
     if not found:
         return
@@ -24,18 +35,47 @@ def dependence_lines(found: Dependence, votes: Vocabularies, most: int = 3) -> I
         yield f"warning: so do {count(len(found.groups) - most, 'more group')}"
     for other in found.readings[1:2]:
         yield f"the votes can also be read so that {_who(other, votes)} share errors; which is right cannot be seen in votes"
-    yield "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one"
-    yield (
-        "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group) or "
-        "somebody to rely on (--trusted NAME), or check some labels: crowdwise audit"
-    )
+    yield _DONE[done]
+    if done == "fitted":
+        yield (
+            "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group) or "
+            "somebody to rely on (--trusted NAME), or check some labels: crowdwise audit; then aggregate --fuse-groups counts "
+            "those who share errors as one"
+        )
+    elif len(found.readings) > 1:
+        yield (
+            "next: choose between the readings with an annotator to rely on (--trusted NAME) or known labels (--gold FILE); "
+            "crowdwise audit draws some to check"
+        )
+
+
+def labeling_lines(found: Dependence, votes: Annotations, readings: Sequence[Result], most: int = 3) -> Iterator[str]:
+    """The labels by every reading beside each other, where there are two or more."""
+    if len(readings) < 2:
+        return
+    for index, (reading, result) in enumerate(zip(found.readings, readings, strict=True), start=1):
+        shares = ", ".join(
+            f"{one_line(name)} {number(int((result.codes == k).sum()))}" for k, name in enumerate(votes.classes[:5])
+        )
+        more = ", ..." if votes.n_classes > 5 else ""
+        yield f"reading {index}, where {_who(reading, votes)} share errors: {shares}{more}"
+    first, second = readings[:2]
+    differ = (first.codes != second.codes).nonzero()[0]
+    shown = "; ".join(f"{one_line(votes.items[n])}: {first.labels[n]} or {second.labels[n]}" for n in differ[:most])
+    such = f", such as {shown}" if len(differ) else ""
+    yield f"they differ in {len(differ):,} of {count(votes.n_items, 'label')}{such}; aggregate --readings FILE writes both"
 
 
 def _shared(group: SharedErrors, votes: Vocabularies) -> str:
     chance = "p < 0.0001" if group.p_value < 1e-4 else f"p = {number(group.p_value)}"
     who = f"{count(len(group.members), 'annotator')} seem to share errors: {_names(group, votes)}"
-    why = f"they agree in {100 * group.excess:.0f} % of the cases in which independent annotators of their skill would not"
-    return f"{who} ({100 * group.share:.0f} % of the votes; {why}; {chance})"
+    low, high = (100 * end for end in group.interval)
+    why = (
+        f"they agree in {100 * group.excess:.0f} % ({low:.0f} to {high:.0f}) of the cases in which independent annotators of "
+        "their skill would not"
+    )
+    against = "; with the others they agree no more than by chance" if group.against else ""
+    return f"{who} ({100 * group.share:.0f} % of the votes; {why}; {chance}{against})"
 
 
 def _who(reading: Reading, votes: Vocabularies) -> str:
@@ -56,6 +96,8 @@ def dependence_facts(found: Dependence, votes: Vocabularies) -> list[list[dict[s
             {
                 "annotators": group.names(votes),
                 "excess_agreement": group.excess,
+                "excess_interval": list(group.interval),
+                "agreement_with_others": group.outside,
                 "p_value": group.p_value,
                 "share_of_votes": group.share,
             }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.engines.readings import Dependence, find
 from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.experience import in_company, reliability_of
 from crowdwise.estimator.outcome import Result
@@ -21,8 +22,8 @@ from crowdwise.scale.collecting import collected
 from crowdwise.scale.store import Store
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
-from crowdwise.trust.crowd.cautious import lowest, refitted, settled_by_gold, settled_by_trust
-from crowdwise.trust.crowd.dependence import Dependence, find
+from crowdwise.trust.crowd.cautious import lowest, refitted
+from crowdwise.trust.crowd.dependence import settled, trusted_codes
 
 __all__ = ["Doubt", "believed", "doubts_of", "found_in"]
 
@@ -61,11 +62,11 @@ def doubts_of(
     found: Dependence, sample: Annotations, estimator: Aggregator, history: Any = None, trusted: Sequence[Any] = ()
 ) -> tuple[Dependence, list[Doubt]]:
     """Readings that known labels leave, and the method fitted to the sample by each."""
-    found = settled_by_trust(sample, found, trusted)
+    trusted_codes(sample, trusted)
     if not found:
         return found, []
     result = type(estimator)(**estimator.get_params()).fit(sample, history=history).result_
-    found = settled_by_gold(result, found)
+    found = settled(result, found, trusted)
     doubts = []
     for reading in found.readings:
         fit = refitted(result, sample, reading).result_

@@ -118,6 +118,19 @@ def test_identical_annotators_count_once() -> None:
     assert (make("dawid-skene").fit(both).labels_[against] == votes_of_others).mean() < 0.1
 
 
+def test_a_group_with_most_votes_is_not_the_start() -> None:
+    # Six of ten repeat one wrong answer; four know the truth. From vote shares EM would follow the six.
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=300)
+    wrong = (truth + rng.integers(1, 3, size=300)) % 3
+    labels = [np.where(rng.random(300) < 0.95, wrong, rng.integers(3, size=300)) for _ in range(6)]
+    labels += [np.where(rng.random(300) < 0.8, truth, rng.integers(3, size=300)) for _ in range(4)]
+    votes = Annotations.from_matrix(np.column_stack(labels), annotators=range(10))
+    team = dict.fromkeys(range(6), "team")
+    assert (fit(votes, groups=team).labels_ == truth).mean() > 0.85
+    assert (fit(votes, groups=team, init=make("majority").fit(votes).posterior_).labels_ == truth).mean() < 0.2
+
+
 def test_confusion_is_through_the_group() -> None:
     model = fit(random_votes(np.random.default_rng(1), 10, 6, 3, 80), groups=TEAMS)
     part = model.result_.annotators

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines import dependence
 from crowdwise.parts.annotators import communities, groups
 from crowdwise.parts.annotators.communities import CommunityConfusion
 from crowdwise.parts.annotators.groups import GroupConfusion
@@ -98,15 +97,3 @@ def test_groups_of_items_follow_the_votes_and_the_pairs() -> None:
             for e in np.flatnonzero((votes.annotator == a) & (group_n[votes.item] == s)):
                 counts[votes.label[e]] += posterior[votes.item[e]]
             np.testing.assert_allclose(model.beta_plk[p], base + counts)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_agreements_beyond_independence(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    votes, posterior = problem(4, weighted)
-    confusion = np.random.default_rng(1).dirichlet(np.ones(N_CLASSES), (N_ANNOTATORS, N_CLASSES))
-    found = []
-    for compiled_from in (0, 10**9):
-        monkeypatch.setattr(dependence, "COMPILED_FROM", compiled_from)
-        residuals = dependence.residual_agreement(votes, posterior, confusion)
-        found.append([residuals.n_items, residuals.agree, residuals.expected, residuals.variance])
-    equal(*found)

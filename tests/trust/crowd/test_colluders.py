@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.trust.crowd.crowds import fit
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
-from crowdwise.engines.dependence import Residuals
 from crowdwise.trust.crowd import colluders
 from crowdwise.trust.crowd.pairs import of_pairs
 
@@ -59,11 +60,12 @@ def test_large_crowds_are_searched_among_the_busiest_and_a_note_says_so(monkeypa
     item, label = busy.items[rng.integers(800, size=60)], busy.classes[rng.integers(2, size=60)]
     votes = busy.concat(Annotations.from_arrays(item, [f"z{n % 10}" for n in range(60)], label))
     result = fit(votes)
-    met = of_pairs(result, votes)
+    met = of_pairs(votes)
+    pairs = met.pairs
     # Names are sorted, so the ten come last.
-    among = (met.first < 30) & (met.second < 30)
-    columns = {name: getattr(met, name)[among] for name in ("first", "second", "n_items", "agree", "expected", "variance")}
-    alone = colluders.score(result, found=Residuals(**columns))
+    among = (pairs.first < 30) & (pairs.second < 30)
+    columns = {name: getattr(pairs, name)[among] for name in ("first", "second", "n", "agree", "beyond", "chance")}
+    alone = colluders.score(result, met=replace(met, pairs=replace(pairs, **columns)))
     assert alone.notes == colluders.score(result).notes == ()
     # Work of a sweep over all pairs among thirty.
     monkeypatch.setattr(colluders, "_MOST_WORK", (30 * 29 // 2 + 30 * 4) * 16)

@@ -1,37 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from tests.methods.labels.helpers import random_votes
 from tests.trust.crowd.crowds import fit
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
-from crowdwise.engines.dependence import residual_agreement
 from crowdwise.engines.meetings import answers_of, pair_sums
 from crowdwise.trust.crowd import copiers, pairs
-
-
-def test_residual_agreement_by_hand() -> None:
-    votes = random_votes(
-        np.random.default_rng(0), 12, 4, 3, 60, weight=np.random.default_rng(1).integers(0, 3, 60).astype(float)
-    )
-    result = fit(votes)
-    found = residual_agreement(votes, result.posterior, result.confusion)
-    shares: dict[tuple[int, int], np.ndarray] = {}
-    for e in range(votes.n_votes):
-        key = (int(votes.item[e]), int(votes.annotator[e]))
-        shares.setdefault(key, np.zeros(3))[votes.label[e]] += votes.weight[e]
-    shares = {key: value / value.sum() for key, value in shares.items() if value.sum() > 0}
-    for p, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
-        items = [n for n in range(12) if (n, a) in shares and (n, b) in shares]
-        expected = [
-            sum(result.posterior[n, k] * result.confusion[a, k] @ result.confusion[b, k] for k in range(3)) for n in items
-        ]
-        assert found.n_items[p] == len(items)
-        assert found.agree[p] == pytest.approx(sum(shares[n, a] @ shares[n, b] for n in items))
-        assert found.expected[p] == pytest.approx(sum(expected))
-        assert found.variance[p] == pytest.approx(sum(x * (1 - x) for x in expected))
 
 
 def test_chunks_give_the_same_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,11 +55,34 @@ def test_beyond_a_number_of_meetings_items_are_drawn_and_a_note_says_so(monkeypa
     whole = copiers.score(result)
     assert whole.notes == ()
     monkeypatch.setattr(pairs, "MOST_MEETINGS", 1000)
-    found = pairs.of_pairs(result, result.votes)
+    met = pairs.of_pairs(result.votes)
     # 400 items have 4,000 pairs of answers.
-    assert found.share == 0.25
-    assert found.n_items.sum() == 1000
+    assert met.share == 0.25
+    assert met.pairs.n.sum() == 1000
     part = copiers.score(result)
     assert "on 25% of their common items" in part.notes[0]
     assert "2.0 times" in part.notes[0]
-    assert part.frame.equals(copiers.score(result, found=found).frame)
+    assert part.frame.equals(copiers.score(result, met=met).frame)
+
+
+@pytest.mark.parametrize("method", ["dawid-skene", "majority"])
+def test_people_who_agree_on_the_truth_are_no_copiers_where_the_fit_follows_a_faction(crowds: Any, method: str) -> None:
+    drawn = crowds.judges(0, 3, 4)
+    assert copiers.score(fit(drawn.votes, method)).flagged == [0, 1, 2]
+    drawn = crowds.colluders(0, 18, n_items=300)
+    result = fit(drawn.votes, method)
+    assert set(copiers.score(result).codes.tolist()) <= set(range(18))
+    assert len(copiers.score(result).flagged) >= 16
+
+
+def test_few_meetings_are_judged_by_exact_chances() -> None:
+    # Two who agree on all of 5 items, where chance and skill explain 0.3 + 0.05: 0.35^5, beside the normal's 5e-4.
+    z, agree, n = np.array([3.3, 3.3]), np.array([5.0, 2.0]), np.array([5.0, 4.0])
+    p_value = copiers._p_values(z, agree, n, np.array([0.35, 0.35]))
+    assert p_value[0] == pytest.approx(0.35**5)
+    assert np.isnan(p_value[1])
+    # Broken numbers of agreements lie between whole ones: P(X >= 2) and P(X >= 3) of ten at one half.
+    half = copiers._p_values(np.full(3, 9.0), np.array([2.0, 2.5, 3.0]), np.full(3, 10.0), np.full(3, 0.5))
+    assert half[0] == pytest.approx(1 - 11 / 1024)
+    assert half[2] == pytest.approx(1 - 56 / 1024)
+    assert half[2] < half[1] < half[0]

@@ -63,6 +63,9 @@ def test_refit_keeps_items_gold_and_records() -> None:
     assert refit_without(model.result_, []) is model.result_
     with pytest.raises(InputError, match="nobody is left"):
         refit_without(model.result_, votes.annotators)
+    with pytest.raises(InputError, match="7 of 12 annotators would be dropped, most of the crowd"):
+        refit_without(model.result_, votes.annotators[:7])
+    assert refit_without(model.result_, votes.annotators[:7], even_most=True).votes.n_annotators == 5
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ Notes
 -----
 Annotators without a group have Xi fixed at the identity, so without groups this is `dawid-skene`.
 A group of two does not identify Xi (any invertible mix of Xi and pi gives the same votes); the
-Dirichlet(5, 1) prior on its rows keeps it near the identity. ``groups="auto"`` clusters the agreement
-that a first Dawid-Skene fit leaves unexplained (see `crowdwise.engines.dependence`). `confusion_` is the
-product Xi pi: P(observed | true). Cost per iteration: O(E K + P K^2) for P pairs of an item and a group.
+Dirichlet(5, 1) prior on its rows keeps it near the identity. ``groups="auto"`` finds groups in the votes
+before any fit (`crowdwise.engines.readings`): a fit that followed a group has explained its errors away. EM
+starts from one voice per group for the same reason. `confusion_` is the product Xi pi: P(observed | true).
+Cost per iteration: O(E K + P K^2) for P pairs of an item and a group.
 
 References
 ----------
@@ -33,9 +34,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.engines.loop import ABOUT_TOL, Fit
+from crowdwise.engines.readings import LEVEL
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of
+from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of, shares_of_groups
 from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.groups import GroupConfusion
 from crowdwise.parts.annotators.model import row_smoothing
@@ -55,7 +57,7 @@ class GroupDawidSkene(IterativeAggregator):
     """
 
     groups: Any = setting("auto", ABOUT_GROUPS, choices=("auto",), free=True)
-    level: float = setting(0.05, ABOUT_LEVEL, above=0)
+    level: float = setting(LEVEL, ABOUT_LEVEL, above=0)
     max_iter: int = setting(500, "Most iterations of one run.", low=1, whole=True)
     tol: float = setting(1e-5, ABOUT_TOL, above=0)
     diagonal: float = setting(5.0, "Dirichlet parameter of a group seeing the true class (5/1: near the identity).", low=1)
@@ -77,5 +79,7 @@ class GroupDawidSkene(IterativeAggregator):
         # A Dirichlet(alpha) prior adds alpha - 1 pseudo-counts to a MAP step.
         prior_kc = np.full((n_classes, n_classes), self.off_diagonal - 1)
         np.fill_diagonal(prior_kc, self.diagonal - 1)
-        model = GroupConfusion.start(pseudo, prior_kc, groups_of(problem, self.groups, self.level))
-        return self.alternate(problem, problem.marginals(), model)
+        group_a = groups_of(votes, self.groups, self.level)
+        model = GroupConfusion.start(pseudo, prior_kc, group_a)
+        shares = shares_of_groups(votes, group_a) if (group_a >= 0).any() else None
+        return self.alternate(problem, problem.marginals(), model, shares=shares)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdwise.engines.loop import Fit
+from crowdwise.engines.readings import LEVEL
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
@@ -45,7 +46,7 @@ class GroupVote(Aggregator):
     """
 
     groups: Any = setting("auto", ABOUT_GROUPS, choices=("auto",), free=True)
-    level: float = setting(0.05, ABOUT_LEVEL, above=0)
+    level: float = setting(LEVEL, ABOUT_LEVEL, above=0)
 
     name: ClassVar[str] = "group-vote"
 
@@ -55,7 +56,7 @@ class GroupVote(Aggregator):
         total = right + wrong
         typical = float(right.sum() / total.sum()) if total.sum() > 0 else 1.0
         weight = np.where(total > 0, right / np.where(total > 0, total, 1.0), typical)
-        model = GroupVotes.start(groups_of(problem, self.groups, self.level), weight, typical)
+        model = GroupVotes.start(groups_of(votes, self.groups, self.level), weight, typical)
         prior = problem.marginals()
         voices = model.voices(votes)
         shares = model.shares(votes, prior.probability, voices)

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.dependence import group_codes, residual_agreement
-from crowdwise.engines.loop import alternate
+from crowdwise.engines.readings import find
 from crowdwise.errors import SettingError
-from crowdwise.estimator.aggregator import Problem
-from crowdwise.kernels.types import Integers
-from crowdwise.parts.annotators.model import Confusion, row_smoothing
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.parts.annotators.group_votes import GroupVotes
 
-__all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "given_groups", "groups_of"]
+__all__ = ["ABOUT_GROUPS", "ABOUT_LEVEL", "given_groups", "groups_of", "shares_of_groups"]
 
 ABOUT_GROUPS = 'Groups that share their errors: "auto" finds them, or a mapping annotator -> group; others stand alone.'
-ABOUT_LEVEL = "With groups=auto, the chance (Bonferroni) that any independent pair is put together."
+ABOUT_LEVEL = "With groups=auto, the chance that any group of independent annotators is found."
 
 
-def groups_of(problem: Problem, groups: Any, level: float) -> Integers:
+def groups_of(votes: Annotations, groups: Any, level: float) -> Integers:
     """Group of every annotator, [A]; -1 for those who stand alone.
 
-    "auto" fits Dawid-Skene and clusters the agreement that it leaves unexplained.
+    "auto" looks in the votes alone, before any fit, and takes the preferred reading (`crowdwise.engines.readings`).
     """
-    votes = problem.votes
-    if groups == "auto":
-        if votes.n_classes < 2:
-            return np.full(votes.n_annotators, -1)
-        pseudo = row_smoothing(votes, 1 / votes.n_classes)
-        if problem.history is not None:
-            pseudo = pseudo + problem.history
-        # Always from vote shares: an updated fit must find the groups that a fit to all votes finds.
-        first = replace(problem, warm=None)
-        model = Confusion.start(pseudo, votes.n_annotators)
-        fit = alternate(votes, first.marginals(), model, start=first.shares, known=problem.known, max_iter=200, tol=1e-6)
-        residuals = residual_agreement(votes, fit.posterior, fit.annotators.confusion())
-        return group_codes(residuals, votes.n_annotators, level)
-    return given_groups(votes, groups)[0]
+    if groups != "auto":
+        return given_groups(votes, groups)[0]
+    found = find(votes, level=level)
+    return found.readings[0].code if found else np.full(votes.n_annotators, -1)
+
+
+def shares_of_groups(votes: Annotations, group_a: Integers) -> Floats:
+    """Shares of the groups' voices, [N, K], one voice each: a start in which the largest group is not the crowd."""
+    even = np.full(votes.n_classes, 1 / votes.n_classes)
+    return GroupVotes.start(group_a, np.ones(votes.n_annotators), 1.0).shares(votes, even)
 
 
 def given_groups(votes: Annotations, groups: Any) -> tuple[Integers, list[str]]:

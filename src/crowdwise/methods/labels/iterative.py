@@ -33,12 +33,15 @@ STARTS = (*SHARDED_STARTS, "random", "moments", *MOMENT_STARTS)
 _ROUNDS, _TOL = 1000, 1e-6
 
 
-def start_posteriors(problem: Problem, init: Any, restarts: int) -> list[Floats]:
-    """Posteriors to start from: `init` first, then random ones; a warm start is the only one."""
+def start_posteriors(problem: Problem, init: Any, restarts: int, shares: Floats | None = None) -> list[Floats]:
+    """Posteriors to start from: `init` first, then random ones; a warm start is the only one.
+
+    `shares` stand for the vote shares where votes do not count alike, [N, K].
+    """
     if problem.warm is not None:
         return [problem.warm]
     votes = problem.votes
-    shares = problem.shares
+    shares = problem.shares if shares is None else shares
     if isinstance(init, str) and init == "moments":
         from crowdwise.methods.labels.moment_start import moment_starts
 
@@ -134,13 +137,24 @@ class IterativeAggregator(Aggregator):
     random_state: int | None = random_state_setting("Seed of the random starts.")
     warm_start: bool = setting(False, "Continue from the previous fit when `fit` is called again.")
 
-    def alternate(self, problem: Problem, prior: LabelPrior, annotators: AnnotatorModel, hard: bool = False) -> Fit:
-        """Run engine 1 from every start and keep the best; over shards, resume where an earlier run was interrupted."""
+    def alternate(
+        self,
+        problem: Problem,
+        prior: LabelPrior,
+        annotators: AnnotatorModel,
+        hard: bool = False,
+        *,
+        shares: Floats | None = None,
+    ) -> Fit:
+        """Run engine 1 from every start and keep the best; over shards, resume where an earlier run was interrupted.
+
+        `shares` stand for the vote shares in a start in memory.
+        """
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "hard": hard, "progress": problem.progress}
         if problem.in_memory:
             return best_of(
                 lambda start: alternate(problem.votes, prior, annotators, start=start, known=problem.known, **options),
-                start_posteriors(problem, self.init, self.restarts),
+                start_posteriors(problem, self.init, self.restarts, shares),
             )
         start = None
         if problem.shards.kept(type(annotators).__name__) is None:

@@ -1,6 +1,6 @@
 """How sure labels may be where annotators seem to share errors: the labels stay, their confidence is lowered.
 
-For every reading of the votes (`crowdwise.trust.crowd.dependence`), the same method is fitted again with votes of a group
+For every reading of the votes (`crowdwise.engines.readings`), the same method is fitted again with votes of a group
 counting 1 / (1 + (m - 1) rho) where m members voted on the item; rho is the group's excess agreement. Every row of the
 posterior then moves towards that of the reading which believes least in its label, as far as the label stays the label:
 where a reading prefers another class, both come out even. Nothing becomes more certain.
@@ -16,71 +16,32 @@ found.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.errors import CrowdwiseWarning, SettingError
+from crowdwise.engines.readings import Dependence, Reading
+from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import make_aggregator
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.base import with_posterior
 from crowdwise.trust.calibration.effective_votes import EffectiveVotes
-from crowdwise.trust.crowd.dependence import Dependence, Reading
 from crowdwise.trust.fitted_method import method_of, settings_of
 
-__all__ = ["believed", "cautious", "lowered", "lowest", "refitted", "settled_by_gold", "settled_by_trust"]
+__all__ = ["believed", "cautious", "lowered", "lowest", "refitted"]
 
 
 # A label stays ahead by this much; differences below 1e-9 count as ties.
 _AHEAD = 1e-6
-# Of the test by which known labels choose between readings.
-_LEVEL = 0.05
 
 
-def believed(result: Result, found: Dependence) -> Result:
-    """The result with the confidence that is left if the groups found share errors."""
-    return with_posterior(result, cautious(result, found), result.confidence_source)
-
-
-def settled_by_gold(result: Result, found: Dependence) -> Dependence:
-    """Leave out readings of the votes that known labels speak against; the best of the others comes first.
-
-    Every reading is fitted without the known labels; one goes if it is wrong on so many more of them than the best that
-    chance is no excuse (a sign test at 5 % over the known items in which the two differ).
-    """
-    gold = result.votes.gold
-    if gold is None or len(found.readings) < 2 or not (gold >= 0).any():
-        return found
-    known = np.flatnonzero(gold >= 0)
-    votes = replace(result.votes, gold=None)
-    right = [refitted(result, votes, reading).result_.codes[known] == gold[known] for reading in found.readings]
-    order = sorted(range(len(right)), key=lambda i: -int(right[i].sum()))
-    best = right[order[0]]
-    kept = [i for i in order if not _worse(int((best & ~right[i]).sum()), int((~best & right[i]).sum()))]
-    return replace(found, readings=tuple(found.readings[i] for i in kept))
-
-
-def settled_by_trust(votes: Annotations, found: Dependence, trusted: Collection[Any]) -> Dependence:
-    """Leave out readings in which one of the `trusted` annotators shares errors, as long as another reading is left."""
-    who = {str(name): code for code, name in enumerate(votes.annotators.tolist())}
-    unknown = [name for name in trusted if str(name) not in who]
-    if unknown:
-        raise SettingError(f"no annotator is called {unknown[0]!r}, who is to be trusted")
-    code = np.array([who[str(name)] for name in trusted], np.int64)
-    kept = tuple(reading for reading in found.readings if (reading.code[code] < 0).all())
-    return replace(found, readings=kept or found.readings)
-
-
-def _worse(only_best: int, only_other: int) -> bool:
-    from scipy.stats import binomtest
-
-    differ = only_best + only_other
-    return differ > 0 and binomtest(only_best, differ, alternative="greater").pvalue <= _LEVEL
+def believed(result: Result, others: Iterable[Floats]) -> Result:
+    """The result with the confidence that the posteriors of other readings leave, [N, K] each."""
+    return with_posterior(result, lowest(result, others), result.confidence_source)
 
 
 def refitted(result: Result, votes: Annotations, reading: Reading) -> Aggregator:

@@ -41,11 +41,11 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.dependence import Residuals
+from crowdwise.engines.background import Agreement
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats
-from crowdwise.trust.crowd.pairs import of_pairs, sampling_notes
+from crowdwise.trust.crowd.pairs import Met, of_pairs, sampling_notes
 from crowdwise.trust.crowd.report import Report, benjamini_hochberg, check_level, report, votes_of
 
 __all__ = ["score"]
@@ -64,7 +64,7 @@ def score(
     *,
     trusted: Iterable[Any] | None = None,
     fdr: float = 0.05,
-    found: Residuals | None = None,
+    met: Met | None = None,
 ) -> Report:
     """Flag annotators whose agreements leave the honest subspace; `score` is the mean squared residual.
 
@@ -72,7 +72,7 @@ def score(
     ----------
     trusted : annotators, optional
         Known to be honest (the variant "TA"); without any, at least half must be (the variant "H").
-    found : Residuals, optional
+    met : Met, optional
         `crowdwise.trust.crowd.pairs.of_pairs`, where it is available.
     """
     from scipy.special import chdtrc
@@ -83,12 +83,13 @@ def score(
     given = np.zeros(n_annotators, bool)
     if trusted is not None:
         given[votes.positions(trusted, "annotator")] = True
-    found = of_pairs(result, votes) if found is None else found
+    met = of_pairs(votes) if met is None else met
+    found = met.pairs
     kept, n_searched = _affordable(found, votes, given, rank)
     # Only those who met somebody have rows.
     who, pairs = np.unique(np.concatenate([found.first[kept], found.second[kept]]), return_inverse=True)
     first, second = pairs.reshape(2, -1)
-    edges = _Edges(first, second, found.n_items[kept], found.agree[kept], len(who))
+    edges = _Edges(first, second, found.n[kept], found.agree[kept], len(who))
     model = np.einsum("k,akl->akl", np.sqrt(result.class_prior), result.confusion[who]).reshape(len(who), rank)
     # Too few for any test: nothing to search for.
     tested = len(who) > rank
@@ -105,7 +106,7 @@ def score(
     q_value = benjamini_hochberg(p_value)
     flag = (np.nan_to_num(q_value, nan=1.0) <= fdr) & ~given
     mean = np.where(partners > 0, total / np.maximum(partners, 1), np.nan)
-    notes = sampling_notes(found)
+    notes = sampling_notes(met)
     if n_searched < n_annotators:
         notes += (f"colluders were looked for among the {n_searched} annotators with most votes: among all it takes too long",)
     notes += () if honest.sum() > rank else (
@@ -117,9 +118,9 @@ def score(
     return report("colluders", votes, score=mean, p_value=p_value, q_value=q_value, flag=flag, reason=reason, notes=notes)
 
 
-def _affordable(found: Residuals, votes: Annotations, given: Flags, rank: int) -> tuple[Flags, int]:
+def _affordable(found: Agreement, votes: Annotations, given: Flags, rank: int) -> tuple[Flags, int]:
     """The pairs to search, and among how many annotators: all, or the trusted and those with most votes."""
-    kept = found.n_items >= _FEWEST
+    kept = found.n >= _FEWEST
     place = np.empty(votes.n_annotators, np.int64)
     place[np.lexsort((-votes.votes_per_annotator, ~given))] = np.arange(len(place))
     later = np.maximum(place[found.first], place[found.second])

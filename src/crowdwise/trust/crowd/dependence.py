@@ -1,265 +1,130 @@
-"""Groups of annotators who share errors, found in the votes before any fit.
+"""Annotators who share errors: what the votes show (`crowdwise.engines.readings`), and which reading of them is right.
 
-1. Agreement beyond chance of every pair that met, and what skill explains of it (`crowdwise.engines.background`).
-2. Candidates by average linkage of the rest (`crowdwise.engines.linkage`).
-3. A candidate is a group if its excess agreement is too large for chance (p-value times the number of sets of that size,
-   C(A, m) m (m - 1), below 0.01), is at least 0.2 of what is possible, has no member far looser than the others, and remains,
-   at 0.1, given what those outside answered (`crowdwise.trust.crowd.shared_errors`). Else the loosest member goes, and again.
-4. Skill is fitted again without the pairs inside groups, and 2 to 3 repeated, at most four times in all.
-
-Readings. Votes give a tree without a root: "three judges share errors" and "three are right, the other four share errors"
-look the same. So the search starts from ordinary crowds (median and lower quartile of agreement) and from "those outside are
-the group". Preferred is a reading in which no group has more than three quarters of the votes and most annotators carry the
-background. Others that stand are kept beside it: which one is right cannot be seen in votes.
-
-Notes
------
-Reported, never a silent change of labels. On crowds of independent annotators it hardly ever speaks, except where annotators
-specialise in topics of their own; it misses groups with more than half of the votes; see the page on benchmarks.
-
-Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers;
-then O(pairs that met), at most 200,000, of the annotators with most answers. The same votes give the same finding.
+Votes give a tree without a root: which faction is the crowd cannot be seen in them. Two things from outside can choose:
+labels that are known, and an annotator who is known to share no errors. `settled` chooses among the readings that stand;
+`rooted` looks for more of them, so that a faction with half of the votes is found too.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
-from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
-from crowdwise.engines.linkage import linked
-from crowdwise.engines.meetings import MOST_MEETINGS, Answers, answers_of, sampled
-from crowdwise.kernels.numerics import segment_sum
-from crowdwise.kernels.types import Flags, Floats, Integers
-from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
+from crowdwise.engines.readings import Dependence, Reading, SharedErrors, find
+from crowdwise.errors import SettingError
+from crowdwise.estimator.outcome import Result
+from crowdwise.kernels.types import Flags, Integers
+from crowdwise.trust.crowd.cautious import refitted
+from crowdwise.trust.crowd.pruning import is_majority
 
-__all__ = ["Dependence", "Reading", "SharedErrors", "find"]
-
-
-MOST_PAIRS = 200_000
-# A test at level 0.01, an excess that matters, and what must remain of it given those outside.
-_LEVEL, _EXCESS, _CONFIRMED = 0.01, 0.2, 0.1
-_PASSES = 4
-# A faction with more of the votes than this is the crowd.
-_FACTION = 0.75
+__all__ = ["Dependence", "Reading", "SharedErrors", "colluding", "find", "rooted", "settled"]
+__all__ += ["trusted_codes"]
 
 
-# What was found in votes that are still in use: commands lower confidence by it, and pages tell of it.
-_FOUND: WeakKeyDictionary[Annotations, dict[tuple[int, int], Dependence]] = WeakKeyDictionary()
+# Of the tests by which known labels choose between readings.
+_LEVEL = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class SharedErrors:
-    """One group of annotators who share errors.
+def settled(result: Result, found: Dependence, trusted: Collection[Any] = ()) -> Dependence:
+    """Leave out readings of the votes that known labels or `trusted` annotators speak against; the best of the others is first.
 
-    Attributes
-    ----------
-    members : [M]
-        Codes of the annotators, sorted.
-    excess : float
-        Agreement beyond what skill explains, as a share of what is possible; about the correlation of errors.
-    confirmed : float
-        The same given what those outside answered.
-    ratio, p_value : float
-        Excess over its standard deviation, and the chance of any such group of that size among independent annotators.
-    share : float
-        Share of all votes.
+    One goes if a trusted annotator shares errors in it, unless that is so in all. Then every reading is fitted without the
+    known labels and without the votes of the trusted; one goes if it is wrong on so many more of these than the best that
+    chance is no excuse (a sign test at 5 % over those in which the two differ).
     """
-
-    members: Integers
-    excess: float
-    confirmed: float
-    ratio: float
-    p_value: float
-    share: float
-
-    def names(self, votes: Vocabularies) -> list[Any]:
-        """Ids of the annotators."""
-        return [votes.annotators[a] for a in self.members]
+    votes = result.votes
+    who = trusted_codes(votes, trusted)
+    readings = tuple(reading for reading in found.readings if (reading.code[who] < 0).all())
+    item, label = _known(votes, who)
+    if len(readings) < 2 or len(item) == 0:
+        return replace(found, readings=readings or found.readings)
+    right = [fit.codes[item] == label for fit in _blind(result, readings, who)]
+    order = sorted(range(len(right)), key=lambda i: -int(right[i].sum()))
+    return Dependence(tuple(readings[i] for i in order if not _worse(right[order[0]], right[i])))
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """One way to read the votes: the groups, [J], and the group of every annotator, [A], -1 for none."""
+def rooted(result: Result, trusted: Collection[Any] = ()) -> Dependence:
+    """The groups that known labels and `trusted` annotators choose, among more readings than the votes alone would leave.
 
-    groups: tuple[SharedErrors, ...]
-    code: Integers
-
-    @property
-    def members(self) -> frozenset[tuple[int, ...]]:
-        """Who is together, whatever the order of the groups."""
-        return frozenset(tuple(group.members.tolist()) for group in self.groups)
-
-    @property
-    def correlation(self) -> Floats:
-        """Excess agreement of every group, [J]."""
-        return np.array([group.excess for group in self.groups])
-
-
-@dataclass(frozen=True, eq=False)
-class Dependence:
-    """What the votes show of dependence; without readings, independent annotators explain them.
-
-    Attributes
-    ----------
-    readings : tuple of Reading
-        The preferred one first. More than one means that both roots stand: others explain the votes as well.
+    As `settled`, but a faction with half of the votes is found too (`find` with `thorough`). Readings that stand by the votes
+    go first, so that they are kept unless another is right more often. Where independent annotators explain the votes, groups
+    are chosen only if chance is no excuse: the known labels are twenty times as probable with them (which labels that are as
+    sure as they should be reach in 5 % of the cases, by Markov's inequality; a probability counts as 1 / 20 at least, so that
+    no label decides alone), or the trusted agree with more labels by a sign test at 5 %. Without anything known, it is what
+    the votes alone show.
     """
-
-    readings: tuple[Reading, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.readings)
-
-    @property
-    def groups(self) -> tuple[SharedErrors, ...]:
-        """The groups of the preferred reading."""
-        return self.readings[0].groups if self.readings else ()
-
-
-def find(votes: Annotations, *, most_meetings: int = MOST_MEETINGS, most_pairs: int = MOST_PAIRS) -> Dependence:
-    """Find groups of annotators who share errors.
-
-    Parameters
-    ----------
-    most_meetings, most_pairs : int
-        Bounds on the work: pairs of answers that are counted, and pairs of annotators that are compared.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(3, size=300)
-    >>> def judge(right, seen):
-    ...     return np.where(rng.random(300) < right, seen, rng.integers(3, size=300))
-    >>> shared = judge(0.6, truth)
-    >>> labels = [judge(0.95, shared) for _ in range(3)] + [judge(0.8, truth) for _ in range(4)]
-    >>> votes = Annotations.from_matrix(np.column_stack(labels), annotators=list("abcdefg"))
-    >>> [[str(name) for name in group.names(votes)] for group in find(votes).groups]
-    [['a', 'b', 'c']]
-    """
-    bounds = (most_meetings, most_pairs)
-    known = _FOUND.setdefault(votes, {})
-    if bounds not in known:
-        known[bounds] = _found(votes, *bounds)
-    return known[bounds]
-
-
-def _found(votes: Annotations, most_meetings: int, most_pairs: int) -> Dependence:
-    answers = sampled(answers_of(votes), most_meetings)
-    if len(answers.item) == 0 or np.count_nonzero(answers.share_cl.sum(axis=0)) < 2:
+    votes = result.votes
+    who = trusted_codes(votes, trusted)
+    item, label = _known(votes, who)
+    if len(item) == 0:
+        return find(votes)
+    everything = find(votes, thorough=True).readings
+    readings = [reading for reading in everything if (reading.code[who] < 0).all()] or list(everything)
+    fits = _blind(result, readings, who) if len(readings) > 1 else []
+    right = [fit.codes[item] == label for fit in fits]
+    best = max(range(len(fits)), key=lambda i: (int(right[i].sum()), -i), default=0)
+    if not readings or not readings[best].groups:
         return Dependence()
-    pairs = agreement_of(answers, most_pairs)
-    if len(pairs.first) == 0:
+    if not readings[0].groups and not (_likelier(fits[best], fits[0], votes) or _worse(right[best], right[0])):
         return Dependence()
-    search = _Search(votes, answers, pairs)
-    # A reading with its rank: whether no group is the crowd itself, then how many annotators carry the background.
-    ranked: list[tuple[tuple[bool, float], Reading]] = []
-    for reading, carried, ordinary in search.readings():
-        if reading.groups:
-            ranked.append(((max(group.share for group in reading.groups) <= _FACTION, carried), reading))
-        elif ordinary:
-            # A crowd of independent annotators explains all.
-            return Dependence()
-    best = max(ranked, key=lambda entry: entry[0])[1]
-    kept = [best]
-    for (stands, _), reading in ranked:
-        if stands and all(reading.members != other.members for other in kept):
-            kept.append(reading)
-    return Dependence(tuple(kept))
+    standing = find(votes).readings
+    others = [i for i, hits in enumerate(right) if i != best and readings[i] in standing and not _worse(right[best], hits)]
+    return Dependence((readings[best], *(readings[i] for i in others)))
 
 
-class _Search:
-    """Readings of one set of votes."""
+def colluding(votes: Annotations, found: Dependence) -> list[Any]:
+    """Annotators of groups that agree with those outside no more than chance lets them, by name.
 
-    def __init__(self, votes: Annotations, answers: Answers, pairs: Agreement) -> None:
-        self.answers, self.pairs = answers, pairs
-        self.mass = np.bincount(votes.annotator, minlength=votes.n_annotators) / votes.n_votes
-        cell = answers.item[:, None] * votes.n_classes + np.arange(votes.n_classes)
-        counts = segment_sum(cell.ravel(), answers.share_cl.ravel(), votes.n_items * votes.n_classes)
-        self.counts_nl = counts.reshape(votes.n_items, votes.n_classes)
-
-    def readings(self) -> Iterator[tuple[Reading, float, bool]]:
-        """Readings from every start, by how much annotators carry each, and whether it began with an ordinary crowd."""
-        pairs, turned = self.pairs, []
-        nobody = np.full(pairs.n_annotators, -1)
-        for quantile in (0.5, 0.25):
-            reading, carried = self._read(pairs.level(quantile), nobody)
-            yield reading, carried, True
-            outside = np.where(reading.code < 0, 0, -1)
-            if (outside == 0).sum() >= 2:
-                turned.append(outside)
-        for outside in turned:
-            kept = ~_inside(pairs, outside)
-            if kept.any():
-                yield *self._read(pairs.level(0.5, kept), outside), False
-
-    def _read(self, level: float, code: Integers) -> tuple[Reading, float]:
-        """Alternate between the background and the groups; also the share of annotators that carry the background."""
-        pairs = self.pairs
-        unit_variance = pairs.unit_variance(max(pairs.level(0.5), 0.0))
-        found: tuple[SharedErrors, ...] = ()
-        for _ in range(_PASSES):
-            inside = _inside(pairs, code)
-            if inside.all():
-                break
-            background = explained_by_skill(pairs, unit_variance, inside, level)
-            unit_variance = background.unit_variance
-            tested = (self._tested(members, background) for members in linked(pairs, background, 0.75 * _EXCESS))
-            found = tuple(group for group in tested if group is not None)
-            before, code = code, _codes(found, pairs.n_annotators)
-            if not found or (code.max() == before.max() and ((code >= 0) == (before >= 0)).all()):
-                break
-        skill = background.skill
-        spread = np.abs(skill).sum() ** 2 / max((skill**2).sum(), 1e-9) / len(skill)
-        carried = float(spread * (self.mass[skill > 0].sum() >= 0.5) - 0.2 * self.mass[code >= 0].sum())
-        return Reading(found, code), carried
-
-    def _tested(self, members: Integers, background: Background) -> SharedErrors | None:
-        """The group in a candidate, without its loosest members; None where there is none."""
-        trial, size = Trial(self.answers, self.pairs, background, members), self.pairs.n_annotators
-        while True:
-            m = len(trial.members)
-            by_member = trial.by_member
-            loosest = int(by_member.argmin())
-            loose = m > 2 and by_member[loosest] < 0.5 * np.median(by_member)
-            # The ratio last: it sums over items, the others over pairs.
-            if trial.excess >= _EXCESS and not loose:
-                ways = math.lgamma(size + 1) - math.lgamma(m + 1) - math.lgamma(size - m + 1) + math.log(m * (m - 1))
-                log_p = _log_above(trial.ratio) + ways
-                if log_p < math.log(_LEVEL):
-                    break
-            if m == 2:
-                return None
-            trial.drop(loosest)
-        confirmed = confirmed_excess(self.answers, self.counts_nl, trial.members)
-        if confirmed < _CONFIRMED:
-            return None
-        share = float(self.mass[trial.members].sum())
-        return SharedErrors(trial.members, trial.excess, confirmed, trial.ratio, math.exp(min(log_p, 0.0)), share)
+    Nobody where several readings stand, for either faction may then be the colluders; and nobody where they have more than
+    half of the votes or are more than half of the annotators: whoever is to be left out must not be the crowd.
+    """
+    if len(found.readings) != 1:
+        return []
+    names = [name for group in found.groups if group.against for name in group.names(votes)]
+    return [] if is_majority(votes, names) else names
 
 
-def _log_above(x: float) -> float:
-    """Log of the chance that a standard normal exceeds x; scipy's takes longer to import than the check takes."""
-    if x < 30:
-        return math.log(math.erfc(x / math.sqrt(2)) / 2)
-    # erfc underflows; the next term of the series is 2e-8 at most.
-    return -(x**2) / 2 - math.log(x * math.sqrt(2 * math.pi)) + math.log1p(-1 / x**2 + 3 / x**4)
+def _known(votes: Annotations, trusted: Integers) -> tuple[Integers, Integers]:
+    """Items and labels that are known: gold, and the votes of the trusted on other items."""
+    gold = np.full(votes.n_items, -1) if votes.gold is None else np.asarray(votes.gold)
+    theirs = np.isin(votes.annotator, trusted) & (gold[votes.item] < 0)
+    known = np.flatnonzero(gold >= 0)
+    return np.concatenate([known, votes.item[theirs]]), np.concatenate([gold[known], votes.label[theirs]])
 
 
-def _inside(pairs: Agreement, code: Integers) -> Flags:
-    """Pairs inside one group."""
-    return np.asarray((code[pairs.first] == code[pairs.second]) & (code[pairs.first] >= 0))
+def trusted_codes(votes: Vocabularies, trusted: Collection[Any]) -> Integers:
+    """Codes of annotators who are to be trusted; refuses names that nobody has."""
+    who = {str(name): code for code, name in enumerate(votes.annotators.tolist())}
+    unknown = [name for name in trusted if str(name) not in who]
+    if unknown:
+        raise SettingError(f"no annotator is called {unknown[0]!r}, who is to be trusted")
+    return np.array([who[str(name)] for name in trusted], np.int64)
 
 
-def _codes(groups: tuple[SharedErrors, ...], n_annotators: int) -> Integers:
-    code = np.full(n_annotators, -1)
-    for index, group in enumerate(groups):
-        code[group.members] = index
-    return code
+def _blind(result: Result, readings: Sequence[Reading], trusted: Integers) -> list[Result]:
+    """The method fitted by every reading, without known labels and without the votes of the trusted."""
+    votes = replace(result.votes.take_votes(~np.isin(result.votes.annotator, trusted)), gold=None)
+    return [refitted(result, votes, reading).result_ for reading in readings]
+
+
+def _likelier(fit: Result, plain: Result, votes: Annotations) -> bool:
+    """Whether known labels are so much more probable by one fit than by the other that chance is no excuse."""
+    if votes.gold is None:
+        return False
+    known = np.flatnonzero(votes.gold >= 0)
+    one, other = (np.log(np.maximum(of.posterior[known, votes.gold[known]], _LEVEL)).sum() for of in (fit, plain))
+    return bool(one - other >= -np.log(_LEVEL))
+
+
+def _worse(best: Flags, other: Flags) -> bool:
+    """Whether one labelling is right so much more often than the other that chance is no excuse: a sign test."""
+    from scipy.stats import binomtest
+
+    only_best = int((best & ~other).sum())
+    differ = only_best + int((~best & other).sum())
+    return differ > 0 and binomtest(only_best, differ, alternative="greater").pvalue <= _LEVEL

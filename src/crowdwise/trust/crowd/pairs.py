@@ -1,30 +1,52 @@
-"""Agreements of pairs beyond what confusion matrices explain, which the detectors of copiers, groups and colluders share.
+"""Agreements of pairs that met, which the detectors of copiers and colluders share.
 
 Beyond `MOST_MEETINGS` pairs of answers on one item, they are counted on items drawn with a fixed seed, and a note says so.
 With a share s of the meetings, a standardised excess is sqrt(s) of what it would be: what all meetings would just show has to
-be 1 / sqrt(s) times as large.
+be 1 / sqrt(s) times as large. Beyond `MOST_PAIRS`, pairs among the annotators with most answers are compared.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.dependence import Residuals, residual_agreement
-from crowdwise.engines.meetings import MOST_MEETINGS
-from crowdwise.estimator.outcome import Result
+from crowdwise.engines.background import Agreement, agreement_of
+from crowdwise.engines.meetings import MOST_MEETINGS, Answers, answers_of, sampled
+from crowdwise.engines.readings import MOST_PAIRS
+from crowdwise.kernels.types import Integers
 
-__all__ = ["of_pairs", "sampling_notes"]
-
-
-def of_pairs(result: Result, votes: Annotations) -> Residuals:
-    """Agreements of the pairs that met, and what the fit expects of them."""
-    return residual_agreement(votes, result.model_posterior, result.confusion, MOST_MEETINGS)
+__all__ = ["Met", "of_pairs", "sampling_notes"]
 
 
-def sampling_notes(found: Residuals) -> tuple[str, ...]:
+@dataclass(frozen=True, eq=False)
+class Met:
+    """The answers that were looked at, the agreement of their pairs, and the share of all meetings that they are."""
+
+    answers: Answers
+    pairs: Agreement
+    share: float
+
+
+def of_pairs(votes: Annotations) -> Met:
+    """Agreements of the pairs that met."""
+    whole = answers_of(votes)
+    answers = sampled(whole, MOST_MEETINGS)
+    share = 1.0 if answers is whole else _meetings(answers.item) / _meetings(whole.item)
+    return Met(answers, agreement_of(answers, MOST_PAIRS), share)
+
+
+def sampling_notes(met: Met) -> tuple[str, ...]:
     """What the reader must know where not all meetings were looked at."""
-    if found.share >= 1:
+    if met.share >= 1:
         return ()
     return (
-        f"pairs of annotators were compared on {found.share:.0%} of their common items, drawn at random: an excess "
-        f"of agreement is seen from {found.share**-0.5:.1f} times what all items would show",
+        f"pairs of annotators were compared on {met.share:.0%} of their common items, drawn at random: an excess "
+        f"of agreement is seen from {met.share**-0.5:.1f} times what all items would show",
     )
+
+
+def _meetings(item: Integers) -> float:
+    size = np.bincount(item)
+    return float((size * (size - 1)).sum())

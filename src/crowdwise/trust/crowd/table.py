@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crowdwise.engines.readings import Dependence, find
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.trust.crowd import capacity, colluders, copiers, drift, groups, spammers
+from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can_tell, crowd_of
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
@@ -42,6 +43,7 @@ def examine(
     *,
     fdr: float = 0.05,
     time: Any = None,
+    shared: Dependence | None = None,
     random_state: int | None = 0,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Findings:
@@ -53,17 +55,20 @@ def examine(
         Expected share of wrong flags among the flags of each detector.
     time : [E] or frame, optional
         When votes were given (see `crowdwise.trust.crowd.drift`); without it nobody is tested for drift.
+    shared : Dependence, optional
+        `crowdwise.trust.crowd.dependence.find`, perhaps settled by known labels or a trusted annotator.
     random_state : int or None
         Of the posterior draws behind the capacities.
     progress : function, optional
         Called with what is looked for, the number of steps done, and their number.
     """
-    met = of_pairs(result, result.votes)
+    met = of_pairs(result.votes)
+    shared = find(result.votes) if shared is None else shared
     detectors: dict[str, Callable[[], Report]] = {
         "spammer": lambda: spammers.score(result, fdr=fdr, random_state=random_state),
-        "copier": lambda: copiers.score(result, fdr=fdr, found=met),
-        "colluder": lambda: colluders.score(result, fdr=fdr, found=met),
-        "group": lambda: groups.score(result, level=fdr, found=met),
+        "copier": lambda: copiers.score(result, fdr=fdr, met=met, found=shared),
+        "colluder": lambda: against.score(result, found=shared),
+        "group": lambda: groups.score(result, found=shared),
     }
     if time is not None:
         detectors["drift"] = lambda: drift.score(result, time, fdr=fdr)

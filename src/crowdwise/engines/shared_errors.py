@@ -90,7 +90,7 @@ class Trial:
 def confirmed_excess(answers: Answers, counts_nl: Floats, members: Integers) -> float:
     """Excess agreement inside as a share of what is possible, given the leading class of those outside.
 
-    `counts_nl` are the answers of everybody by item and label, [N, L]. With fewer than five items that outsiders answered,
+    `counts_nl` are those of `crowdwise.engines.meetings.label_counts`. With fewer than five items that outsiders answered,
     nothing contradicts the excess, and it is 1.
     """
     chosen = answers.by(members)

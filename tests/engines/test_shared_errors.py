@@ -10,7 +10,7 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
 from crowdwise.engines.meetings import Answers, answers_of
-from crowdwise.trust.crowd.shared_errors import Trial, confirmed_excess
+from crowdwise.engines.shared_errors import Trial, confirmed_excess
 
 
 @pytest.fixture

@@ -1,0 +1,219 @@
+"""Which faction is the crowd: groups planted into real votes, and what checked labels or one trusted annotator make of them.
+
+    python benchmarks/factions.py [--method NAME] [--seeds 10]
+
+Three tables: groups planted into twelve sets; colluders planted into two; and whom the checks flag in votes as they are. A
+planted group has a hidden answer on every item, right half of the time, which members give with probability 0.9 and else guess;
+colluders agree on one wrong class and give it with probability 0.9, else the true one. Members are drawn until they have the
+stated share of the votes (colluders: of the annotators). No fit sees a true label but the twenty checked ones, which are left
+out of all accuracies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from page import SHARED, interval, provenance, put, table
+
+import crowdwise
+import crowdwise.errors
+import crowdwise.io
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.gold import encode_gold
+from crowdwise.trust.crowd import against, colluders, copiers, groups
+from crowdwise.trust.crowd.dependence import find, rooted
+from crowdwise.trust.crowd.fusion import fused
+from crowdwise.trust.crowd.pruning import refit_fused
+from crowdwise.trust.metrics import accuracy
+
+SETS = ["bluebird", "cf", "cf_amt", "dog", "labelme", "possent", "product", "rte", "sentence_polarity", "temp", "web", "wsd"]
+SHARES, COLLUDING = (0.15, 0.3, 0.45), (0.1, 0.2, 0.3, 0.4)
+CHECKED, FIRST_SEED = 20, 7000
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--method", default="consensus")
+    arguments.add_argument("--seeds", type=int, default=10)
+    given = arguments.parse_args()
+    warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
+    parts = [provenance(f"python benchmarks/factions.py --method {given.method} --seeds {given.seeds}")]
+    for part in (planted_groups(given.method, given.seeds), planted_colluders(given.method, given.seeds), clean(given.method)):
+        print(part, flush=True)
+        parts.append(part)
+    put("factions", "\n".join(parts))
+
+
+def load(name: str) -> tuple[Annotations, np.ndarray, np.ndarray]:
+    """Votes, true classes (-1: unknown), and a class for every item: the true one, or the most voted where it is unknown."""
+    votes = crowdwise.read(next((SHARED / name).glob("annotations.csv*"))).deduplicate()
+    truth = encode_gold(votes, crowdwise.io.read_gold(SHARED / name / "truth.csv"))
+    return votes, truth, np.where(truth >= 0, truth, crowdwise.make("majority").fit(votes).result_.codes)
+
+
+def planted(votes: Annotations, who: np.ndarray, label: np.ndarray) -> tuple[Annotations, np.ndarray]:
+    """Votes with the labels of these annotators replaced, and the group of everybody."""
+    mine = np.isin(votes.annotator, who)
+    labels = np.where(mine, label, votes.label)
+    code = np.full(votes.n_annotators, -1)
+    code[who] = 0
+    return Annotations.from_codes(
+        votes.item, votes.annotator, labels, votes.items, votes.annotators, votes.classes, None, None
+    ), code
+
+
+def with_group(votes: Annotations, classes: np.ndarray, share: float, seed: int) -> tuple[Annotations, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(votes.n_annotators)
+    mass = np.cumsum(votes.votes_per_annotator[order]) / votes.n_votes
+    who = order[: max(int(np.abs(mass - share).argmin()) + 1, 2)]
+    other = (classes + rng.integers(1, votes.n_classes, size=len(classes))) % votes.n_classes
+    seen = np.where(rng.random(len(classes)) < 0.5, classes, other)[votes.item]
+    return planted(votes, who, np.where(rng.random(votes.n_votes) < 0.9, seen, rng.integers(votes.n_classes, size=len(seen))))
+
+
+def with_colluders(votes: Annotations, classes: np.ndarray, share: float, seed: int) -> tuple[Annotations, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    who = rng.permutation(votes.n_annotators)[: round(share * votes.n_annotators)]
+    wrong = (classes + rng.integers(1, votes.n_classes, size=len(classes))) % votes.n_classes
+    return planted(votes, who, np.where(rng.random(votes.n_votes) < 0.9, wrong[votes.item], classes[votes.item]))
+
+
+def labelled(votes: Annotations, code: np.ndarray, truth: np.ndarray, method: str, seed: int) -> dict[str, float]:
+    """Accuracies on the items that were not checked: as fitted, and fused by what was found, checked, trusted and known."""
+    rng = np.random.default_rng(seed)
+    checked = rng.choice(np.flatnonzero(truth >= 0), CHECKED, replace=False)
+    gold = np.full(votes.n_items, -1, np.int16)
+    gold[checked] = truth[checked]
+    rest = np.where(gold >= 0, -1, truth)
+    plain = crowdwise.make(method).fit(votes).result_
+    known = crowdwise.make(method).fit(replace(votes, gold=gold)).result_
+    honest = np.flatnonzero(code < 0)
+    busy = honest[np.argsort(-votes.votes_per_annotator[honest], kind="stable")[:10]]
+    right = [float((votes.label == truth[votes.item])[votes.annotator == a].mean()) for a in busy]
+    trusted = votes.annotators[busy[np.argsort(right, kind="stable")[len(busy) // 2]]]
+
+    def relabelled(result: crowdwise.Result, found: object) -> float:
+        return accuracy((refit_fused(result, found.readings[0]) if found.groups else result).posterior, rest)
+
+    return {
+        "majority": accuracy(crowdwise.make("majority").fit(votes).result_.model_posterior, rest),
+        "plain": accuracy(plain.posterior, rest),
+        "gold": accuracy(known.posterior, rest),
+        "found": relabelled(plain, find(votes)),
+        "checked": relabelled(known, rooted(known)),
+        "trusted": relabelled(plain, rooted(plain, [trusted])),
+        "known": accuracy(crowdwise.make(method).fit(fused(votes, code)).posterior_, rest),
+    }
+
+
+def planted_groups(method: str, seeds: int) -> str:
+    keys = ("majority", "plain", "gold", "found", "checked", "trusted", "known")
+    rows, near = [], []
+    for share in SHARES:
+        close = {"found": 0, "checked": 0, "trusted": 0}
+        for name in SETS:
+            votes, truth, classes = load(name)
+            runs = []
+            for s in range(FIRST_SEED, FIRST_SEED + seeds):
+                runs.append(labelled(*with_group(votes, classes, share, s), truth, method, s))
+            rows.append([f"{name}, {share:.0%}", *(interval([run[key] for run in runs], 100, 1) for key in keys)])
+            for key in close:
+                close[key] += np.mean([run[key] for run in runs]) >= np.mean([run["known"] for run in runs]) - 0.02
+        near.append(f"at {share:.0%}: found {close['found']}, checked {close['checked']}, trusted {close['trusted']}")
+    header = ["set, share of the votes", "majority", method, "with gold", "fused, found", "checked", "trusted", "fused, known"]
+    return (
+        f"\n**Planted groups**, {seeds} seeds each, accuracy in percent with the 95% interval over seeds. *With gold*: "
+        f"{method} that keeps the {CHECKED} checked labels; *found*: `--fuse-groups` without anything known; "
+        "*checked*: the same "
+        "with these labels (`--gold`); *trusted*: the same with one annotator, the median by accuracy of the "
+        "ten honest ones with "
+        f"most votes (`--trusted`). Sets of {len(SETS)} within two points of known groups on average, {'; '.join(near)}.\n\n"
+        f"{table(header, rows)}\n"
+    )
+
+
+def planted_colluders(method: str, seeds: int) -> str:
+    header = ["set, share of annotators", "groups: found", "wrong", "rank: found", "wrong"]
+    header += ["dawid-skene", "m-msr", method, "fused, found", "checked", "known"]
+    rows = []
+    for name in ("dog", "web"):
+        votes, truth, classes = load(name)
+        for share in COLLUDING:
+            runs = []
+            for s in range(FIRST_SEED, FIRST_SEED + seeds):
+                drawn, code = with_colluders(votes, classes, share, s)
+                result = crowdwise.make("dawid-skene").fit(drawn).result_
+                run = labelled(drawn, code, truth, method, s)
+                run |= {
+                    other: accuracy(crowdwise.make(other).fit(drawn).posterior_, truth) for other in ("dawid-skene", "m-msr")
+                }
+                for key, report in (("groups", groups.score(result)), ("rank", colluders.score(result))):
+                    run[key] = float((code[report.codes] == 0).sum() / (code == 0).sum())
+                    run[f"{key} wrong"] = float((code[report.codes] < 0).sum())
+                runs.append(run)
+            shown = [interval([run["groups"] for run in runs], 100, 0), interval([run["groups wrong"] for run in runs], 1, 1)]
+            shown += [interval([run["rank"] for run in runs], 100, 0), interval([run["rank wrong"] for run in runs], 1, 1)]
+            shown += [
+                interval([run[key] for run in runs], 100, 1)
+                for key in ("dawid-skene", "m-msr", "plain", "found", "checked", "known")
+            ]
+            rows.append([f"{name}, {share:.0%}", *shown])
+    return (
+        f"\n**Planted colluders**, {seeds} seeds each. *Found*: percent of the colluders who are flagged, and how many others "
+        "are, by groups in the votes (`aggregate`, and the flags `group` and `colluder`) and by the rank of "
+        "the agreement matrix "
+        f"(`colluders.score`). Then accuracies in percent.\n\n{table(header, rows)}\n"
+    )
+
+
+def clean(method: str) -> str:
+    """Whom the checks flag in votes as they are, and whether the flagged share errors given the truth."""
+    rows = []
+    for name in SETS:
+        votes, truth, _ = load(name)
+        result = crowdwise.make(method).fit(votes).result_
+        ranked = colluders.score(result).codes
+        counts = [
+            len(groups.score(result).codes),
+            len(against.score(result).codes),
+            len(copiers.score(result).codes),
+            len(ranked),
+        ]
+        shown = "-" if len(ranked) < 2 else f"{excess_given_truth(votes, truth, ranked):+.2f}"
+        rest = np.setdiff1d(np.arange(votes.n_annotators), ranked)
+        other = "-" if len(ranked) < 2 else f"{excess_given_truth(votes, truth, rest):+.2f}"
+        rows.append([name, str(votes.n_annotators), *map(str, counts), shown, other])
+    header = ["set", "annotators", "group", "colluder", "copier", "by rank", "excess among these", "among the others"]
+    return (
+        "\n**Votes as they are**: annotators who are flagged. *Excess*: agreement beyond that of independent annotators with "
+        "the same confusion matrices given the true class, as a share of what is possible, over pairs among "
+        "those flagged by rank "
+        f"and among the others.\n\n{table(header, rows)}\n"
+    )
+
+
+def excess_given_truth(votes: Annotations, truth: np.ndarray, who: np.ndarray) -> float:
+    """Agreement of pairs among these beyond what their counted confusion matrices explain, relative to what is possible."""
+    n_classes = votes.n_classes
+    kept = np.isin(votes.annotator, who) & (truth[votes.item] >= 0)
+    item, annotator, label = votes.item[kept], votes.annotator[kept], votes.label[kept]
+    confusion = np.full((votes.n_annotators, n_classes, n_classes), 0.5)
+    np.add.at(confusion, (annotator, truth[item], label), 1)
+    confusion /= confusion.sum(axis=2, keepdims=True)
+    agree = expected = meetings = 0.0
+    for n in np.unique(item):
+        at = np.flatnonzero(item == n)
+        rows = confusion[annotator[at], truth[n]]
+        counts = np.bincount(label[at], minlength=n_classes)
+        agree += float((counts * (counts - 1)).sum()) / 2
+        expected += float((rows.sum(axis=0) ** 2 - (rows**2).sum(axis=0)).sum()) / 2
+        meetings += len(at) * (len(at) - 1) / 2
+    return (agree - expected) / max(meetings - expected, 1e-9)
+
+
+if __name__ == "__main__":
+    main()

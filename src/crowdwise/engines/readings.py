@@ -1,0 +1,334 @@
+"""Groups of annotators who share errors, found in the votes before any fit.
+
+1. Agreement beyond chance of every pair that met, and what skill explains of it (`crowdwise.engines.background`).
+2. Candidates by average linkage of the rest (`crowdwise.engines.linkage`).
+3. A candidate is a group if its excess agreement is too large for chance (p-value times the number of sets of that size,
+   C(A, m) m (m - 1), below `level`), is at least 0.2 of what is possible, has no member far looser than the others, and
+   remains, at 0.1, given what those outside answered (`crowdwise.engines.shared_errors`). Else the loosest member goes,
+   and again.
+4. Skill is fitted again without the pairs inside groups, and 2 to 3 repeated, at most four times in all.
+
+Readings. Votes give a tree without a root: "three judges share errors" and "three are right, the other four share errors"
+look the same. So the search starts from ordinary crowds (median and lower quartile of agreement) and from "those outside are
+the group". Preferred is a reading in which no group has more than three quarters of the votes and most annotators carry the
+background. Others that stand are kept beside it: which one is right cannot be seen in votes.
+
+Notes
+-----
+Reported, never a silent change of labels. On crowds of independent annotators it hardly ever speaks, except where annotators
+specialise in topics of their own; it misses groups with more than half of the votes; see the page on benchmarks.
+
+Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers;
+then O(pairs that met), at most 200,000, of the annotators with most answers. The same votes give the same finding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.crowd import Vocabularies
+from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
+from crowdwise.engines.linkage import linked
+from crowdwise.engines.meetings import MOST_MEETINGS, Answers, answers_of, label_counts, sampled
+from crowdwise.engines.shared_errors import Trial, confirmed_excess
+from crowdwise.kernels.types import Flags, Floats, Integers
+
+__all__ = ["LEVEL", "MOST_PAIRS", "Dependence", "Reading", "SharedErrors", "find"]
+
+
+MOST_PAIRS = 200_000
+# The chance that any group of independent annotators is reported, an excess that matters, and what must remain of it given
+# those outside.
+LEVEL, _EXCESS, _CONFIRMED = 0.01, 0.2, 0.1
+_PASSES = 4
+# A faction with more of the votes than this is the crowd.
+_FACTION = 0.75
+# Where a thorough search cuts the most skilled off: shares of the votes. Four are enough to begin from, for groups then find
+# their members themselves.
+_SHARES = (0.15, 0.3, 0.45, 0.6)
+
+
+# What was found in votes that are still in use: commands lower confidence by it, and pages tell of it.
+_FOUND: WeakKeyDictionary[Annotations, dict[tuple[float, bool, int, int], Dependence]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class SharedErrors:
+    """One group of annotators who share errors.
+
+    Attributes
+    ----------
+    members : [M]
+        Codes of the annotators, sorted.
+    excess : float
+        Agreement beyond what skill explains, as a share of what is possible; about the correlation of errors.
+    confirmed : float
+        The same given what those outside answered.
+    ratio, p_value : float
+        Excess over its standard deviation, and the chance of any such group of that size among independent annotators.
+    share : float
+        Share of all votes.
+    outside : float
+        Agreement beyond chance with those outside the group; zero or less: they work against the others. NaN where they
+        never met anybody else.
+    """
+
+    members: Integers
+    excess: float
+    confirmed: float
+    ratio: float
+    p_value: float
+    share: float
+    outside: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the excess, by its standard deviation over items."""
+        half = 1.96 * self.excess / self.ratio
+        return max(self.excess - half, 0.0), min(self.excess + half, 1.0)
+
+    @property
+    def against(self) -> bool:
+        """Whether they agree with those outside no more than chance lets them: colluders, not a family that errs together."""
+        return self.outside <= 0
+
+    def names(self, votes: Vocabularies) -> list[Any]:
+        """Ids of the annotators."""
+        return [votes.annotators[a] for a in self.members]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One way to read the votes: the groups, [J], and the group of every annotator, [A], -1 for none."""
+
+    groups: tuple[SharedErrors, ...]
+    code: Integers
+
+    @property
+    def members(self) -> frozenset[tuple[int, ...]]:
+        """Who is together, whatever the order of the groups."""
+        return frozenset(tuple(group.members.tolist()) for group in self.groups)
+
+    @property
+    def correlation(self) -> Floats:
+        """Excess agreement of every group, [J]."""
+        return np.array([group.excess for group in self.groups])
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """What the votes show of dependence; without readings, independent annotators explain them.
+
+    Attributes
+    ----------
+    readings : tuple of Reading
+        The preferred one first. More than one means that both roots stand: others explain the votes as well.
+    """
+
+    readings: tuple[Reading, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.readings)
+
+    @property
+    def groups(self) -> tuple[SharedErrors, ...]:
+        """The groups of the preferred reading."""
+        return self.readings[0].groups if self.readings else ()
+
+
+def find(
+    votes: Annotations,
+    *,
+    level: float = LEVEL,
+    thorough: bool = False,
+    most_meetings: int = MOST_MEETINGS,
+    most_pairs: int = MOST_PAIRS,
+) -> Dependence:
+    """Find groups of annotators who share errors.
+
+    Parameters
+    ----------
+    level : float
+        The chance that any group of a size is found among independent annotators.
+    thorough : bool
+        Also read the votes so that those who seem most skilled are the group. A faction that agrees more than all others
+        looks like the skilled part of an independent crowd, and the reverse; so these readings prove nothing by themselves.
+        They come last, for known labels to choose among (`crowdwise.trust.crowd.dependence.rooted`), and where independent
+        annotators explain the votes the first reading is the one without groups.
+    most_meetings, most_pairs : int
+        Bounds on the work: pairs of answers that are counted, and pairs of annotators that are compared.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(3, size=300)
+    >>> def judge(right, seen):
+    ...     return np.where(rng.random(300) < right, seen, rng.integers(3, size=300))
+    >>> shared = judge(0.6, truth)
+    >>> labels = [judge(0.95, shared) for _ in range(3)] + [judge(0.8, truth) for _ in range(4)]
+    >>> votes = Annotations.from_matrix(np.column_stack(labels), annotators=list("abcdefg"))
+    >>> [[str(name) for name in group.names(votes)] for group in find(votes).groups]
+    [['a', 'b', 'c']]
+    """
+    asked = (level, thorough, most_meetings, most_pairs)
+    known = _FOUND.setdefault(votes, {})
+    if asked not in known:
+        known[asked] = _found(votes, *asked)
+    return known[asked]
+
+
+def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int, most_pairs: int) -> Dependence:
+    if votes.soft or votes.anonymous:
+        # Shares of errors are counted by single labels of known annotators.
+        return Dependence()
+    answers = sampled(answers_of(votes), most_meetings)
+    if len(answers.item) == 0 or np.count_nonzero(answers.share_cl.sum(axis=0)) < 2:
+        return Dependence()
+    pairs = agreement_of(answers, most_pairs)
+    if len(pairs.first) == 0:
+        return Dependence()
+    search = _Search(votes, answers, pairs, level)
+    kept = _standing(search)
+    if thorough:
+        more = [reading for reading in search.turned() if reading.groups]
+        kept = kept or [Reading((), np.full(votes.n_annotators, -1))] * bool(more)
+        for reading in more:
+            if all(reading.members != other.members for other in kept):
+                kept.append(reading)
+    return Dependence(tuple(kept))
+
+
+def _standing(search: _Search) -> list[Reading]:
+    """The readings that the votes themselves leave, the preferred one first; none where independent annotators explain all."""
+    # A reading with its rank: whether no group is the crowd itself, then how many annotators carry the background.
+    ranked: list[tuple[tuple[bool, float], Reading]] = []
+    for reading, carried, ordinary in search.readings():
+        if reading.groups:
+            ranked.append(((max(group.share for group in reading.groups) <= _FACTION, carried), reading))
+        elif ordinary:
+            return []
+    best = max(ranked, key=lambda entry: entry[0])[1]
+    kept = [best]
+    for (stands, _), reading in ranked:
+        if stands and all(reading.members != other.members for other in kept):
+            kept.append(reading)
+    return kept
+
+
+class _Search:
+    """Readings of one set of votes."""
+
+    def __init__(self, votes: Annotations, answers: Answers, pairs: Agreement, level: float) -> None:
+        self.answers, self.pairs, self.level = answers, pairs, level
+        self.mass = np.bincount(votes.annotator, minlength=votes.n_annotators) / votes.n_votes
+        self.counts_nl = label_counts(answers, votes.n_items)
+
+    def readings(self) -> Iterator[tuple[Reading, float, bool]]:
+        """Readings from every start, by how much annotators carry each, and whether it began with an ordinary crowd."""
+        pairs, turned = self.pairs, []
+        nobody = np.full(pairs.n_annotators, -1)
+        for quantile in (0.5, 0.25):
+            reading, carried = self._read(pairs.level(quantile), nobody)
+            yield reading, carried, True
+            outside = np.where(reading.code < 0, 0, -1)
+            if (outside == 0).sum() >= 2:
+                turned.append(outside)
+        for outside in turned:
+            kept = ~_inside(pairs, outside)
+            if kept.any():
+                yield *self._read(pairs.level(0.5, kept), outside), False
+
+    def turned(self) -> Iterator[Reading]:
+        """Readings that begin with the most skilled as a group: those with 15, 30, 45 and 60 % of the votes."""
+        pairs = self.pairs
+        typical = max(pairs.level(0.5), 0.0)
+        nobody = np.zeros(len(pairs.first), bool)
+        skill = explained_by_skill(pairs, pairs.unit_variance(typical), nobody, typical).skill
+        order = np.argsort(-skill, kind="stable")
+        total = np.cumsum(self.mass[order])
+        for share in _SHARES:
+            code = np.full(pairs.n_annotators, -1)
+            code[order[: max(int(np.searchsorted(total, share)) + 1, 2)]] = 0
+            kept = ~_inside(pairs, code)
+            if kept.any():
+                yield self._read(pairs.level(0.5, kept), code)[0]
+
+    def _read(self, level: float, code: Integers) -> tuple[Reading, float]:
+        """Alternate between the background and the groups; also the share of annotators that carry the background."""
+        pairs = self.pairs
+        unit_variance = pairs.unit_variance(max(pairs.level(0.5), 0.0))
+        found: tuple[SharedErrors, ...] = ()
+        for _ in range(_PASSES):
+            inside = _inside(pairs, code)
+            if inside.all():
+                break
+            background = explained_by_skill(pairs, unit_variance, inside, level)
+            unit_variance = background.unit_variance
+            tested = (self._tested(members, background) for members in linked(pairs, background, 0.75 * _EXCESS))
+            found = tuple(group for group in tested if group is not None)
+            before, code = code, _codes(found, pairs.n_annotators)
+            if not found or (code.max() == before.max() and ((code >= 0) == (before >= 0)).all()):
+                break
+        skill = background.skill
+        spread = np.abs(skill).sum() ** 2 / max((skill**2).sum(), 1e-9) / len(skill)
+        carried = float(spread * (self.mass[skill > 0].sum() >= 0.5) - 0.2 * self.mass[code >= 0].sum())
+        return Reading(found, code), carried
+
+    def _tested(self, members: Integers, background: Background) -> SharedErrors | None:
+        """The group in a candidate, without its loosest members; None where there is none."""
+        trial, size = Trial(self.answers, self.pairs, background, members), self.pairs.n_annotators
+        while True:
+            m = len(trial.members)
+            by_member = trial.by_member
+            loosest = int(by_member.argmin())
+            loose = m > 2 and by_member[loosest] < 0.5 * np.median(by_member)
+            # The ratio last: it sums over items, the others over pairs.
+            if trial.excess >= _EXCESS and not loose:
+                ways = math.lgamma(size + 1) - math.lgamma(m + 1) - math.lgamma(size - m + 1) + math.log(m * (m - 1))
+                log_p = _log_above(trial.ratio) + ways
+                if log_p < math.log(self.level):
+                    break
+            if m == 2:
+                return None
+            trial.drop(loosest)
+        confirmed = confirmed_excess(self.answers, self.counts_nl, trial.members)
+        if confirmed < _CONFIRMED:
+            return None
+        share, p_value = float(self.mass[trial.members].sum()), math.exp(min(log_p, 0.0))
+        outside = self._outside(trial.members)
+        return SharedErrors(trial.members, trial.excess, confirmed, trial.ratio, p_value, share, outside)
+
+    def _outside(self, members: Integers) -> float:
+        """Agreement beyond chance between the members and everybody else; NaN where they never met."""
+        pairs, inside = self.pairs, np.zeros(self.pairs.n_annotators, bool)
+        inside[members] = True
+        across = inside[pairs.first] != inside[pairs.second]
+        n = pairs.n[across]
+        return float(n @ pairs.beyond[across] / n.sum()) if len(n) else math.nan
+
+
+def _log_above(x: float) -> float:
+    """Log of the chance that a standard normal exceeds x; scipy's takes longer to import than the check takes."""
+    if x < 30:
+        return math.log(math.erfc(x / math.sqrt(2)) / 2)
+    # erfc underflows; the next term of the series is 2e-8 at most.
+    return -(x**2) / 2 - math.log(x * math.sqrt(2 * math.pi)) + math.log1p(-1 / x**2 + 3 / x**4)
+
+
+def _inside(pairs: Agreement, code: Integers) -> Flags:
+    """Pairs inside one group."""
+    return np.asarray((code[pairs.first] == code[pairs.second]) & (code[pairs.first] >= 0))
+
+
+def _codes(groups: tuple[SharedErrors, ...], n_annotators: int) -> Integers:
+    code = np.full(n_annotators, -1)
+    for index, group in enumerate(groups):
+        code[group.members] = index
+    return code
