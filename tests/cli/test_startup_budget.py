@@ -31,7 +31,7 @@ BUDGET = {
     "aggregate votes.csv": (TABLES, 90),
     "aggregate votes.csv -m dawid-skene": (TABLES, 85),
     "aggregate votes.csv -m majority": (TABLES, 80),
-    "annotators votes.csv": (f"{TABLES} scipy.stats", 110),
+    "annotators votes.csv": (f"{TABLES} scipy.stats", 112),
     "explain i1 votes.csv": (f"{TABLES} rich.table", 90),
     "calibrate votes.csv --truth truth.csv": (f"{TABLES} scipy.optimize", 120),
     "review votes.csv": (TABLES, 105),

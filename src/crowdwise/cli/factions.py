@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.job import count, note, say, some
 from crowdwise.report.dependence_text import dependence_facts, dependence_lines, labeling_lines
 from crowdwise.trust.crowd.cautious import believed, refitted
-from crowdwise.trust.crowd.dependence import colluding, rooted, settled
-from crowdwise.trust.crowd.pruning import is_majority, refit_fused, refit_without
+from crowdwise.trust.crowd.dependence import colluding, is_majority, rooted, settled
+from crowdwise.trust.crowd.pruning import refit_fused, refit_without
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,7 +7,7 @@ labels that are known, and an annotator who is known to share no errors. `settle
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +20,30 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Integers
 from crowdwise.trust.crowd.cautious import refitted
-from crowdwise.trust.crowd.pruning import is_majority
 
-__all__ = ["Dependence", "Reading", "SharedErrors", "colluding", "find", "rooted", "settled"]
-__all__ += ["trusted_codes"]
+__all__ = [
+    "Dependence",
+    "Reading",
+    "SharedErrors",
+    "colluding",
+    "find",
+    "is_majority",
+    "rooted",
+    "settled",
+    "trusted_codes",
+]
 
 
 # Of the tests by which known labels choose between readings.
 _LEVEL = 0.05
+
+
+def is_majority(votes: Annotations, annotators: Iterable[Any]) -> bool:
+    """Whether these have more than half of the votes, or are more than half of the annotators who voted."""
+    gone = np.zeros(votes.n_annotators, bool)
+    gone[votes.positions(list(annotators), "annotator")] = True
+    n_votes = votes.votes_per_annotator
+    return bool(2 * n_votes[gone].sum() > n_votes.sum() or 2 * (n_votes[gone] > 0).sum() > (n_votes > 0).sum())
 
 
 def settled(result: Result, found: Dependence, trusted: Collection[Any] = ()) -> Dependence:

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from crowdwise.data.annotations import Annotations
 from crowdwise.engines.readings import Reading
 from crowdwise.errors import InputError
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import aggregators, make_aggregator
+from crowdwise.trust.crowd.dependence import is_majority
 from crowdwise.trust.crowd.fusion import fused
 
-__all__ = ["is_majority", "refit_fused", "refit_without"]
-
-
-def is_majority(votes: Annotations, annotators: Iterable[Any]) -> bool:
-    """Whether these have more than half of the votes, or are more than half of the annotators who voted."""
-    gone = np.zeros(votes.n_annotators, bool)
-    gone[votes.positions(list(annotators), "annotator")] = True
-    n_votes = votes.votes_per_annotator
-    return bool(2 * n_votes[gone].sum() > n_votes.sum() or 2 * (n_votes[gone] > 0).sum() > (n_votes > 0).sum())
+__all__ = ["refit_fused", "refit_without"]
 
 
 def refit_without(result: Result, annotators: Iterable[Any], *, even_most: bool = False) -> Result:
