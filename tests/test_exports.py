@@ -30,6 +30,7 @@ PUBLIC = [
     "CCEM",
     "CNMF",
     "COINNet",
+    "CoNAL",
     "CommunityBCC",
     "Comparisons",
     "ConfusionVector",

@@ -124,6 +124,8 @@ CATALOGUE = (
     _classifier("instance-confusion", "classify.instance_confusion:InstanceConfusion",
                 "confusion matrices that depend on the item, small trace", "end to end", "Zhang et al. (2020)", features="any",
                 extra="torch"),
+    _classifier("conal", "classify.conal:CoNAL", "a common confusion matrix beside each annotator's own", "end to end",
+                "Chu, Ma and Wang (2021)", features="any", extra="torch"),
     _classifier("bayes-dgc", "classify.bayes_dgc:BayesDGC",
                 "network, Dirichlet class shares and confusion rows, by natural gradients", "Bayesian with a network",
                 "Li, Huang and Chen (2021)", features="any", extra="torch"),

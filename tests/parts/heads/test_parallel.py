@@ -45,6 +45,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mutual information": ("maxmig", {}),
     "outliers": ("coinnet", {}),
     "features of the network": ("instance-confusion", {}),
+    "traits of items and annotators": ("conal", {}),
     "Dirichlet counts in odd batches": ("bayes-dgc", {"batch_size": 7, "class_weight": "balanced", "class_shares": True}),
     "Dirichlet counts in batches of one": ("bayes-dgc", {"batch_size": 1, "epochs": 2}),
     "natural steps of Dirichlets": ("bayes-dgc", {"steps": "natural"}),
