@@ -63,6 +63,7 @@ PUBLIC = [
     "LabelSets",
     "LabelWise",
     "MACE",
+    "MBEM",
     "MMSR",
     "MajorityVote",
     "MaxMIG",

@@ -41,6 +41,7 @@ from .methods.classify.fourier_gp import FourierGP as FourierGP
 from .methods.classify.gpnetcr import GPNETCR as GPNETCR
 from .methods.classify.instance_confusion import InstanceConfusion as InstanceConfusion
 from .methods.classify.maxmig import MaxMIG as MaxMIG
+from .methods.classify.mbem import MBEM as MBEM
 from .methods.classify.raykar import Raykar as Raykar
 from .methods.classify.rodr14 import Rodr14 as Rodr14
 from .methods.classify.svgpcr import SVGP as SVGP

@@ -101,6 +101,8 @@ CATALOGUE = (
                 "Yan et al. (2010)", features="table"),
     _classifier("aggnet", "classify.aggnet:AggNet", "network and confusion matrices, EM", "EM with features",
                 "Albarqouni et al. (2016)", features="any", extra="torch"),
+    _classifier("mbem", "classify.mbem:MBEM", "annotators judged by a network's predictions, which is then trained again",
+                "EM with features", "Khetan, Lipton and Anandkumar (2018)", features="any", extra="torch"),
     _classifier("dalc", "classify.dalc:DALC", "network with dropout; reliability by a few traits of items and annotators, EM",
                 "EM with features", "Yang et al. (2018)", features="any", extra="torch"),
     _classifier("crowd-layer-mw", "classify.crowd_layer:CrowdLayer", "network and a matrix per annotator on its output",

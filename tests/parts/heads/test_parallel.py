@@ -43,6 +43,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "crowd layer": ("crowd-layer-mw", {}),
     "em in odd batches": ("aggnet", {"batch_size": 5, "clip": 1.0}),
     "mutual information": ("maxmig", {}),
+    "a network trained again": ("mbem", {}),
     "outliers": ("coinnet", {}),
     "features of the network": ("instance-confusion", {}),
     "traits of items and annotators": ("conal", {}),
