@@ -17,6 +17,7 @@ from crowdwise.estimator.registry import METHODS
 # A name that comes or goes is a decision: users have it in their code.
 PUBLIC = [
     "AggNet",
+    "AnnotMix",
     "Annotations",
     "Answers",
     "Auto",

@@ -29,6 +29,7 @@ from .estimator.registry import make as make
 from .estimator.registry import register as register
 from .io import read as read
 from .methods.classify.aggnet import AggNet as AggNet
+from .methods.classify.annot_mix import AnnotMix as AnnotMix
 from .methods.classify.bayes_dgc import BayesDGC as BayesDGC
 from .methods.classify.ccem import CCEM as CCEM
 from .methods.classify.coinnet import COINNet as COINNet
