@@ -98,6 +98,7 @@ PUBLIC = [
     "TokenMajority",
     "TokenVotes",
     "TwoStage",
+    "UnionNet",
     "VGPCR",
     "Wawa",
     "WorkerCluster",

@@ -49,6 +49,7 @@ from .methods.classify.svgpcr import SVGP as SVGP
 from .methods.classify.svgpcr import SVGPCR as SVGPCR
 from .methods.classify.svgpcr_nf import SVGPCRNF as SVGPCRNF
 from .methods.classify.two_stage import TwoStage as TwoStage
+from .methods.classify.union_net import UnionNet as UnionNet
 from .methods.classify.vgpcr import VGPCR as VGPCR
 from .methods.classify.yan import Yan as Yan
 from .methods.clusters.crowd_clustering import CrowdClustering as CrowdClustering

@@ -126,6 +126,8 @@ CATALOGUE = (
     _classifier("instance-confusion", "classify.instance_confusion:InstanceConfusion",
                 "confusion matrices that depend on the item, small trace", "end to end", "Zhang et al. (2020)", features="any",
                 extra="torch"),
+    _classifier("union-net", "classify.union_net:UnionNet", "one transition matrix to the labels of all annotators",
+                "end to end", "Wei, Xie, Feng, Han and An (2022)", features="any", extra="torch"),
     _classifier("conal", "classify.conal:CoNAL", "a common confusion matrix beside each annotator's own", "end to end",
                 "Chu, Ma and Wang (2021)", features="any", extra="torch"),
     _classifier("annot-mix", "classify.annot_mix:AnnotMix",

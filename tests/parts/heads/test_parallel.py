@@ -46,6 +46,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "a network trained again": ("mbem", {}),
     "outliers": ("coinnet", {}),
     "features of the network": ("instance-confusion", {}),
+    "one union": ("union-net", {}),
     "mixed votes": ("annot-mix", {"batch_size": 7}),
     "traits of items and annotators": ("conal", {}),
     "Dirichlet counts in odd batches": ("bayes-dgc", {"batch_size": 7, "class_weight": "balanced", "class_shares": True}),
