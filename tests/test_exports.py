@@ -17,6 +17,7 @@ from crowdwise.estimator.registry import METHODS
 # A name that comes or goes is a decision: users have it in their code.
 PUBLIC = [
     "AggNet",
+    "AnnotMix",
     "Annotations",
     "Answers",
     "Auto",
@@ -30,6 +31,7 @@ PUBLIC = [
     "CCEM",
     "CNMF",
     "COINNet",
+    "CoNAL",
     "CommunityBCC",
     "Comparisons",
     "ConfusionVector",
@@ -64,6 +66,7 @@ PUBLIC = [
     "LabelSets",
     "LabelWise",
     "MACE",
+    "MBEM",
     "MMSR",
     "MajorityVote",
     "MaxMIG",
@@ -97,6 +100,7 @@ PUBLIC = [
     "TokenMajority",
     "TokenVotes",
     "TwoStage",
+    "UnionNet",
     "VGPCR",
     "Wawa",
     "WorkerCluster",

@@ -31,9 +31,11 @@ from .estimator.registry import make as make
 from .estimator.registry import register as register
 from .io import read as read
 from .methods.classify.aggnet import AggNet as AggNet
+from .methods.classify.annot_mix import AnnotMix as AnnotMix
 from .methods.classify.bayes_dgc import BayesDGC as BayesDGC
 from .methods.classify.ccem import CCEM as CCEM
 from .methods.classify.coinnet import COINNet as COINNet
+from .methods.classify.conal import CoNAL as CoNAL
 from .methods.classify.crowd_layer import CrowdLayer as CrowdLayer
 from .methods.classify.dalc import DALC as DALC
 from .methods.classify.deep_bp import DeepBP as DeepBP
@@ -42,12 +44,14 @@ from .methods.classify.fourier_gp import FourierGP as FourierGP
 from .methods.classify.gpnetcr import GPNETCR as GPNETCR
 from .methods.classify.instance_confusion import InstanceConfusion as InstanceConfusion
 from .methods.classify.maxmig import MaxMIG as MaxMIG
+from .methods.classify.mbem import MBEM as MBEM
 from .methods.classify.raykar import Raykar as Raykar
 from .methods.classify.rodr14 import Rodr14 as Rodr14
 from .methods.classify.svgpcr import SVGP as SVGP
 from .methods.classify.svgpcr import SVGPCR as SVGPCR
 from .methods.classify.svgpcr_nf import SVGPCRNF as SVGPCRNF
 from .methods.classify.two_stage import TwoStage as TwoStage
+from .methods.classify.union_net import UnionNet as UnionNet
 from .methods.classify.vgpcr import VGPCR as VGPCR
 from .methods.classify.yan import Yan as Yan
 from .methods.clusters.crowd_clustering import CrowdClustering as CrowdClustering

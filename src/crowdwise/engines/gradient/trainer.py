@@ -143,9 +143,12 @@ class Trainer:
         return self.train[order.to(self.train.device)]
 
     def _loss(self, batch: Batch) -> Tensor:
-        logits, batch = self._forward(batch)
-        loss = self.head.loss(logits, batch)
+        logits, trained = self._forward(self.head.mixed(batch))
+        loss = self.head.loss(logits, trained)
         if self.known is not None and not self.head.uses_gold:
+            if trained.mix is not None:
+                # A known label is that of the item, not of a mixture.
+                logits, _ = self._forward(batch)
             known = self.known[batch.rows]
             some = known >= 0
             if bool(some.any()):
@@ -155,14 +158,21 @@ class Trainer:
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Batch]:
         """Logits of the batch, [B, K], and the batch with features where the head reads them."""
-        own = self.group.share(batch.rows)
-        logits = self.group.gather(self._logits(own), len(batch.rows))
+        logits = self.group.gather(self._answer(self._taken(batch)), len(batch.rows))
         if self.tap is not None:
             batch = replace(batch, features=self.group.gather(self.tap.features.to(logits.dtype), len(batch.rows)))
         return logits, batch
 
-    def _logits(self, index: Tensor) -> Tensor:
-        rows = self.rows.take(index).to(self.plan.device)
+    def _taken(self, batch: Batch) -> Tensor:
+        """This process's rows of a batch, mixed where it says so."""
+        share = self.group.share
+        rows = self.rows.take(share(batch.rows)).to(self.plan.device)
+        if batch.mix is None:
+            return rows
+        other = self.rows.take(share(batch.rows.index_select(0, batch.mix.partner))).to(self.plan.device)
+        return batch.mix.between(rows, other, share(batch.mix.share))
+
+    def _answer(self, rows: Tensor) -> Tensor:
         with torch.autocast(self.plan.device.type, torch.bfloat16, enabled=self.plan.mixed):
             logits: Tensor = self.network(rows)
         return logits.float() if self.plan.mixed else logits
@@ -175,7 +185,10 @@ class Trainer:
         index = torch.arange(len(self.rows), device=self.plan.device) if index is None else index
         training = self.network.training
         self.network.eval()
-        parts = [self._logits(part).log_softmax(1) for part in torch.split(index, evaluated_at_once(self.rows))]
+        parts = [
+            self._answer(self.rows.take(part).to(self.plan.device)).log_softmax(1)
+            for part in torch.split(index, evaluated_at_once(self.rows))
+        ]
         self.network.train(training)
         return torch.cat(parts) if parts else torch.zeros(0, self.votes.n_classes, device=self.plan.device)
 

@@ -36,7 +36,7 @@ class Start:
     identity : bool
         The papers' own start was asked for.
     table : optional
-        Features that the head itself reads, where it does.
+        What the head itself reads beside the network, where it does: features, or predictions of a network trained before.
     network : nn.Module
         What the head will stand beside.
     """

@@ -7,7 +7,7 @@ still in the processor's cache. Memory grows with the votes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,33 @@ from torch import Tensor
 
 from crowdwise.data.annotations import Annotations
 
-__all__ = ["Batch", "VoteList", "n_batches"]
+__all__ = ["Batch", "Mix", "VoteList", "n_batches"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mix:
+    """Rows that are trained on as mixtures of two: ``share`` of the row itself, the rest of its partner.
+
+    Attributes
+    ----------
+    partner : [B]
+        Which of the B rows each is mixed with.
+    share : [B]
+        How much of the mixture is the row itself.
+    """
+
+    partner: Tensor
+    share: Tensor
+
+    def of(self, own: Tensor) -> Tensor:
+        """Mixtures of one value per row, [B, ...]."""
+        return self.between(own, own.index_select(0, self.partner), self.share)
+
+    @staticmethod
+    def between(own: Tensor, other: Tensor, share: Tensor) -> Tensor:
+        """``share`` of one and the rest of the other, row by row."""
+        share = share.to(own.dtype).reshape(-1, *(1 for _ in own.shape[1:]))
+        return share * own + (1 - share) * other
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +69,8 @@ class Batch:
         Epochs finished before this one.
     features : [B, D] or None
         What the network's last linear layer read, for heads that ask for it.
+    mix : Mix or None
+        Where rows are trained on as mixtures of two.
     """
 
     rows: Tensor
@@ -54,6 +82,16 @@ class Batch:
     n_classes: int
     epoch: int = 0
     features: Tensor | None = None
+    mix: Mix | None = None
+
+    def by_vote(self) -> Batch:
+        """The same votes, each on a row of its own."""
+        return replace(
+            self,
+            rows=self.rows.index_select(0, self.position),
+            position=torch.arange(len(self.position), device=self.position.device),
+            item_weight=self.item_weight.index_select(0, self.position),
+        )
 
     @property
     def annotator(self) -> Tensor:

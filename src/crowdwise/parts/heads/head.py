@@ -44,6 +44,10 @@ class Head(nn.Module):
         """P(observed | true) of every annotator, [A, K, L]; rows sum to one."""
         raise NotImplementedError
 
+    def mixed(self, batch: Batch) -> Batch:
+        """The batch as it is trained on: as it is, unless the method mixes its rows; the same in every process."""
+        return batch
+
     def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
         """Prepare for an epoch; `log_prob()` evaluates the network on all items, [N, K]."""
 

@@ -55,7 +55,6 @@ class InstanceHead(Head):
     """
 
     reads_features = True
-    gate_mean: Tensor
 
     def __init__(self, start: Tensor, width: int, components: int, trace: Trace, penalties: Sequence[Penalty] = ()) -> None:
         super().__init__()
@@ -67,7 +66,6 @@ class InstanceHead(Head):
         self.direction = nn.Parameter(start.new_zeros(components, width))
         self.offset = nn.Parameter(start.new_zeros(n_annotators, components))
         self.trace, self.penalties = trace, tuple(penalties)
-        self.register_buffer("gate_mean", start.new_full((n_annotators, components), 1 / components))
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Minus the mean log-likelihood per vote, plus the mean trace of the votes' matrices and the penalties."""
@@ -92,8 +90,8 @@ class InstanceHead(Head):
         return (item_gate.index_select(0, batch.position) + self.offset.index_select(0, batch.annotator)).softmax(1)
 
     def confusion(self) -> Tensor:
-        """The components averaged with `gate_mean`, [A, K, L]."""
-        return torch.einsum("am,almk->akl", self.gate_mean, self.logits.softmax(1))
+        """The components at the gate of an item without features, [A, K, L]."""
+        return torch.einsum("am,almk->akl", self.offset.softmax(1), self.logits.softmax(1))
 
     def _surprise(self, log_f: Tensor, batch: Batch, strength: float = 0.0) -> Tensor:
         """-log sum_k f_k T_a(x)[k, vote] + strength x trace T_a(x), [E_b]."""

@@ -72,6 +72,10 @@ class WarmStart(Head):
         """The head's."""
         return self.head.confusion()
 
+    def mixed(self, batch: Batch) -> Batch:
+        """The head's after the warm-up."""
+        return batch if batch.epoch < self.epochs else self.head.mixed(batch)
+
     def begin_epoch(self, epoch: int, log_prob: Callable[[], Tensor]) -> None:
         """The head's turn comes after the warm-up."""
         if epoch >= self.epochs:
