@@ -2,6 +2,7 @@
 
     python benchmarks/learn.py [SET ...]        (labelme: ten seeds; larger sets fewer, see SEEDS)
     python benchmarks/learn.py rte --only "auto-classifier;raykar, gaussian"
+    python benchmarks/learn.py --relatives      (four relatives beside those they come from, two sets and one vote per item)
 
 Runs are kept in benchmarks/.runs/SET.json (those of the choice in choice.json), so that an interrupted command goes on where
 it stopped; delete the file, or the method in it, to measure anew.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -44,6 +46,9 @@ VARIANTS = {"raykar, gaussian": {"classifier": "gaussian"}, "svgpcr, softmax": {
 SLOW = {"svgpcr-nf": 3, "gpnetcr": 3, "dalc": 3, "auto-classifier": 3}
 # Two classes only; the first two take the cube of the items.
 CUBIC, BINARY, MOST_CUBIC = ("vgpcr", "rodr14"), ("rff", "vff"), 2_000
+# Published relatives, those they are measured beside, and on what.
+RELATIVES = ["two-stage majority", "aggnet", "ccem", "conal", "mbem", "annot-mix", "union-net"]
+RELATIVES_ON, RELATIVES_SEEDS = ["labelme", "labelme, one vote per item", "rte"], 2
 RUNS = Path(__file__).parent / ".runs"
 
 
@@ -109,8 +114,46 @@ def chosen(data: FeatureSet, seed: int) -> str:
     return max(scores, key=scores.get)
 
 
+def one_vote(data: FeatureSet, seed: int) -> FeatureSet:
+    """The same items with one of their votes each, drawn at random."""
+    votes = data.votes
+    order = np.random.default_rng(seed).permutation(votes.n_votes)
+    _, first = np.unique(votes.item[order], return_index=True)
+    kept = np.zeros(votes.n_votes, bool)
+    kept[order[first]] = True
+    return replace(data, votes=votes.take_votes(kept))
+
+
+def relatives() -> None:
+    """A table of its own, of fewer seeds than those of all methods."""
+    header, rows = ["set", "method", "test accuracy", "recovered labels", "test NLL", "test ECE"], []
+    for name in RELATIVES_ON:
+        known, _, once = name.partition(", ")
+        kept = RUNS / f"relatives-{name.replace(', ', '-').replace(' ', '-')}.json"
+        results = json.loads(kept.read_text()) if kept.exists() else {}
+        for seed in range(RELATIVES_SEEDS):
+            data = SETS[known](seed)
+            data = one_vote(data, seed) if once else data
+            for entry in RELATIVES:
+                if len(results.setdefault(entry, [])) > seed:
+                    continue
+                results[entry].append(run(entry, data, seed, images=False))
+                print(name, seed, entry, {k: round(v, 4) for k, v in results[entry][-1].items()}, flush=True)
+                RUNS.mkdir(exist_ok=True)
+                kept.write_text(json.dumps(results))
+        for entry in RELATIVES:
+            cells = [interval([r[key] for r in results[entry]], scale, digits) for key, scale, digits in
+                     (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))]  # fmt: skip
+            rows.append([name, entry, *cells])
+    about = f"\n{RELATIVES_SEEDS} seeds; mean ± half width of the 95% interval over seeds, which of two is wide.\n\n"
+    put("learn relatives", provenance("python benchmarks/learn.py --relatives") + about + table(header, rows))
+
+
 def main() -> None:
     given = sys.argv[1:]
+    if "--relatives" in given:
+        relatives()
+        return
     only = given.pop(given.index("--only") + 1).split(";") if "--only" in given else None
     for name in [name for name in given if name != "--only"] or SETS:
         images = name.endswith("_images")

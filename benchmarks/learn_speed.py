@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -73,7 +74,7 @@ def crowd_epoch(name: str, X: np.ndarray, votes: Annotations, edges: VoteList, s
     n = votes.n_classes
     start = Start(torch.full((len(X), n), 1 / n), torch.full((votes.n_annotators, n, n), 1 / n), False, torch.float32)
     network, _ = estimator._network(rows, start)  # the one of `spec`: both are the default for these rows
-    head = estimator._head(votes, start)
+    head = estimator._head(votes, replace(start, network=network))
     plan = Plan(
         epochs=1, batch_size=size, learning_rate=1e-3, head_learning_rate=1e-2, weight_decay=0.0, optimiser="adam",
         scheduler="none", clip=None, patience=1, earliest=0, seed=0, device=CPU,

@@ -58,8 +58,9 @@ class CommonHead(Head):
 
     def loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Minus the mean log-likelihood per vote, less the distances from the common matrix."""
-        apart = (self.logits.softmax(1) - self.common_logits.softmax(0)).flatten(1)
-        return mean_of_votes(-self.vote_log_prob(logits, batch), batch) - self.strength * apart.norm(dim=1).sum()
+        apart: Tensor = torch.linalg.vector_norm(self.logits.softmax(1) - self.common_logits.softmax(0), dim=(1, 2))
+        value: Tensor = mean_of_votes(-self.vote_log_prob(logits, batch), batch) - self.strength * apart.sum()
+        return value
 
     def vote_log_prob(self, logits: Tensor, batch: Batch) -> Tensor:
         """log of the mixture of both, [E_b]."""
