@@ -75,6 +75,7 @@ def test_given_groups_count_as_one_and_labels_improve(run: Run, folder: Path, tr
     run("aggregate", "verdicts.csv", *FIT, "-o", "plain.csv")
     result = run("aggregate", "verdicts.csv", *FIT, "--groups", "families.csv", "-o", "l.csv", "--annotators", "a.csv")
     assert "3 annotators count as 1 group: model m" in result.stderr
+    assert "1 name of families.csv gave no votes: ghost" in result.stderr
     assert "warning" not in result.stderr
     assert "2,100 votes on 300 items by 7 annotators" in result.stderr
     labels, plain = pl.read_csv(folder / "l.csv"), pl.read_csv(folder / "plain.csv")

@@ -61,4 +61,4 @@ def test_what_does_not_go_together_is_refused(run: Run, folder: Path, arguments:
 def test_edges_of_other_items_are_refused(run: Run, folder: Path) -> None:
     (folder / "edges.csv").write_text("source,target\np,q\n")
     refused = run("aggregate", "votes.csv", "--edges", "edges.csv", code=1).stderr
-    assert "edges have ids such as 'p', items such as 'a', 'b', 'c'" in refused
+    assert "the first is 'p', 'q', and items are such as 'a', 'b', 'c'" in refused

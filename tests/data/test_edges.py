@@ -30,7 +30,7 @@ def joined(edges: Any, items: Any = ITEMS) -> list[tuple[int, int, float]]:
         pd.DataFrame({"item1": ["a", "d"], "item2": ["b", "c"], "weight": [1, 1]}),
         pl.DataFrame({"note": ["", ""], "from": ["a", "d"], "to": ["b", "c"]}),
         # Two or three columns whatever they are called.
-        pl.DataFrame({"x": ["a", "d"], "y": ["b", "c"], "z": [1.0, 1.0]}),
+        pl.DataFrame({"x": ["a", "d"], "y": ["b", "c"], "weight": [1.0, 1.0]}),
     ],
 )
 def test_edges_in_every_usual_form(edges: Any) -> None:
@@ -112,3 +112,14 @@ def test_items_with_the_same_features_are_no_neighbours_of_themselves() -> None:
 def test_wrong_features_and_numbers_of_neighbours_are_refused(features: Any, neighbours: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         nearest_edges(features, ITEMS, neighbours)
+
+
+def test_three_columns_of_other_names_are_refused_because_any_two_may_be_the_items():
+    with pytest.raises(InputError, match="two columns of item ids"):
+        Edges.of({"id": [0, 1], "pixel_a": ["a", "b"], "pixel_b": ["b", "c"]})
+    assert Edges.of({"weight": [2.0, 1.0], "p": ["a", "b"], "q": ["b", "c"]}) == Edges.of([("a", "b", 2.0), ("b", "c", 1.0)])
+
+
+def test_edges_that_all_lead_elsewhere_are_refused_though_one_end_is_known():
+    with pytest.raises(InputError, match="no edge joins two items"):
+        Edges.of([("a", "cat"), ("b", "dog")]).between(np.array(["a", "b"], object))

@@ -113,3 +113,10 @@ def test_the_table_of_items_has_the_cheapest_labels() -> None:
     plain = result.decide()
     assert plain["label"].to_list() == result.items_frame()["label"].to_list()
     assert plain["confidence"].to_list() == result.items_frame()["confidence"].to_list()
+
+
+def test_a_square_table_of_labels_by_truth_says_so_in_its_first_header():
+    by_truth = Costs.of(pl.DataFrame({"true": ["a", "b"], "a": [0, 20], "b": [1, 0]}), ["a", "b"])
+    by_label = Costs.of(pl.DataFrame({"predicted": ["a", "b"], "a": [0, 1], "b": [20, 0]}), ["a", "b"])
+    assert by_truth.matrix.tolist() == by_label.matrix.tolist() == [[0, 1], [20, 0]]
+    assert by_truth.dearest() == ("b", "a", 20)

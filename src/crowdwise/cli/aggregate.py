@@ -179,7 +179,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     costs = read_costs(options, result.votes.classes) if _by_cost(options) else None
     if costs is not None:
         items = costs.applied(items, result.posterior)
-        more |= said_of_costs(items)
+        more |= said_of_costs(costs, items)
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
     if about is not None:
         items = beside(items, about)
@@ -192,7 +192,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     job.table("--confusion", result.confusion_frame, "row")
     job.table("--readings", items.select("item", "label").clone if heeded is None else heeded.frame, "item")
     job.labels(result, items, more)
-    job.say(summary_lines(result, read=votes, fill_unvoted=filled))
+    job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
     fitting.say_choice(estimator, options.explain_choice)
 
 
@@ -233,7 +233,13 @@ def _grouped(votes: Annotations, path: Path) -> Annotations:
     families = read_families(path)
     with naming(f"--groups: {path}"):
         code, names = given_groups(votes, families)
+    absent = sorted({str(name) for name in families} - {str(name) for name in votes.annotators})
+    if absent:
+        note(f"{count(len(absent), 'name')} of {path} gave no votes: {some(absent, 5)}")
     size = int((code >= 0).sum())
+    if not names:
+        note("no group has two annotators who voted, so everybody counts alone")
+        return votes
     note(f"{count(size, 'annotator')} count as {count(len(names), 'group')}: {some(names, 5)}{', ...' * (len(names) > 5)}")
     return fused(votes, code, names)
 
@@ -254,7 +260,7 @@ def _said_of_edges(result: Result) -> dict[str, Any]:
     if coupling:
         note(f"neighbours are {alike}; an edge adds {coupling:.2f} to the log-odds of the neighbour's class")
     elif association > 0:
-        note(f"neighbours are {alike}, which may be chance, so edges were left aside")
+        note(f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside")
     else:
         note("neighbours are no more alike than any two items, so edges were left aside")
     return {"coupling": coupling, "association": association}

@@ -39,8 +39,10 @@ def read_costs(options: CostOptions, classes: Any) -> Costs | None:
         return Costs.of(None if options.costs is None else FileColumns(options.costs), classes, options.abstain)
 
 
-def said_of_costs(items: pl.DataFrame) -> dict[str, Any]:
-    """Say what labels are expected to cost, and how many items have none by choice."""
+def said_of_costs(costs: Costs, items: pl.DataFrame) -> dict[str, Any]:
+    """Say what labels are expected to cost, which mistake is the dearest, and how many items have none by choice."""
     total, without = float(items["expected_cost"].sum()), int((items["note"] == "abstained").sum())
     note(f"labels that cost least: {total:,.4g} expected in all; {count(without, 'item')} without a label by --abstain")
+    true, label, cost = costs.dearest()
+    note(f"the dearest mistake is to label an item {label} that is {true}: {cost:g}")
     return {"expected_cost": total, "n_abstained": without}

@@ -89,18 +89,19 @@ class Edges(ReadOnly):
 
     @classmethod
     def _of_table(cls, source: ColumnSource) -> Edges:
-        """Of the columns with usual names; of a table with two or three columns, of these."""
+        """Of the columns with usual names; of two columns that are no weights, of these."""
         source.expect(["source", "target"])
         plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in source.names}
         found: list[str] = []
         for usual in _NAMES.values():
             found += [next((name for name in source.names if plain[name] in usual and name not in found), "")]
-        if not (found[0] and found[1]) and len(source.names) in (2, 3):
-            found = [*source.names, ""][:3]
+        ends = [name for name in source.names if name != found[2]]
+        if not (found[0] and found[1]) and len(ends) == 2:
+            found = [*ends, found[2]]
         if not (found[0] and found[1]):
             raise InputError(
                 f"{source.name}: an edge needs two columns of item ids, such as source and target; "
-                f"found {listed(map(repr, source.names)) or 'no columns'}. Rename them, or keep only these and a weight"
+                f"found {listed(map(repr, source.names)) or 'no columns'}. Rename them, or keep only these and one named weight"
             )
         table, where = source.fetch([name for name in found if name])
         return cls._of_columns([table[name] for name in found if name], where)
@@ -121,7 +122,7 @@ class Edges(ReadOnly):
         """Positions in `items` of both ends of every edge, the lower one first, and weights, [E'] each.
 
         Edges of an item with itself say nothing and are left out, with a warning that counts them; so are edges to other
-        items. Edges that know none of these items are refused. A pair that is there several times, either way round, counts
+        items. Where no edge is left so, they are refused. A pair that is there several times, either way round, counts
         once, with its largest weight. Edges of weight 0 are none.
         """
         names = tidy(series_of(items))
@@ -129,10 +130,11 @@ class Edges(ReadOnly):
         known, place = names.filter(pl.Series(first)), np.append(np.flatnonzero(first), -1)
         ends = [place[codes_of(tidy(series_of(column)), known)] for column in (self.source, self.target)]
         lost = (ends[0] < 0) | (ends[1] < 0)
-        if len(self) and max(ends[0].max(), ends[1].max()) < 0:
+        if len(self) and lost.all():
             raise InputError(
-                f"no edge is of an item of these votes: edges have ids such as {self.source.tolist()[0]!r}, items such as "
-                f"{listed([repr(name) for name in items[:3].tolist()])}; give the ids that the votes have"
+                f"no edge joins two items of these votes: the first is {self.source.tolist()[0]!r}, "
+                f"{self.target.tolist()[0]!r}, and items are such as {listed([repr(name) for name in items[:3].tolist()])}; "
+                "give the ids that the votes have"
             )
         own = ~lost & (ends[0] == ends[1])
         for what, found in (("join an item that is not among those of the votes", lost), ("join an item to itself", own)):

@@ -24,9 +24,13 @@ __all__ = ["Costs"]
 
 _SHAPES = (
     "a table with columns true, label and cost; a square table with a row per true class (named in its first column) and a "
-    "column per label; {(true, label): cost}; or an array [true, label] in the order of the classes"
+    "column per label, or the other way round where the first column is called label; {(true, label): cost}; or an array "
+    "[true, label] in the order of the classes"
 )
 _LONG = ("true", "label", "cost")
+# What a column may be called that says which label was given, and that says which would be right.
+_DECIDED = ("label", "decision", "decided", "predicted", "prediction", "observed")
+_TRUE = ("true", "truth", "actual", "gold", "trueclass", "truelabel")
 ABSTAINED = "abstained"
 
 
@@ -71,6 +75,12 @@ class Costs:
         if hasattr(costs, "columns") or isinstance(costs, Mapping):
             return cls(names, _of_table(to_polars(costs), texts), abstain)
         return cls(names, _of_array(costs, texts), abstain)
+
+    def dearest(self) -> tuple[Any, Any, float]:
+        """The mistake that costs most: true class, label, cost."""
+        true, label = np.unravel_index(self.matrix.argmax(), self.matrix.shape)
+        names = self.classes.tolist()
+        return names[true], names[label], float(self.matrix[true, label])
 
     def decide(self, posterior: Floats) -> tuple[Integers, Floats]:
         """Code of the cheapest label of every item, -1 for none, and its expected cost, [N] each.
@@ -117,19 +127,21 @@ def _of_table(frame: pl.DataFrame, texts: list[str]) -> Floats:
     """From a long table, or from a square one whose first column names the true classes."""
     plain = {"".join(c for c in name.lower() if c.isalnum()): name for name in frame.columns}
     if "cost" in plain:
-        decided = next((word for word in ("label", "decision", "decided", "predicted", "observed") if word in plain), None)
-        if "true" not in plain or decided is None:
+        decided, true = (next((word for word in words if word in plain), None) for words in (_DECIDED, _TRUE))
+        if true is None or decided is None:
             raise InputError(f"costs need the columns {', '.join(_LONG)}; found {listed(map(repr, frame.columns))}")
-        columns = [frame[plain["true"]], frame[plain[decided]], frame[plain["cost"]]]
+        columns = [frame[plain[true]], frame[plain[decided]], frame[plain["cost"]]]
         ends = [as_text(tidy(column)).to_list() for column in columns[:2]]
         return _of_rows(list(zip(*ends, columns[2].to_list(), strict=True)), texts)
     if len(frame.columns) < 2:
         raise InputError(f"costs must be {_SHAPES}; found the column {listed(map(repr, frame.columns)) or 'none'}")
     first, labels = frame.columns[0], frame.columns[1:]
-    true = as_text(tidy(frame[first])).to_list()
-    return _of_rows(
-        [(k, label, value) for label in labels for k, value in zip(true, frame[label].to_list(), strict=True)], texts
-    )
+    names = as_text(tidy(frame[first])).to_list()
+    rows = [(k, label, value) for label in labels for k, value in zip(names, frame[label].to_list(), strict=True)]
+    if next(iter(plain)) in _DECIDED:
+        # Its rows are what was decided, and its columns what would be right.
+        rows = [(true, label, value) for label, true, value in rows]
+    return _of_rows(rows, texts)
 
 
 def _of_rows(rows: list[tuple[Any, Any, Any]], texts: list[str]) -> Floats:

@@ -126,11 +126,16 @@ def training(estimator: Any) -> dict[str, Any]:
 
 
 def summary_lines(
-    result: Result, estimator: Any = None, read: Annotations | None = None, fill_unvoted: bool = False
+    result: Result,
+    estimator: Any = None,
+    read: Annotations | None = None,
+    fill_unvoted: bool = False,
+    by_cost: bool = False,
 ) -> Iterator[str]:
     """What was read, how the fit went, and who deserves a look; of a classifier with how its training went.
 
-    `read` are the votes as they were read, where those of the result were made from them.
+    `read` are the votes as they were read, where those of the result were made from them. With `by_cost`, labels are not the
+    most probable classes, of which the result speaks.
     """
     from crowdwise.data.agreement import pairwise_agreement
 
@@ -158,7 +163,7 @@ def summary_lines(
         # One pass over the votes is all that online methods make.
         once = not result.trace or (result.n_iter == 1 and result.converged)
         yield f"{method}: done" if once else f"{method}: {state} after {count(result.n_iter, 'iteration')}"
-    yield from _confidence_lines(result)
+    yield from _confidence_lines(result, "the most probable classes" if by_cost else "the labels")
     untold = int(result.untold.sum())
     if untold:
         yield f"{count(untold, 'item')} that nobody could tell, by how the votes fall (see the column note)"
@@ -181,7 +186,7 @@ def _chance_lines(votes: Annotations, agree: float) -> Iterator[str]:
         )
 
 
-def _confidence_lines(result: Result) -> Iterator[str]:
+def _confidence_lines(result: Result, what: str = "the labels") -> Iterator[str]:
     """How many labels are expected to be right, and what that rests on."""
     judged = result.votes.votes_per_item > 0
     if result.votes.gold is not None:
@@ -190,12 +195,12 @@ def _confidence_lines(result: Result) -> Iterator[str]:
         return
     if result.votes.n_classes < 2:
         # Confidence is 1 where there is nothing to confuse; that is no accuracy.
-        yield "expected accuracy of the labels: unknown, for one class only occurs (--classes names the others)"
+        yield f"expected accuracy of {what}: unknown, for one class only occurs (--classes names the others)"
         return
     if result.untested:
-        yield "expected accuracy of the labels: unknown, for no item has two annotators; to measure it: crowdwise audit"
+        yield f"expected accuracy of {what}: unknown, for no item has two annotators; to measure it: crowdwise audit"
         return
-    expected = f"expected accuracy of the labels: {result.confidence[judged].mean():.0%}"
+    expected = f"expected accuracy of {what}: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
         single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5
         spread = "" if single else f", in nine of ten crowds like these at least {result.confidence_in(0.9)[judged].mean():.0%}"

@@ -224,3 +224,13 @@ def test_a_fit_that_stopped_early_says_so() -> None:
         model = GraphDawidSkene(edges=grid(), max_iter=3).fit(votes)
     assert not model.converged_
     assert model.n_iter_ == len(model.trace_) == 6
+
+
+def test_many_wrong_edges_do_not_draw_all_items_to_one_class() -> None:
+    truth = stripes()
+    votes = votes_on(truth, 0)
+    wrong = np.random.default_rng(0).integers(0, len(truth), (3_000, 2))
+    with quiet():
+        model = GraphDawidSkene(edges=np.concatenate([grid(), wrong])).fit(votes)
+        alone = DawidSkene().fit(votes)
+    assert (model.labels_ == truth).mean() > (alone.labels_ == truth).mean() - 0.02

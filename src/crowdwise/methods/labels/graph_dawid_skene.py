@@ -102,13 +102,14 @@ class GraphDawidSkene(IterativeAggregator):
         alone = self._alone(problem, options)
         found = association(graph, alone.posterior)
         wanted = found > math.sqrt(math.log(max(votes.n_items, 1))) if given is None else given > 0
-        if not (wanted and graph.n_edges):
-            flat = np.repeat(alone.prior.log_prob(), votes.n_items, axis=0)
-            return warn_unless_converged(replace(alone, prior=PottsField(flat, alone.prior, 0.0, found)))
-        beliefs = self.inference == "bp"
-        return warn_unless_converged(
-            couple(alone, votes, problem.known, graph, coupling=given, association=found, beliefs=beliefs, **options)
-        )
+        if wanted and graph.n_edges:
+            beliefs = self.inference == "bp"
+            done = couple(alone, votes, problem.known, graph, coupling=given, association=found, beliefs=beliefs, **options)
+            # Where many edges are wrong, a coupling may draw all items to one class, and then predicts votes worse than none.
+            if given is not None or done.bound >= alone.bound:
+                return warn_unless_converged(done)
+        flat = np.repeat(alone.prior.log_prob(), votes.n_items, axis=0)
+        return warn_unless_converged(replace(alone, prior=PottsField(flat, alone.prior, 0.0, found)))
 
     def _alone(self, problem: Problem, options: dict[str, Any]) -> Fit:
         """Stage 1 from the best start; whether it converged matters only where it is the result."""
