@@ -55,7 +55,9 @@ def heed(result: Result, found: Dependence, trusted: Sequence[str], *, fuse: boo
             note("no annotators seem to share errors: labels are as fitted")
         return Heeded(result, found)
     undropped = "undecided" if len(found.readings) > 1 else "nobody"
-    done = "fused" if fuse else "dropped" if dropped else undropped if drop else "fitted"
+    known = bool(trusted) or votes.n_gold > 0
+    untouched = "chosen" if known and len(found.readings) == 1 else "fitted"
+    done = "fused" if fuse else "dropped" if dropped else undropped if drop else untouched
     for line in dependence_lines(found, votes, done):
         say(line)
     changed = fuse or bool(dropped)

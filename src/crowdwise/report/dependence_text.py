@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["dependence_facts", "dependence_lines", "labeling_lines"]
 
+_FITTED = "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one"
 # What was done, and what it means for the labels.
 _DONE = {
-    "fitted": "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one",
+    "fitted": _FITTED,
+    "chosen": _FITTED,
     "fused": "labels are those with every group counted as one annotator",
     "dropped": "labels are those without the colluders",
     "nobody": "nobody is dropped: no minority works against the others; labels are as fitted, with lower confidence",
@@ -42,6 +44,8 @@ def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted
             "somebody to rely on (--trusted NAME), or check some labels: crowdwise audit; then aggregate --fuse-groups counts "
             "those who share errors as one"
         )
+    elif done in ("chosen", "nobody"):
+        yield "next: aggregate --fuse-groups counts those who share errors as one"
     elif len(found.readings) > 1:
         yield (
             "next: choose between the readings with an annotator to rely on (--trusted NAME) or known labels (--gold FILE); "
