@@ -296,7 +296,7 @@ def test_most_of_a_crowd_is_never_dropped_as_spammers(capsys: pytest.CaptureFixt
     assert kept.votes.n_annotators == 11
 
 
-def test_who_has_named_somebody_to_rely_on_is_told_the_step_that_is_left(run: Run, folder: Path) -> None:
+def test_who_has_named_somebody_to_rely_on_is_told_the_step_that_is_left(run: Run, truth: pl.Series) -> None:
     result = run("aggregate", "verdicts.csv", *FIT, "--trusted", "ann", "-o", "l.csv")
     assert "next: aggregate --fuse-groups counts those who share errors as one" in result.stderr
     assert "--trusted NAME" not in result.stderr
