@@ -26,10 +26,18 @@ examples = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow
 def fit(name: str, votes: Any, gold: Any = None, history: Any = None, **options: Any) -> Any:
     if name in CANDIDATES:
         options = {"methods": CANDIDATES[name]} | options
-    if name in ITERATIVE:
-        options = {"max_iter": 15} | options
     with quiet():
-        return make(name, **options).fit(votes, gold=gold, history=history)
+        return make(name, **few(name) | options).fit(votes, gold=gold, history=history)
+
+
+def few(name: str) -> dict[str, Any]:
+    """As many rounds as most of the promises need: they hold after any number of them."""
+    return {"max_iter": 15} if name in ITERATIVE else {}
+
+
+def many(name: str) -> dict[str, Any]:
+    """As many rounds as a user's fit has."""
+    return {"max_iter": make(name).max_iter} if name in ITERATIVE else {}
 
 
 # Thirty items, five annotators right in 85 % of cases, three classes: nothing is in doubt.

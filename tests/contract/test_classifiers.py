@@ -124,31 +124,32 @@ def test_rows_and_votes_are_matched_by_id(name: str) -> None:
 def crowds() -> dict[str, tuple[np.ndarray, Any]]:
     """Features and votes at the edges of what is allowed, beside those of test_shapes.py."""
     rng = np.random.default_rng(0)
-    items = np.arange(90)
+    items = np.arange(48)
+    features, truth, votes = FEATURES[:48], TRUTH[:48], VOTES[:48]
     cases: dict[str, tuple[np.ndarray, Any]] = {
-        "one label per row": (FEATURES, TRUTH),
-        "half the items without votes": (FEATURES, VOTES.take_votes(VOTES.item % 2 == 0)),
+        "one label per row": (features, truth),
+        "half the items without votes": (features, votes.take_votes(votes.item % 2 == 0)),
         "weights, some zero": (
-            FEATURES,
+            features,
             Annotations.from_arrays(
-                VOTES.item, VOTES.annotator, VOTES.label, rng.integers(0, 3, VOTES.n_votes).astype(float), items=items
+                votes.item, votes.annotator, votes.label, rng.integers(0, 3, votes.n_votes).astype(float), items=items
             ),
         ),
-        "a class without votes": (FEATURES, VOTES.with_classes([0, 1, 2, 3])),
-        "one item per class": (FEATURES[:3], Annotations.from_arrays([0, 1, 2], [0, 0, 0], [0, 1, 2], items=range(3))),
-        "two items": (FEATURES[:2], Annotations.from_arrays([0, 1], [0, 1], [0, 1], items=range(2))),
-        "one annotator per item": (FEATURES, Annotations.from_arrays(items, [f"a{n:02d}" for n in items], TRUTH, items=items)),
+        "a class without votes": (features, votes.with_classes([0, 1, 2, 3])),
+        "one item per class": (features[:3], Annotations.from_arrays([0, 1, 2], [0, 0, 0], [0, 1, 2], items=range(3))),
+        "two items": (features[:2], Annotations.from_arrays([0, 1], [0, 1], [0, 1], items=range(2))),
+        "one annotator per item": (features, Annotations.from_arrays(items, [f"a{n:02d}" for n in items], truth, items=items)),
         "everyone disagrees": (
-            FEATURES,
-            Annotations.from_arrays(np.repeat(items, 3), np.tile([0, 1, 2], 90), np.tile([0, 1, 2], 90), items=items),
+            features,
+            Annotations.from_arrays(np.repeat(items, 3), np.tile([0, 1, 2], 48), np.tile([0, 1, 2], 48), items=items),
         ),
-        "one feature": (FEATURES[:, :1], VOTES),
-        "constant features": (np.ones((90, 4)), VOTES),
+        "one feature": (features[:, :1], votes),
+        "constant features": (np.ones((48, 4)), votes),
     }
-    two = TRUTH % 2
-    cases["two classes"] = (FEATURES, votes_on(two, even(3, 2, 0.8)))
-    many = np.arange(90) % 30
-    cases["thirty classes"] = (FEATURES, votes_on(many, even(3, 30, 0.8)))
+    two = truth % 2
+    cases["two classes"] = (features, votes_on(two, even(3, 2, 0.8)))
+    many = items % 30
+    cases["thirty classes"] = (features, votes_on(many, even(3, 30, 0.8)))
     return cases
 
 

@@ -13,7 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV
-from tests.contract.labels import ONLINE, easy_fit, examples, fit, is_sound, iterative, method, online_too, same, tight
+from tests.contract.labels import (
+    ONLINE,
+    easy_fit,
+    examples,
+    few,
+    fit,
+    is_sound,
+    iterative,
+    many,
+    method,
+    online_too,
+    same,
+    tight,
+)
 from tests.methods.labels.helpers import (
     ALL,
     CLASSIC,
@@ -43,7 +56,7 @@ def test_any_votes_give_a_sound_result_that_predicts_and_explains_itself(
 ) -> None:
     if weight is not None:
         votes = reweighted(votes, np.where(np.arange(votes.n_votes) % 2, 1.0, weight))
-    model = fit(name, votes)
+    model = fit(name, votes, **many(name))
     is_sound(model)
     np.testing.assert_allclose(model.predict_proba(votes), model.posterior_, atol=1e-9)
     assert model.predict(votes).tolist() == model.labels_.tolist()
@@ -314,7 +327,7 @@ def test_votes_in_every_usual_form(name: str) -> None:
 
 @iterative
 def test_grid_search_without_labels(name: str, easy: Annotations) -> None:
-    search = GridSearchCV(make(name), {"tol": [1e-3, 1e-6]}, cv=2)
+    search = GridSearchCV(make(name, **few(name)), {"tol": [1e-3, 1e-6]}, cv=2)
     with quiet():
         search.fit(easy)
     # The mean log-probability of a vote: below zero, above guessing among three classes by far.
@@ -324,7 +337,7 @@ def test_grid_search_without_labels(name: str, easy: Annotations) -> None:
 
 @online_too
 def test_grid_search_with_labels(name: str, easy: Annotations, easy_truth: np.ndarray) -> None:
-    search = GridSearchCV(make(name), {"class_prior": ["learn", "uniform"]}, cv=2)
+    search = GridSearchCV(make(name, **few(name)), {"class_prior": ["learn", "uniform"]}, cv=2)
     with quiet():
         search.fit(easy, easy_truth)
     assert search.best_score_ > 0.89

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.contract.labels import easy_fit, fit, is_sound, iterative, method, online_too, same, tight
+from tests.contract.labels import easy_fit, fit, is_sound, iterative, many, method, online_too, same, tight
 from tests.methods.labels.helpers import (
     ALL,
     ITERATIVE,
@@ -123,7 +123,7 @@ def test_update_with_new_classes_ends_where_a_full_fit_ends(name: str) -> None:
 
 @iterative
 def test_warm_start_goes_on_from_the_last_fit(name: str, easy: Annotations) -> None:
-    cold = easy_fit(name)
+    cold = fit(name, easy, **many(name))
     model = make(name, warm_start=True)
     with quiet():
         first = model.fit(easy).n_iter_

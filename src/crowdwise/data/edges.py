@@ -122,15 +122,15 @@ class Edges(ReadOnly):
         """Positions in `items` of both ends of every edge, the lower one first, and weights, [E'] each.
 
         Edges of an item with itself say nothing and are left out, with a warning that counts them; so are edges to other
-        items. Where no edge is left so, they are refused. A pair that is there several times, either way round, counts
-        once, with its largest weight. Edges of weight 0 are none.
+        items. Where no edge begins, or none ends, at one of several items, they are refused. A pair that is there several
+        times, either way round, counts once, with its largest weight. Edges of weight 0 are none.
         """
         names = tidy(series_of(items))
         first = names.is_first_distinct().to_numpy()
         known, place = names.filter(pl.Series(first)), np.append(np.flatnonzero(first), -1)
         ends = [place[codes_of(tidy(series_of(column)), known)] for column in (self.source, self.target)]
         lost = (ends[0] < 0) | (ends[1] < 0)
-        if len(self) and lost.all():
+        if len(self) and len(items) > 1 and min(ends[0].max(), ends[1].max()) < 0:
             raise InputError(
                 f"no edge joins two items of these votes: the first is {self.source.tolist()[0]!r}, "
                 f"{self.target.tolist()[0]!r}, and items are such as {listed([repr(name) for name in items[:3].tolist()])}; "

@@ -104,7 +104,9 @@ def test_an_interrupt_ends_all_processes_and_removes_their_files(tmp_path: Path,
     with pytest.raises(KeyboardInterrupt):
         outcomes(Sleeps(), Fails(), progress=interrupt)
     assert len(started) == 2
-    assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
+    assert started[0].returncode == -signal.SIGKILL
+    # The one that fails may have come to its end before it was ended.
+    assert started[1].returncode in (0, -signal.SIGKILL)
     assert list(tmp_path.iterdir()) == []
 
 
