@@ -240,9 +240,8 @@ def crowd_with_outliers(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one wrong class", "guesses"])
-@pytest.mark.parametrize("seed", range(2))
-def test_planted_outliers_have_the_highest_scores(kind: str, seed: int) -> None:
-    features, votes, _, outlier = crowd_with_outliers(seed, kind)
+def test_planted_outliers_have_the_highest_scores(kind: str) -> None:
+    features, votes, _, outlier = crowd_with_outliers(0, kind)
     model = COINNet(epochs=40).fit(features, votes)
     assert roc_auc_score(outlier, model.outlier_scores_) > 0.85
 

@@ -227,7 +227,9 @@ def test_blocks_of_rows_change_nothing_and_slopes_are_right(n_classes: int, monk
         monkeypatch.setattr(robust_max, "_BLOCK", block)
         torch.testing.assert_close(likelihood.expected_log(mean, variance), whole[0], rtol=1e-13, atol=1e-13)
         torch.testing.assert_close(likelihood.log_predictive(mean, variance), whole[1], rtol=1e-13, atol=1e-13)
-    at = mean.requires_grad_(), variance.requires_grad_()
+    # Differences by every mean and variance: of fifty classes, those of one row.
+    few = slice(None) if n_classes < 50 else slice(1)
+    at = mean[few].requires_grad_(), variance[few].requires_grad_()
     assert torch.autograd.gradcheck(likelihood.expected_log, at)
     assert torch.autograd.gradcheck(likelihood.log_predictive, at)
 

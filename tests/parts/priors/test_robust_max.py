@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.special import ndtr
 from scipy.stats import norm
 
 from crowdwise.parts.priors.robust_max import RobustMax, Softmax, largest_probability
@@ -19,18 +20,14 @@ def some(seed: int, n_rows: int, n_classes: int, ratio: float = 2.0) -> tuple[to
     return torch.tensor(rng.normal(size=(n_rows, n_classes))), torch.tensor(sd**2)
 
 
-def by_grid(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """P(largest) by the trapezoid rule on 20,001 points, one class at a time."""
+def by_grid(mean: np.ndarray, variance: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
+    """P(largest) by the trapezoid rule on the points `x`, 20,001 even ones by default."""
     sd = np.sqrt(variance)
-    x = np.linspace((mean - 9 * sd).min(), (mean + 9 * sd).max(), 20_001)
-    answer = []
-    for k in range(len(mean)):
-        inside = norm.pdf(x, mean[k], sd[k])
-        for j in range(len(mean)):
-            if j != k:
-                inside = inside * norm.cdf(x, mean[j], sd[j])
-        answer.append(np.trapezoid(inside, x))
-    return np.array(answer)
+    if x is None:
+        x = np.linspace((mean - 9 * sd).min(), (mean + 9 * sd).max(), 20_001)
+    below = ndtr((x - mean[:, None]) / sd[:, None])
+    density = [norm.pdf(x, m, s) for m, s in zip(mean, sd, strict=True)]
+    return np.array([np.trapezoid(density[k] * np.delete(below, k, axis=0).prod(axis=0), x) for k in range(len(mean))])
 
 
 @pytest.mark.slow
