@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.methods.labels.helpers import crowd, diagonal_crowd
+from tests.contract.labels import EASY, EASY_TRUTH
 
 from crowdwise.data.annotations import Annotations
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def easy() -> Annotations:
-    """Thirty items, five annotators right in 85 % of cases, three classes: nothing is in doubt."""
-    return crowd(7, 30, diagonal_crowd(5, 3, 0.85))[0]
+    return EASY
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def easy_truth() -> np.ndarray:
-    return crowd(7, 30, diagonal_crowd(5, 3, 0.85))[1]
+    return EASY_TRUTH

@@ -28,7 +28,7 @@ KINDS: dict[str, Any] = {
 }
 N_ITEMS, N_ANNOTATORS = 24, 5
 # Enough steps for promises that hold after any number of them; each method takes those that it has.
-QUICK = {"epochs": 2, "warmup": 1, "batch_size": 16, "folds": 2, "clusters": 3, "max_iter": 100}
+QUICK = {"epochs": 2, "warmup": 1, "batch_size": 16, "folds": 2, "clusters": 3, "max_iter": 20}
 QUICK_WITH_FEATURES = {"max_iter": 3}
 FAST = (
     "majority", "dawid-skene", "online-em", "eigen", "item-group-ds", "raykar", "mean", "gaussian-crowd", "bradley-terry",

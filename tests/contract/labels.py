@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.contract.crowds import CANDIDATES
-from tests.methods.labels.helpers import ALL, ITERATIVE, quiet, slow_unless_classic
+from tests.methods.labels.helpers import ALL, ITERATIVE, crowd, diagonal_crowd, quiet, slow_unless_classic
 
 from crowdwise.estimator.registry import label_methods, make
 
@@ -26,7 +27,27 @@ def fit(name: str, votes: Any, gold: Any = None, history: Any = None, **options:
     if name in CANDIDATES:
         options = {"methods": CANDIDATES[name]} | options
     with quiet():
-        return make(name, **options).fit(votes, gold=gold, history=history)
+        return make(name, **few(name) | options).fit(votes, gold=gold, history=history)
+
+
+def few(name: str) -> dict[str, Any]:
+    """As many rounds as most of the promises need: they hold after any number of them."""
+    return {"max_iter": 15} if name in ITERATIVE else {}
+
+
+def many(name: str) -> dict[str, Any]:
+    """As many rounds as a user's fit has."""
+    return {"max_iter": make(name).max_iter} if name in ITERATIVE else {}
+
+
+# Thirty items, five annotators right in 85 % of cases, three classes: nothing is in doubt.
+EASY, EASY_TRUTH = crowd(7, 30, diagonal_crowd(5, 3, 0.85))
+
+
+@cache
+def easy_fit(name: str) -> Any:
+    """A fit to these that tests share: look, do not touch."""
+    return fit(name, EASY)
 
 
 def tight(name: str) -> dict[str, Any]:
