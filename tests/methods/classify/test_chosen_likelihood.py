@@ -64,9 +64,8 @@ def simulated(likelihood: str, seed: int) -> tuple[np.ndarray, Any]:
 
 
 @pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str, seed: int) -> None:
-    features, votes = simulated(likelihood, seed)
+def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str) -> None:
+    features, votes = simulated(likelihood, 0)
     with quiet():
         found, tried = chosen_likelihood(model_of(epochs=20, batch_size=50), features, votes)
     assert found == likelihood
@@ -75,12 +74,14 @@ def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str, seed: int
 
 @pytest.mark.parametrize("name", ["svgpcr", "gpnetcr"])
 def test_the_choice_is_the_same_every_time_and_the_fit_that_of_the_likelihood_by_name(name: str) -> None:
-    first, again = fitted(name), fitted(name)
-    assert first.history_["tried"] == again.history_["tried"]
-    assert first.likelihood_ == min(first.history_["tried"], key=first.history_["tried"].get)
-    named = fitted(name, likelihood=first.likelihood_)
+    first = fitted(name, epochs=6)
+    with quiet():
+        again, tried = chosen_likelihood(model_of(name, epochs=6), FEATURES, VOTES)
+    assert (again, tried) == (first.likelihood_, first.history_["tried"])
+    assert first.likelihood_ == min(tried, key=tried.__getitem__)
+    named = fitted(name, epochs=6, likelihood=first.likelihood_)
     assert "tried" not in named.history_
-    assert weights(first) == weights(again) == weights(named)
+    assert weights(first) == weights(named)
 
 
 def test_the_callers_estimator_and_kernel_stay_as_they_are() -> None:
@@ -100,20 +101,19 @@ def test_the_callers_estimator_and_kernel_stay_as_they_are() -> None:
 
 def test_a_fit_chooses_whatever_it_is_given() -> None:
     posterior = np.full((150, 3), 0.1) + 0.7 * np.eye(3)[TRUTH]
+    sparse = fitted(features=csr_matrix(FEATURES), epochs=2)
     for each in (
-        fitted(init=posterior, epochs=4),
-        fitted(features=csr_matrix(FEATURES), epochs=4),
-        fitted(random_state=None, epochs=4),
-        fitted("svgp", votes=TRUTH, epochs=4),
-        fitted("svgp", votes=np.array(["x", "y", "z"])[TRUTH], epochs=4),
-        fitted(votes=VOTES.with_gold({0: int(TRUTH[0]), 7: int(TRUTH[7])}), epochs=4),
+        sparse,
+        fitted(init=posterior, epochs=2),
+        fitted(random_state=None, epochs=2),
+        fitted("svgp", votes=TRUTH, epochs=2),
+        fitted("svgp", votes=np.array(["x", "y", "z"])[TRUTH], epochs=2),
+        fitted(votes=VOTES.with_gold({0: int(TRUTH[0]), 7: int(TRUTH[7])}), epochs=2),
     ):
         assert set(each.history_["tried"]) == {"robust-max", "softmax"}
         assert each.likelihood_ in each.history_["tried"]
     # The same rows give the same choice, however they are stored.
-    assert fitted(features=csr_matrix(FEATURES), epochs=4).history_["tried"] == pytest.approx(
-        fitted(epochs=4).history_["tried"]
-    )
+    assert sparse.history_["tried"] == pytest.approx(fitted(epochs=2).history_["tried"])
 
 
 def test_few_items_and_one_class_leave_nothing_to_choose_by() -> None:
@@ -125,8 +125,17 @@ def test_few_items_and_one_class_leave_nothing_to_choose_by() -> None:
 # -- what is learned --------------------------------------------------------------------------
 
 
-@every_method
-@pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
+# Both likelihoods are kept by one state of the network; each of its kinds is saved with one of them.
+@pytest.mark.parametrize(
+    ("name", "likelihood"),
+    [
+        ("svgpcr", "robust-max"),
+        ("svgpcr", "softmax"),
+        pytest.param("svgp", "softmax", marks=pytest.mark.slow),
+        pytest.param("svgpcr-nf", "robust-max", marks=pytest.mark.slow),
+        pytest.param("gpnetcr", "softmax", marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_learned_is_kept_in_the_file(name: str, likelihood: str, tmp_path: Path) -> None:
     # More of the votes disagree with any function of the features than the paper's share.
     features = np.random.default_rng(0).normal(size=FEATURES.shape) + 0.6 * FEATURES
@@ -139,20 +148,20 @@ def test_what_is_learned_is_kept_in_the_file(name: str, likelihood: str, tmp_pat
     np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
 
 
-@pytest.mark.parametrize("epsilon", ["fixed", 0.001, 0.05])
-def test_what_is_given_is_kept(epsilon: Any) -> None:
-    assert learned(fitted(likelihood="robust-max", epsilon=epsilon)) == (0.001 if epsilon == "fixed" else epsilon)
-    assert learned(fitted(likelihood="softmax", epsilon="fixed")) == 1.0
+@pytest.mark.parametrize(
+    ("likelihood", "epsilon", "kept"), [("robust-max", "fixed", 0.001), ("robust-max", 0.05, 0.05), ("softmax", "fixed", 1.0)]
+)
+def test_what_is_given_is_kept(likelihood: str, epsilon: Any, kept: float) -> None:
+    assert learned(fitted(likelihood=likelihood, epsilon=epsilon)) == kept
 
 
 def test_trainings_of_few_steps_learn_nothing_but_the_functions() -> None:
     """Eight epochs of six steps: functions at half of that know little, and a share of two thirds would explain all."""
     features, truth = blobs(0, 60, 3, gap=5.0)
     votes = votes_on(truth, even(4, 3, 0.8), share=0.8)
-    for seed in range(3):
-        model = fitted(features=features, votes=votes, likelihood="robust-max", epochs=8, batch_size=10, random_state=seed)
-        assert learned(model) == 1e-3
-        assert (model.predict(features) == truth).mean() > 0.9
+    model = fitted(features=features, votes=votes, likelihood="robust-max", epochs=8, batch_size=10)
+    assert learned(model) == 1e-3
+    assert (model.predict(features) == truth).mean() > 0.9
 
 
 class StopError(Exception):
@@ -179,7 +188,7 @@ def test_a_run_that_learns_resumes_to_the_same_bits(name: str, after: int, tmp_p
 
 @pytest.mark.parametrize("name", ["svgpcr", "gpnetcr"])
 def test_a_fit_that_goes_on_keeps_the_likelihood(name: str, tmp_path: Path) -> None:
-    first = fitted(name, likelihood="softmax")
+    first = fitted(name, likelihood="softmax", epochs=2)
     model = model_of(name, warm_start=True)
     with quiet():
         model.fit(FEATURES, VOTES)
@@ -200,15 +209,17 @@ def test_a_fit_that_goes_on_keeps_the_likelihood(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
-def test_no_remainder_of_the_items_spoils_a_fit(likelihood: str) -> None:
-    """Batches of 50 of 300, 301, 302, 325 and 349 items: a batch of one or two, taken for all items, broke fits."""
+def test_no_remainder_of_the_items_spoils_a_fit() -> None:
+    """Batches of 50 of 300, 301 and 302 items: a batch of one or two, taken for all items, broke fits.
+
+    `tests/parts/heads/test_batch.py` has every remainder.
+    """
     features, truth = blobs(3, 800, 3, gap=2.5)
-    loss = np.empty((5, 3))
-    for row, n_items in enumerate((300, 301, 302, 325, 349)):
-        for seed in range(3):
+    loss = np.empty((3, 2))
+    for row, n_items in enumerate((300, 301, 302)):
+        for seed in range(2):
             votes = votes_on(truth[:n_items], even(4, 3, 0.75), seed, share=0.8)
-            settings = {"epochs": 12, "batch_size": 50, "likelihood": likelihood, "random_state": seed}
+            settings = {"epochs": 12, "batch_size": 50, "likelihood": "robust-max", "random_state": seed}
             proba = fitted(features=features[:n_items], votes=votes, **settings).predict_proba(features[400:])
             loss[row, seed] = -np.log(proba[np.arange(400), truth[400:]]).mean()
     assert loss.max() < np.median(loss) + 0.15, loss

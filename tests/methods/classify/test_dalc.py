@@ -64,7 +64,7 @@ def correlation(first: Any, second: Any) -> float:
 def test_expertise_with_three_traits_is_recovered() -> None:
     """Among five classes; the next tests have two."""
     x, truth, eta, votes = specialists(0, 1000, 30, 5)
-    model = DALC(epochs=30).fit(x, votes)
+    model = DALC(epochs=18).fit(x, votes)
     assert correlation(model.expertise(x), eta) > 0.8
     labels = (model.labels_ == truth).mean()
     assert labels > (MajorityVote().fit(votes).labels_ == truth).mean() + 0.1
@@ -85,8 +85,8 @@ def test_expertise_is_recovered_by_a_linear_classifier() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"embedding": "full"}, {"reads": "hidden"}])
 def test_full_embeddings_and_hidden_rows_recover_it_too(settings: dict[str, Any]) -> None:
-    x, truth, eta, votes = specialists(0, 1000, 30, 2)
-    model = DALC(epochs=30, **settings).fit(x, votes)
+    x, truth, eta, votes = specialists(0, 600, 20, 2)
+    model = DALC(epochs=20, **settings).fit(x, votes)
     assert correlation(model.expertise(x), eta) > 0.7
     assert (model.labels_ == truth).mean() > 0.9
 

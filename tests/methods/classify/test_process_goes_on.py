@@ -45,10 +45,10 @@ def model_of(name: str, **more: Any) -> Any:
 # -- going on from a fit ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "seed"), [("svgpcr", 0), ("svgpcr", 1), ("svgpcr-nf", 0)])
-def test_going_on_with_the_same_votes_does_not_lower_the_bound(name: str, seed: int) -> None:
+@pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf"])
+def test_going_on_with_the_same_votes_does_not_lower_the_bound(name: str) -> None:
     with quiet():
-        model = model_of(name, warm_start=True, random_state=seed).fit(FEATURES, VOTES)
+        model = model_of(name, warm_start=True).fit(FEATURES, VOTES)
         before = sum(model.bound_.values())
         model.set_params(epochs=10).fit(FEATURES, VOTES)
     # Flows are judged by 64 draws, and their steps by four.
@@ -101,8 +101,8 @@ def test_it_goes_on_with_more_rows_and_votes_and_other_annotators(name: str, tmp
 
 def test_where_it_cannot_go_on_it_says_so_and_starts_afresh() -> None:
     with quiet():
-        model = model_of("svgpcr", warm_start=True).fit(FEATURES, VOTES)
-        afresh = model_of("svgpcr").fit(FEATURES[:, :3], VOTES)
+        model = model_of("svgpcr", epochs=5, warm_start=True).fit(FEATURES, VOTES)
+        afresh = model_of("svgpcr", epochs=5).fit(FEATURES[:, :3], VOTES)
     with pytest.warns(DataWarning, match="warm_start: other classes or columns; the process starts afresh"):
         model.fit(FEATURES[:, :3], VOTES)
     np.testing.assert_array_equal(model.predict_proba(FEATURES[:, :3]), afresh.predict_proba(FEATURES[:, :3]))
@@ -144,10 +144,10 @@ def small_map(width: int = 3) -> nn.Module:
     return nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, width))
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_a_map_finds_the_direction_that_counts(seed: int) -> None:
+@pytest.mark.slow
+def test_a_map_finds_the_direction_that_counts() -> None:
     """Classes by the distance from a plane in ten dimensions: no length scales of columns can show it, a linear map can."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     features, normal = rng.normal(size=(700, 10)), rng.normal(size=10)
     truth = (np.abs(features @ normal) / np.linalg.norm(normal) > 0.67).astype(int)
     votes = votes_on(truth[:400], even(3, 2, 0.9))

@@ -211,12 +211,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+# The likelihood changes one term alone, whatever the crowd.
 @pytest.mark.slow
-@pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_the_bound_is_that_of_draws(likelihood: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("likelihood", "which"), [*(("robust-max", which) for which in OPTIONS), ("softmax", "plain"), ("softmax", "five classes")]
+)
+def test_the_bound_is_that_of_draws(likelihood: str, which: str) -> None:
     """Every term within its own error, and the sum within its."""
-    n_draws = 40_000
+    n_draws, options = 40_000, OPTIONS[which]
     # So many draws of softmax's own that their error is nothing beside that of the oracle.
     it = problem(likelihood=likelihood, n_draws=2**14, **options)
     for _ in range(12):
@@ -487,7 +489,6 @@ QUICK: dict[str, dict[str, Any]] = {
 FLOWING = {"svgpcr-nf": {"epochs": 12, "batch_size": 4}}
 
 method = pytest.mark.parametrize("name", QUICK)
-each_likelihood = pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
 
 
 def is_sound(model: Any, features: np.ndarray) -> None:
@@ -539,9 +540,12 @@ ODD: dict[str, tuple[np.ndarray, Annotations]] = {
 }
 
 
+# What single precision may be too coarse for.
+HARD = ("one vote", "thirty classes", "a constant column", "identical rows", "large numbers")
+
+
 @method
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("precision", ["auto", "float32"])
+@pytest.mark.parametrize(("odd", "precision"), [*((odd, "auto") for odd in ODD), *((odd, "float32") for odd in HARD)])
 def test_odd_crowds_are_fitted(name: str, odd: str, precision: str) -> None:
     features, votes = ODD[odd]
     is_sound(fitted(name, features, votes, precision=precision), features)
@@ -557,8 +561,17 @@ def test_odd_crowds_are_fitted_under_a_softmax(name: str, odd: str) -> None:
 
 
 @pytest.mark.slow
-@each_likelihood
-@pytest.mark.parametrize("odd", ["one annotator", "two classes", "repeated votes", "identical rows", "a constant column"])
+@pytest.mark.parametrize(
+    ("odd", "likelihood"),
+    [
+        ("one annotator", "robust-max"),
+        ("two classes", "softmax"),
+        ("repeated votes", "robust-max"),
+        ("identical rows", "robust-max"),
+        ("identical rows", "softmax"),
+        ("a constant column", "softmax"),
+    ],
+)
 def test_odd_crowds_are_fitted_by_flows_that_move(odd: str, likelihood: str) -> None:
     features, votes = ODD[odd]
     more: dict[str, Any] = FLOWING["svgpcr-nf"] | {"epochs": 30}
