@@ -114,7 +114,7 @@ def in_memory(path: Path, frame: pl.DataFrame, **options: Any) -> Annotations:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdwise.errors.DataWarning")
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_shards_hold_what_one_concatenated_file_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, seed: int
 ) -> None:

@@ -209,9 +209,10 @@ label = np.arange(rows) % 2
 votes = Annotations.from_arrays(item, np.tile([0, 1], rows), label[item], items=range(rows))
 for kind in ("table", "view", "images"):
     shape = (rows, 3, 250, 333) if kind == "images" else (rows, width)
-    features = np.memmap(sys.argv[1], np.float32, "w+", shape=shape)
-    features[::2, ..., :5] = 1.0
-    features.flush()
+    if kind != "view":
+        features = np.memmap(sys.argv[1], np.float32, "w+", shape=shape)
+        features[::2, ..., :5] = 1.0
+        features.flush()
     features = np.memmap(sys.argv[1], np.float32, "r", shape=shape)
     if kind == "view":
         features = np.asarray(features)[:, :]

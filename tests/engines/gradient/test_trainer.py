@@ -366,7 +366,7 @@ def test_gold_labels_are_learned_where_the_votes_say_nothing() -> None:
     features, truth = blobs(2, 200, 3, gap=6.0)
     noise = votes_on(truth, np.full((3, 3, 3), 1 / 3), 3)
     gold = {n: int(truth[n]) for n in range(60)}
-    model = fitted(features=features, votes=noise, fit={"gold": gold}, epochs=60, learning_rate=0.01, init="identity")
+    model = fitted(features=features, votes=noise, fit={"gold": gold}, epochs=30, learning_rate=0.02, init="identity")
     assert (model.predict(features[60:]) == truth[60:]).mean() > 0.9
     np.testing.assert_array_equal(model.labels_[:60], truth[:60])
 
@@ -463,7 +463,7 @@ from crowdwise.estimator.registry import make_classifier
 features, truth = blobs(6, 120, 3, gap=6.0)
 for name in ("ccem", "aggnet", "geocrowdnet-f"):
     with quiet():
-        model = make_classifier(name, precision="mixed", epochs=30, learning_rate=0.01, batch_size=32, init="majority")
+        model = make_classifier(name, precision="mixed", epochs=10, learning_rate=0.03, batch_size=32, init="majority")
         model.fit(features, votes_on(truth, even(3, 3, 0.8)))
     assert (model.predict(features) == truth).mean() > 0.9, name
     assert next(model.network_.parameters()).dtype == torch.float32

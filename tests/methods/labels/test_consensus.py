@@ -22,8 +22,8 @@ from crowdwise.methods.labels.hierarchical_dawid_skene import HierarchicalDawidS
 from crowdwise.scale import Local
 
 SMALL = ["dawid_skene_1979", "wsd", "cf", "labelme"]
-# Of the larger sets those that differ most: many or few annotators, two to nine classes, many items.
-LARGE = ["adult", "bluebird", "dog", "ner_mturk", "possent", "product", "web"]
+# Of the larger sets those that differ most: many or few annotators, two to five classes, many items.
+LARGE = ["bluebird", "dog", "possent", "product", "web"]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.contract.crowds import CANDIDATES
 from tests.methods.labels.helpers import ALL, ITERATIVE, ORDERED, crowd, diagonal_crowd, quiet, slow_unless_classic
 from tests.strategies import small_votes
 
@@ -27,6 +28,8 @@ examples = settings(max_examples=max(settings.default.max_examples // 10, 10), s
 
 
 def fit(name: str, votes: Annotations, **options: Any) -> Any:
+    if name in CANDIDATES:
+        options = {"methods": CANDIDATES[name]} | options
     with quiet():
         return make(name, **options).fit(votes)
 
