@@ -20,7 +20,7 @@ from crowdwise.data.simulate import simulate
 from crowdwise.engines.focus import Focus
 from crowdwise.engines.shards import Shard, ShardLost, Tally
 from crowdwise.errors import CrowdwiseError, InputError, MissingExtraError, SettingError
-from crowdwise.estimator.registry import make, select
+from crowdwise.estimator.registry import make
 from crowdwise.io import read
 from crowdwise.scale.cluster import connect
 from crowdwise.scale.local import Local
@@ -31,8 +31,6 @@ from crowdwise.scale.sources import cut
 ray = pytest.importorskip("ray")
 # Ray leaves files and sockets of its own to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
-ONLINE = list(select(shards=True, online=True))
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +77,27 @@ def counting(shard: Shard, *_: Any) -> Tally:
     return Tally((np.array([shard.votes.n_votes], float),), evidence=float(shard.index), change=float(shard.index))
 
 
+FEW = simulate(n_items=90, n_annotators=5, random_state=0).votes
+
+
+@pytest.fixture(scope="class")
+def seven(nodes: Any) -> Iterator[RayShards]:
+    """Seven shards on three actors."""
+    with Ray(nodes.address, actors=3) as engine:
+        shards = engine.open(cut(FEW, 7), None)
+        yield shards
+        shards.close()
+
+
 # -- the same answers --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["dawid-skene", "online-em"])
-def test_a_fit_on_ray_is_the_fit_in_memory(method: str, votes: Annotations, nodes: Any) -> None:
+def test_a_fit_of_an_online_method_on_ray_is_that_on_local_shards(votes: Annotations, nodes: Any) -> None:
+    """Such a method takes votes in another order when they lie in shards; the next test has one that does not."""
     with Ray(nodes.address, shards=5, actors=2) as engine:
-        model = fitted(method, votes, engine)
-    # Online methods take votes in another order when they lie in shards.
-    other = fitted(method, votes, Local(shards=5, threads=1) if method in ONLINE else None)
+        model = fitted("online-em", votes, engine)
+    other = fitted("online-em", votes, Local(shards=5, threads=1))
     np.testing.assert_allclose(model.result_.posterior, other.result_.posterior, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(model.labels_, other.labels_)
 
@@ -123,36 +132,52 @@ def test_files_are_encoded_by_tasks_and_labels_written_by_actors(votes: Annotati
 
 
 @pytest.mark.slow
-def test_tallies_add_up_over_more_groups_than_are_added_at_once(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdwise.scale.ray_shards._FAN_IN", 2)
-    votes = simulate(n_items=90, n_annotators=5, random_state=0).votes
-    with Ray(nodes.address, actors=3) as engine:
-        shards = engine.open(cut(votes, 7), None)
-        tally = shards.total(counting)
-        assert shards.place.startswith("3 Ray actors on 2 nodes (")
-        shards.close()
-    assert tally.sums[0].tolist() == [votes.n_votes]
-    assert (tally.evidence, tally.change) == (0 + 1 + 2 + 3 + 4 + 5 + 6,) * 2
-    # As from any other engine, sums may be worked on.
-    tally.sums[0][:] = 0
+class TestSteps:
+    """Single steps, on shards that they share: an actor takes a second to start."""
 
+    def test_tallies_add_up_over_more_groups_than_are_added_at_once(
+        self, seven: RayShards, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("crowdwise.scale.ray_shards._FAN_IN", 2)
+        tally = seven.total(counting)
+        assert seven.place.startswith("3 Ray actors on 2 nodes (")
+        assert tally.sums[0].tolist() == [FEW.n_votes]
+        assert (tally.evidence, tally.change) == (0 + 1 + 2 + 3 + 4 + 5 + 6,) * 2
+        # As from any other engine, sums may be worked on.
+        tally.sums[0][:] = 0
 
-@pytest.mark.slow
-def test_a_state_goes_through_the_shards_in_their_order(nodes: Any) -> None:
-    votes = simulate(n_items=60, n_annotators=5, random_state=0).votes
+    def test_errors_of_a_step_are_raised_at_once_as_what_they_are(self, seven: RayShards) -> None:
+        def fail(shard: Shard, problem: Exception) -> Tally:
+            raise problem
 
-    def visit(shard: Shard, state: list[int], more: int) -> list[int]:
-        state.append(shard.index + more)
-        return state
+        before = seven.n_lost
+        for problem in (InputError("votes.csv row 3: no label"), ZeroDivisionError("a bug")):
+            with pytest.raises(type(problem), match=str(problem)) as caught:
+                seven.total(fail, problem)
+            assert type(caught.value) is type(problem)
+        assert seven.total(counting).sums[0].tolist() == [FEW.n_votes]
+        assert seven.n_lost == before
 
-    with Ray(nodes.address, actors=3) as engine:
-        shards = engine.open(cut(votes, 5), None)
-        assert shards.fold(visit, [7], 100) == [7, 100, 101, 102, 103, 104]
-        ray.kill(shards._hosts[1].actor)
+    def test_an_answer_that_was_given_is_given_again(self, seven: RayShards) -> None:
+        def grow(shard: Shard) -> Tally:
+            shard.posterior[:] += 1
+            return Tally((), change=float(shard.posterior.max()))
+
+        message = ray.put((grow, ()))
+        # Of seven shards, each.
+        assert [seven._add_up(call, message).change for call in (1001, 1001, 1002)] == [7, 7, 14]
+
+    def test_a_state_goes_through_the_shards_in_their_order(self, seven: RayShards) -> None:
+        def visit(shard: Shard, state: list[int], more: int) -> list[int]:
+            state.append(shard.index + more)
+            return state
+
+        visited = [7, 100, 101, 102, 103, 104, 105, 106]
+        assert seven.fold(visit, [7], 100) == visited
+        ray.kill(seven._hosts[1].actor)
         with pytest.raises(ShardLost):
-            shards.fold(visit, [7], 100)
-        assert shards.fold(visit, [7], 100) == [7, 100, 101, 102, 103, 104]
-        shards.close()
+            seven.fold(visit, [7], 100)
+        assert seven.fold(visit, [7], 100) == visited
 
 
 def test_threads_of_an_actor_change_no_bit() -> None:
@@ -181,7 +206,7 @@ def test_actors_that_die_leave_no_trace_in_the_answers(votes: Annotations, nodes
     rng, killed = np.random.default_rng(0), list[int]()
 
     def kill(iteration: int, bound: float, change: float) -> None:
-        if iteration in (1, 2, 5) and iteration not in killed:
+        if iteration in (1, 5) and iteration not in killed:
             hosts = shards_of(engine)._hosts
             ray.kill(hosts[rng.integers(len(hosts))].actor)
             killed.append(iteration)
@@ -243,63 +268,30 @@ def test_without_a_node_those_that_are_left_take_over(
 
     with Ray(nodes.address, shards=10) as engine:
         assert engine.n_workers == 5
-        calm = fitted("dawid-skene", votes, engine)
         struck = fitted("dawid-skene", votes, engine, progress=remove)
         assert engine.place.startswith("4 Ray actors on 2 nodes")
         assert engine.place.endswith("1 lost on the way")
     # Results may go there.
     assert capfd.readouterr().out == ""
-    np.testing.assert_array_equal(struck.result_.posterior, calm.result_.posterior)
-
-
-@pytest.mark.slow
-def test_an_answer_that_was_given_is_given_again(nodes: Any) -> None:
-    votes = simulate(n_items=60, n_annotators=5, random_state=0).votes
-
-    def grow(shard: Shard) -> Tally:
-        shard.posterior[:] += 1
-        return Tally((), change=float(shard.posterior.max()))
-
-    with Ray(nodes.address, actors=2) as engine:
-        shards = engine.open(cut(votes, 2), None)
-        message = ray.put((grow, ()))
-        # Of two shards, each.
-        assert [shards._add_up(call, message).change for call in (11, 11, 12)] == [2, 2, 4]
-        shards.close()
+    # The two tests before this one have the last bit.
+    calm = fitted("dawid-skene", votes)
+    assert struck.n_iter_ == calm.n_iter_
+    np.testing.assert_allclose(struck.result_.posterior, calm.result_.posterior, rtol=0, atol=1e-8)
 
 
 @pytest.mark.slow
 def test_it_gives_up_when_actors_die_again_and_again(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crowdwise.scale.ray_shards._ATTEMPTS", 2)
-    votes = simulate(n_items=60, n_annotators=5, random_state=0).votes
 
     def fatal(shard: Shard) -> Tally:
         os._exit(1)
 
     with Ray(nodes.address, actors=1) as engine:
-        shards = engine.open(cut(votes, 2), None)
+        shards = engine.open(cut(FEW, 2), None)
         with pytest.raises(CrowdwiseError, match="lost actors 2 times in a row"):
             shards.total(fatal)
         # Whatever was wrong with that step, the shards are still there.
-        assert shards.total(counting).sums[0].tolist() == [votes.n_votes]
-        shards.close()
-
-
-@pytest.mark.slow
-def test_errors_of_a_step_are_raised_at_once_as_what_they_are(nodes: Any) -> None:
-    votes = simulate(n_items=60, n_annotators=5, random_state=0).votes
-
-    def fail(shard: Shard, problem: Exception) -> Tally:
-        raise problem
-
-    with Ray(nodes.address, actors=2) as engine:
-        shards = engine.open(cut(votes, 2), None)
-        for problem in (InputError("votes.csv row 3: no label"), ZeroDivisionError("a bug")):
-            with pytest.raises(type(problem), match=str(problem)) as caught:
-                shards.total(fail, problem)
-            assert type(caught.value) is type(problem)
-        assert shards.total(counting).sums[0].tolist() == [votes.n_votes]
-        assert shards.n_lost == 0
+        assert shards.total(counting).sums[0].tolist() == [FEW.n_votes]
         shards.close()
 
 

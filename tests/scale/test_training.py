@@ -109,7 +109,7 @@ def test_two_workers_of_ray_train_what_one_process_trains_and_lambdas_travel() -
 @pytest.mark.usefixtures("ray_here")
 def test_an_error_in_a_worker_of_ray_is_the_error_of_the_fit() -> None:
     with pytest.raises(SettingError, match="validation must be below 1"):
-        made("ccem", validation=1.0).fit(X, VOTES, engine=RayTrain(2))
+        made("ccem", validation=1.0).fit(X, VOTES, engine=RayTrain(1))
 
 
 # -- what goes wrong -----------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_an_error_in_a_worker_of_ray_is_the_error_of_the_fit() -> None:
 @pytest.mark.slow
 def test_an_error_in_a_worker_is_the_error_of_the_fit() -> None:
     with pytest.raises(SettingError, match="validation must be below 1"):
-        made("ccem", validation=1.0).fit(X, VOTES, engine=Torchrun(2))
+        made("ccem", validation=1.0).fit(X, VOTES, engine=Torchrun(1))
 
 
 @pytest.mark.slow
