@@ -135,8 +135,8 @@ def test_the_interval_of_a_plan_covers_campaigns() -> None:
 
 
 def needed(drawn: Simulation, target: float, rng: np.random.Generator) -> int:
-    """Votes of a real campaign: the least certain items, whoever comes, the model fitted to all votes after each ten."""
-    votes, asked, step = drawn.votes, 0, drawn.votes.n_items // 15
+    """Votes of a real campaign: the least certain items, whoever comes, the model fitted to all votes after each fifteen."""
+    votes, asked, step = drawn.votes, 0, drawn.votes.n_items // 10
     sure = BayesGC(confidence="model").fit(votes).posterior_.max(axis=1)
     while sure.mean() < target:
         items, who = np.argsort(sure)[:step], rng.integers(votes.n_annotators, size=step)

@@ -13,6 +13,9 @@ from typer.testing import CliRunner
 import crowdwise
 from crowdwise.cli.app import app
 
+# tests/trust/choice/test_auto.py lets it choose among all.
+AMONG = ["--method", "auto", "--set", "methods=majority,dawid-skene,mace"]
+
 
 def run(*words: str) -> tuple[int, str, str]:
     done = CliRunner().invoke(app, list(words))
@@ -28,7 +31,7 @@ def votes_file(tmp_path: Path) -> str:
 @pytest.mark.slow
 def test_aggregate_says_what_it_chose_and_explains_it(votes_file: str, tmp_path: Path) -> None:
     model = str(tmp_path / "model")
-    code, out, err = run("aggregate", votes_file, "--method", "auto", "--explain-choice", "--save", model)
+    code, out, err = run("aggregate", votes_file, *AMONG, "--explain-choice", "--save", model)
     assert code == 0
     assert out.startswith("item,label")
     loaded = crowdwise.load(model)
@@ -40,7 +43,7 @@ def test_aggregate_says_what_it_chose_and_explains_it(votes_file: str, tmp_path:
 
 @pytest.mark.slow
 def test_quiet_says_nothing_of_the_choice(votes_file: str) -> None:
-    assert "chose" not in run("aggregate", votes_file, "--method", "auto", "--quiet")[2]
+    assert "chose" not in run("aggregate", votes_file, *AMONG, "--quiet")[2]
 
 
 def test_there_is_nothing_to_explain_where_nothing_is_chosen(votes_file: str) -> None:

@@ -59,7 +59,7 @@ def data_of(markup: str) -> dict[str, Any]:
 def few_repeats() -> Iterator[None]:
     """What a page shows does not depend on how often its plans are simulated; tests/campaign/test_stopping.py has the plans."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("crowdwise.report.budget._REPEATS", 2)
+        patch.setattr("crowdwise.report.budget._REPEATS", 1)
         yield
 
 

@@ -327,14 +327,3 @@ def test_the_command_prints_text_or_json(tmp_path: Path) -> None:
 def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no package crowdwise in"):
         house.read_house(tmp_path)
-
-
-@pytest.mark.slow
-def test_the_commands_of_this_checkout_can_be_traced() -> None:
-    runs = house_runs.collect(TOOL.parents[1] / "src")
-    assert not [name for name, run in runs.items() if "error" in run], runs
-    assert any(file.endswith("/dawid_skene.py") for file in runs["aggregate"]["touched"])
-    assert any(file.endswith("/raykar.py") for file in runs["train"]["touched"])
-    package = runs["package"]
-    assert package["unavailable"] == {}
-    assert {"dawid-skene", "raykar", "bradley-terry"} <= {name for names in package["signatures"].values() for name in names}

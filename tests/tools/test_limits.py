@@ -56,19 +56,30 @@ def test_no_room_but_the_command_line_knows_more_than_ten_others() -> None:
     assert {room for room, n in known.items() if n > 10} <= {"cli"}
 
 
+@cache
+def runs() -> dict[str, Any]:
+    """The commands of this checkout, traced, each in an interpreter of its own."""
+    found = house_runs.collect(SRC)
+    assert not [name for name, run in found.items() if "error" in run], found
+    return found
+
+
 @pytest.mark.slow
 def test_fit_has_two_signatures() -> None:
-    package = house_runs.fresh(SRC, "describe")
-    assert "error" not in package, package
+    package = runs()["package"]
     assert package["unavailable"] == {}
     assert len(package["signatures"]) == 2, package["signatures"]
+    assert {"dawid-skene", "raykar", "bradley-terry"} <= {name for names in package["signatures"].values() for name in names}
 
 
-@cache
+@pytest.mark.slow
+def test_the_commands_touch_the_methods_that_they_name() -> None:
+    assert any(file.endswith("/dawid_skene.py") for file in touched_by_a_vote())
+    assert any(file.endswith("/raykar.py") for file in runs()["train"]["touched"])
+
+
 def touched_by_a_vote() -> list[str]:
-    traced = house_runs.fresh(SRC, "trace", *house_runs.COMMANDS["aggregate"])
-    assert "error" not in traced, traced
-    return traced["touched"]
+    return list(runs()["aggregate"]["touched"])
 
 
 @pytest.mark.slow
