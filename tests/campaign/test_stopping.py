@@ -155,7 +155,7 @@ def test_nine_in_ten_intervals_cover_the_votes_that_were_needed() -> None:
     covered, widths = [], []
     for seed in range(16):
         drawn = simulate(n_items=150, n_annotators=12, n_classes=2, votes_per_item=2, annotators="one-coin", random_state=seed)
-        found = plan(BayesGC(confidence="model").fit(drawn.votes).result_, 0.93, repeats=20, random_state=seed)
+        found = plan(BayesGC(confidence="model").fit(drawn.votes).result_, 0.93, repeats=14, random_state=seed)
         votes = needed(drawn, 0.93, np.random.default_rng(seed))
         covered.append(found.low <= votes <= found.high)
         widths.append((found.high - found.low) / found.votes)

@@ -13,6 +13,13 @@ from crowdwise.cli import app
 
 Run = Callable[..., Result]
 
+
+@pytest.fixture(autouse=True)
+def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a report shows does not depend on how often plans are simulated; tests/campaign/test_stopping.py has the plans."""
+    monkeypatch.setattr("crowdwise.report.budget._REPEATS", 1)
+
+
 # Four items; x and y agree throughout, and z is wrong on three of four.
 ROWS = """item,annotator,label
 a,x,cat

@@ -238,8 +238,7 @@ def crowds() -> dict[str, tuple[Annotations, dict[str, Any]]]:
     }
 
 
-@pytest.mark.parametrize("which", crowds())
-@pytest.mark.parametrize("name", ["svgpcr", "svgp"])
+@pytest.mark.parametrize(("name", "which"), [*(("svgpcr", which) for which in crowds()), ("svgp", "votes with weights")])
 def test_the_bound_by_its_terms(name: str, which: str) -> None:
     """E log nu of a softmax by draws of the functions' own moments; everything else in closed form."""
     votes, more = crowds()[which]

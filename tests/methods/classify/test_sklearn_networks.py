@@ -50,8 +50,8 @@ FAST: dict[str, Any] = {"epochs": 6, "batch_size": 32, "init": "majority", "lear
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_scikit_learns_own_checks_pass(name: str) -> None:
-    """With a plain y, which is one annotator; six epochs at a high rate are enough for the data of the checks."""
-    model = make(name, epochs=6, warmup=1, batch_size=32, learning_rate=0.05, dropout=0.0)
+    """With a plain y, which is one annotator; three epochs at a high rate are enough for the data of the checks."""
+    model = make(name, epochs=3, warmup=1, batch_size=32, learning_rate=0.1, dropout=0.0)
     with quiet():
         results = check_estimator(model, on_fail=None, on_skip=None)
     failed = [(result["check_name"], repr(result["exception"])) for result in results if result["status"] == "failed"]

@@ -91,9 +91,8 @@ def test_bound_never_falls(name: str) -> None:
 
 @pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 def test_the_best_of_several_starts_has_the_highest_bound(name: str) -> None:
-    for seed in range(2):
-        votes, fit, settings = problem(seed, name)
-        with quiet():
-            one = make(name, **settings).fit(votes, **fit)
-            several = make(name, **{**settings, "restarts": 3}).fit(votes, **fit)
-        assert several.trace_[-1] >= one.trace_[-1] - 1e-9 * abs(one.trace_[-1])
+    votes, fit, settings = problem(1, name)
+    with quiet():
+        one = make(name, **settings).fit(votes, **fit)
+        several = make(name, **{**settings, "restarts": 4}).fit(votes, **fit)
+    assert several.trace_[-1] >= one.trace_[-1] - 1e-9 * abs(one.trace_[-1])

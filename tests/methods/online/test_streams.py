@@ -67,7 +67,7 @@ def test_a_settled_stream_stands_at_a_fixed_point_of_the_batch_fit(default: bool
     assert sum(model.result_.bound.values()) == pytest.approx(sum(batch.result_.bound.values()), rel=1e-9)
 
 
-@pytest.mark.parametrize(("chunk", "seed"), [pytest.param(1, 0, marks=pytest.mark.slow), (7, 1), (10**6, 3)])
+@pytest.mark.parametrize(("chunk", "seed"), [pytest.param(1, 0, marks=pytest.mark.slow), (10**6, 3)])
 def test_any_order_ends_near_the_batch_fit(seed: int, chunk: int) -> None:
     votes, truth = mixed_crowd(2, 200)
     order = np.random.default_rng(seed).permutation(votes.n_votes)
@@ -106,19 +106,13 @@ def test_real_votes_in_any_order_end_near_the_batch_fit(shared_data: Path, datas
 
 
 # Many classes, few votes, pairs of classes that are easily confused, and the sets on which other priors fall behind.
-STREAMED = ("web", "cf_amt", "possent", "labelme")
+STREAMED = {StreamingDawidSkene: ("web", "cf_amt", "convarg_pairs"), OnlineEM: ("web", "labelme")}
 
 
 # The even prior of `bayes-gc` falls behind majority vote on web and convarg_pairs, one by the use of labels alone on cf_amt.
 # Online EM is not held to it on convarg_pairs, where its batch fit, dawid-skene, is behind majority vote itself.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("cls", "dataset"),
-    [
-        *((cls, name) for cls in (StreamingDawidSkene, OnlineEM) for name in STREAMED),
-        (StreamingDawidSkene, "convarg_pairs"),
-    ],
-)
+@pytest.mark.parametrize(("cls", "dataset"), [(cls, name) for cls, names in STREAMED.items() for name in names])
 def test_streams_of_real_votes_do_not_end_below_majority_vote(shared_data: Path, cls: Any, dataset: str) -> None:
     votes, truth = real(shared_data, dataset)
     shares = np.zeros((votes.n_items, votes.n_classes))
@@ -133,7 +127,7 @@ def test_streams_of_real_votes_do_not_end_below_majority_vote(shared_data: Path,
 
 @pytest.mark.slow
 def test_revisits_bring_the_stream_nearer_to_the_batch_fit() -> None:
-    votes, _ = mixed_crowd(3, 200)
+    votes, _ = mixed_crowd(3, 120)
     batch = batch_fit(votes)
     apart = {}
     for revisit in (0.0, 4.0):

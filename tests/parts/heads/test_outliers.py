@@ -248,11 +248,11 @@ def test_planted_outliers_have_the_highest_scores(kind: str) -> None:
 
 @pytest.mark.slow
 def test_a_crowd_without_outliers_is_learned_as_well_as_by_ccem() -> None:
-    features, truth = blobs(5, 2000, 4, n_features=10, gap=3.0)
-    votes = votes_on(truth[:1000], even(8, 4, 0.65), 5, share=0.5)
+    features, truth = blobs(5, 1600, 4, n_features=10, gap=3.0)
+    votes = votes_on(truth[:600], even(8, 4, 0.65), 5, share=0.5)
     right = []
     for model in (COINNet(epochs=50), CCEM(epochs=50)):
-        right.append(np.mean(model.fit(features[:1000], votes).predict(features[1000:]) == truth[1000:]))
+        right.append(np.mean(model.fit(features[:600], votes).predict(features[600:]) == truth[600:]))
     assert right[0] > right[1] - 0.015
 
 
