@@ -13,10 +13,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.trust.crowd import dependence, fusion
 
-SETS = [
-    "adult", "bluebird", "cf", "cf_amt", "cifar10n", "convarg_pairs", "dog", "labelme", "ner_mturk", "possent", "product",
-    "rte", "sentence_polarity", "sp_amt", "temp", "web", "wsd",
-]  # fmt: skip
+# Few and many annotators, classes and votes per item.
+SETS = ["adult", "bluebird", "cf", "cifar10n", "dog", "labelme", "possent", "temp", "web", "wsd"]
 
 
 def columns(votes: Annotations) -> tuple[Any, ...]:
