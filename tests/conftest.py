@@ -28,12 +28,12 @@ IN_CI = os.environ.get("CI") == "true"
 # The first call of a numba kernel compiles it, and on a busy machine everything takes longer.
 IN_BOTH: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 IN_BOTH |= {"derandomize": IN_CI, "print_blob": IN_CI}
-# A thousand examples of what everything else is made of: arrays and parts. Tables and files, whose examples cost most, get a
-# quarter: every method's contract reads such votes too, and the fuzzer damages a thousand files more. What is put together is
-# tried on fewer.
+# A thousand examples of what everything else is made of: arrays and parts. Tables and files, whose examples cost most, get
+# fewer: every method's contract reads such votes too, and the fuzzer damages a thousand files more. What is put together is
+# tried on fewer still.
 settings.register_profile("parts", max_examples=1000 if IN_CI else 100, **IN_BOTH)
-settings.register_profile("answers", max_examples=250 if IN_CI else 100, **IN_BOTH)
-settings.register_profile("whole", max_examples=100 if IN_CI else 20, **IN_BOTH)
+settings.register_profile("answers", max_examples=150 if IN_CI else 100, **IN_BOTH)
+settings.register_profile("whole", max_examples=60 if IN_CI else 20, **IN_BOTH)
 settings.register_profile("once", max_examples=5, **IN_BOTH)
 PROFILES = {"kernels": "parts", "parts": "parts", "data": "answers", "io": "answers"}
 # Of these folders, whose tests start processes and browsers, one test takes as long as a hundred others. They come first, the

@@ -203,7 +203,7 @@ def test_two_liars_of_five_do_not_fool_the_default_start(name: str) -> None:
     features, truth = blobs(5, 180, 3, gap=5.0)
     shift = np.roll(np.eye(3), 1, axis=1)
     votes = votes_on(truth, np.stack([*even(3, 3, 0.85), shift, shift]))
-    model = fit(name, features, votes, epochs=20, warmup=5, batch_size=36, **given(name))
+    model = fit(name, features, votes, epochs=14, warmup=5, batch_size=36, **given(name))
     assert (model.labels_ == truth).mean() > 0.85
     assert (model.predict(features) == truth).mean() > 0.85
     # They name the next class: observed = true + 1 in rows of the true class.

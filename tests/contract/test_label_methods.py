@@ -208,8 +208,8 @@ def test_items_without_votes_get_the_class_prior_and_a_note(name: str, class_pri
 @method
 def test_a_learned_prior_ignores_items_without_votes(name: str) -> None:
     # Four fifths of the items are empty; they must not pull the shares anywhere.
-    votes, _ = crowd(2, 40, diagonal_crowd(5, 2, 0.9), prior=[0.8, 0.2])
-    padded = Annotations.from_arrays(votes.item, votes.annotator, votes.label, items=range(200))
+    votes, _ = crowd(2, 25, diagonal_crowd(5, 2, 0.9), prior=[0.8, 0.2])
+    padded = Annotations.from_arrays(votes.item, votes.annotator, votes.label, items=range(125))
     plain, with_empty = (fit(name, v, class_prior="learn", **tight(name)) for v in (votes, padded))
     # A Dirichlet posterior counts empty items as observed in proportion, so it only comes close; the members of consensus
     # stop before they are there.

@@ -92,14 +92,19 @@ def seven(nodes: Any) -> Iterator[RayShards]:
 # -- the same answers --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_fit_of_an_online_method_on_ray_is_that_on_local_shards(votes: Annotations, nodes: Any) -> None:
-    """Such a method takes votes in another order when they lie in shards; the next test has one that does not."""
+@pytest.fixture(scope="module")
+def online(votes: Annotations, nodes: Any) -> Any:
+    """An online method on five shards, by two actors: look, do not touch."""
     with Ray(nodes.address, shards=5, actors=2) as engine:
-        model = fitted("online-em", votes, engine)
+        return fitted("online-em", votes, engine)
+
+
+@pytest.mark.slow
+def test_a_fit_of_an_online_method_on_ray_is_that_on_local_shards(votes: Annotations, online: Any) -> None:
+    """Such a method takes votes in another order when they lie in shards; the next test has one that does not."""
     other = fitted("online-em", votes, Local(shards=5, threads=1))
-    np.testing.assert_allclose(model.result_.posterior, other.result_.posterior, rtol=0, atol=1e-8)
-    np.testing.assert_array_equal(model.labels_, other.labels_)
+    np.testing.assert_allclose(online.result_.posterior, other.result_.posterior, rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(online.labels_, other.labels_)
 
 
 @pytest.mark.slow
@@ -201,7 +206,7 @@ def test_threads_of_an_actor_change_no_bit() -> None:
 
 
 @pytest.mark.slow
-def test_actors_that_die_leave_no_trace_in_the_answers(votes: Annotations, nodes: Any) -> None:
+def test_actors_that_die_leave_no_trace_in_the_answers(votes: Annotations, online: Any, nodes: Any) -> None:
     """Of an online method, which begins again; the next test has one that only repeats a step."""
     rng, killed = np.random.default_rng(0), list[int]()
 
@@ -211,13 +216,12 @@ def test_actors_that_die_leave_no_trace_in_the_answers(votes: Annotations, nodes
             ray.kill(hosts[rng.integers(len(hosts))].actor)
             killed.append(iteration)
 
-    with Ray(nodes.address, shards=8) as engine:
-        calm = fitted("streaming-ds", votes, engine)
-        struck = fitted("streaming-ds", votes, engine, progress=kill)
+    with Ray(nodes.address, shards=5, actors=2) as engine:
+        struck = fitted("online-em", votes, engine, progress=kill)
         assert shards_of(engine).n_lost == len(killed) > 0
         assert f"2 Ray actors of 2 threads on 2 nodes ({ray.util.get_node_ip_address()}), {len(killed)} lost" in engine.place
-    np.testing.assert_array_equal(struck.result_.posterior, calm.result_.posterior)
-    assert struck.n_iter_ == calm.n_iter_
+    np.testing.assert_array_equal(struck.result_.posterior, online.result_.posterior)
+    assert struck.n_iter_ == online.n_iter_
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +44,25 @@ def model_of(name: str, **more: Any) -> Any:
     return crowdwise.make(name, **({"random_state": 0} | FAST[name] | more))
 
 
+@cache
+def kept(name: str) -> Any:
+    with quiet():
+        return model_of(name, warm_start=True).fit(FEATURES, VOTES)
+
+
+def started(name: str) -> Any:
+    """A fit to go on from: a copy of one that tests share."""
+    return pickle.loads(pickle.dumps(kept(name)))
+
+
 # -- going on from a fit ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf"])
 def test_going_on_with_the_same_votes_does_not_lower_the_bound(name: str) -> None:
+    model = started(name)
+    before = sum(model.bound_.values())
     with quiet():
-        model = model_of(name, warm_start=True).fit(FEATURES, VOTES)
-        before = sum(model.bound_.values())
         model.set_params(epochs=10).fit(FEATURES, VOTES)
     # Flows are judged by 64 draws, and their steps by four.
     assert sum(model.bound_.values()) > before - (0.5 if name == "svgpcr-nf" else 0)
@@ -69,10 +82,10 @@ def test_going_on_takes_fewer_epochs_to_the_same_labels(name: str) -> None:
 @every_method
 def test_it_goes_on_from_kernel_process_and_steps(name: str) -> None:
     """With steps that are hardly any, everything is where it was; without warm_start a fit begins from nothing."""
+    model = started(name)
+    before, steps = model.kernel_, model.history_["steps"]
+    mean, _ = model.latent(FEATURES)
     with quiet():
-        model = model_of(name, warm_start=True).fit(FEATURES, VOTES)
-        before, steps = model.kernel_, model.history_["steps"]
-        mean, _ = model.latent(FEATURES)
         small = {"learning_rate": 1e-9} | ({} if name == "gpnetcr" else {"rate": 1e-9})
         model.set_params(epochs=1, **small).fit(FEATURES, VOTES)
         other = model_of(name, **small, epochs=1).fit(FEATURES, VOTES)
@@ -119,10 +132,9 @@ def test_svgp_goes_on_with_the_labels_that_it_is_given() -> None:
 
 
 def test_a_fit_that_fails_leaves_nothing_behind_that_the_next_goes_on_from() -> None:
-    with quiet():
-        model = model_of("svgpcr", warm_start=True).fit(FEATURES, VOTES)
-        with pytest.raises(SettingError):
-            model.set_params(annotator_prior="nonsense").fit(FEATURES, VOTES)
+    model = started("svgpcr")
+    with quiet(), pytest.raises(SettingError):
+        model.set_params(annotator_prior="nonsense").fit(FEATURES, VOTES)
     assert model._earlier is None
 
 

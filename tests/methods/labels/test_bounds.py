@@ -85,7 +85,7 @@ def test_every_iterative_method_is_covered() -> None:
 
 @pytest.mark.parametrize("name", slow_unless_classic(ITERATIVE))
 def test_bound_never_falls(name: str) -> None:
-    for seed in range(4 if name in NO_BOUND else 14):
+    for seed in range(4 if name in NO_BOUND else 12):
         assert_bound_never_falls(name, seed)
 
 

@@ -53,7 +53,7 @@ def test_posterior_and_bound(situation: str, n_classes: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("situation", ["plain", "history", "weights"])
+@pytest.mark.parametrize("situation", ["history", "weights"])
 def test_ends_where_the_gradient_is_zero(situation: str) -> None:
     model = fitted("minimax-entropy", situation, 2, strength=0.1, max_iter=5000, tol=1e-13)
     votes, (sigma, tau), history = model.result_.votes, parts(model), history_counts(model)
