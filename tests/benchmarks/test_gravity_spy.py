@@ -70,6 +70,7 @@ def test_fewer_votes_for_other_than_there_are_anyway_are_refused(gravity_spy):
         gravity_spy.made(0, 0.02, 10, gravity_spy.Shape(other_votes=0.01))
 
 
+@pytest.mark.slow
 def test_shares_of_training_and_test_differ_as_asked(gravity_spy):
     listed = np.array([look[0] for look in gravity_spy.LOOKS.values()])
     made = gravity_spy.made(0, 0.1, 9_997, gravity_spy.Shape(training_power=0.5))

@@ -42,6 +42,7 @@ def books(loop: ActiveLoop) -> tuple[Any, ...]:
 # -- resuming -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_resumed_campaign_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
     endless, path = begin(tmp_path / "a", capacity={"x": 5, "y": 9, "z": 9}, per_item=2), tmp_path / "b"
     begin(path, capacity={"x": 5, "y": 9, "z": 9}, per_item=2)

@@ -108,6 +108,7 @@ def test_labels_that_look_like_sets_or_votes_against_are_pointed_out(run: Run, f
     assert "--type" not in run("aggregate", "plain.csv", "-o", "out.csv").stderr
 
 
+@pytest.mark.slow
 def test_the_only_answer_on_an_item_stands_and_what_nobody_answered_has_no_label(run: Run, folder: Path) -> None:
     # Rare labels, an answer per item and no overlap: nothing speaks against any answer.
     animals = {0: "mouse", 5: "deer", 10: "cat", 15: "bird", 20: "fox", 25: "dog", 30: "cat|dog"}
@@ -132,6 +133,7 @@ def test_gold_of_sets_is_kept_and_named(run: Run, folder: Path) -> None:
     assert (first["label"], first["confidence"], first["confidence_source"], first["note"]) == ("dog", 1.0, "gold", "known")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["labels", "Tags"])
 def test_several_labels_are_found_in_a_column_named_in_the_plural(run: Run, folder: Path, column: str) -> None:
     rows = [("a", "x", ["cat", "dog"]), ("a", "y", ["cat"]), ("b", "x", ["dog"]), ("b", "y", [])]

@@ -139,6 +139,7 @@ def test_two_ways_to_say_the_same_are_refused(run: Run, files: Path) -> None:
     assert "--annotator-prior and --set annotator_prior= say the same thing" in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_prior_worse_than_chance_is_said_to_be_one(run: Run, files: Path) -> None:
     result = train(run, "deep-mf", "--annotator-prior", "dir:1,2", "-o", "labels.csv")
     assert "no better than chance among 2 classes: labels may come out swapped" in " ".join(result.stderr.split())

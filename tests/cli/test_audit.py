@@ -231,6 +231,7 @@ def test_tables_that_do_not_fit_are_named_with_their_row(run: Run, crowd: Path) 
     assert sorted_rows == run("audit", "crowd.csv", "--checked", "check.csv").stdout
 
 
+@pytest.mark.slow
 def test_fewer_items_than_asked_for_and_all_checked(run: Run, folder: Path) -> None:
     done = run("audit", "votes.csv", "--check", "50", "-o", "check.csv")
     assert "drew 4 items of 4" in done.stderr

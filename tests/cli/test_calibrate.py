@@ -91,6 +91,7 @@ def test_wrong_usage_of_calibrate_is_named(run: Run, crowd: Path, arguments: lis
     assert sorted(path.name for path in crowd.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_truth_that_fits_no_item_or_class_is_named(run: Run, crowd: Path) -> None:
     (crowd / "other.csv").write_text("item,label\nnobody,class-0\n")
     assert "same item ids" in run("calibrate", "crowd.csv", "--truth", "other.csv", code=1).stderr

@@ -171,6 +171,7 @@ def test_a_trusted_annotator_settles_it(run: Run, folder: Path, truth: pl.Series
     assert "no annotator is called 'nobody'" in refused.stderr
 
 
+@pytest.mark.slow
 def test_found_groups_are_fused_when_asked(run: Run, folder: Path, truth: pl.Series) -> None:
     result = run(
         "aggregate", "verdicts.csv", *FIT, "--fuse-groups", "-o", "fused.csv", "--annotators", "a.csv", "--save", "model"
@@ -236,6 +237,7 @@ def colluders(folder: Path, crowds: Any) -> pl.Series:
     return pl.Series(labels[drawn.truth])
 
 
+@pytest.mark.slow
 def test_colluders_are_dropped_and_the_honest_are_not(run: Run, folder: Path, colluders: pl.Series) -> None:
     plain = run("aggregate", "colluders.csv", *FIT, "--drop-spammers", "-o", "plain.csv")
     assert "12 annotators seem to share errors" in plain.stderr

@@ -22,6 +22,7 @@ def files(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_gaps_as_csv_and_notes_beside_them(run: Run, files: Path) -> None:
     done = run("fairness", "v.csv", "--group", "sex")
     frame = pl.read_csv(done.stdout.encode())

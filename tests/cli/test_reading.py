@@ -67,6 +67,7 @@ def test_repeats_are_said_by_every_command_that_fits(run: Run, folder: Path) -> 
     assert "repeats must be one of" in run("aggregate", "again.csv", "--repeats", "latest", code=2).stderr
 
 
+@pytest.mark.slow
 def test_gold_that_decides_most_labels_is_said_first_and_can_be_measured(run: Run, folder: Path) -> None:
     (folder / "gold.csv").write_text(GOLD)
     said = run("aggregate", "gold.csv").stderr

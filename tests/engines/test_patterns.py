@@ -105,6 +105,7 @@ def test_hard_fits_and_weighted_votes_are_left_as_they_are(monkeypatch: pytest.M
     np.testing.assert_array_equal(once.posterior, each.posterior)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dawid-skene", "consensus"])
 def test_shards_which_look_at_every_item_equal_patterns_in_memory(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

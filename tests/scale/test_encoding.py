@@ -225,6 +225,7 @@ def test_classes_keep_the_order_given(tmp_path: Path) -> None:
     assert_same(encode(path, tmp_path / "work", classes=["dog", "cow", "cat"]), read(path, classes=["dog", "cow", "cat"]))
 
 
+@pytest.mark.slow
 def test_given_gold_is_attached_and_that_of_unknown_items_ignored(tmp_path: Path) -> None:
     path = write(tmp_path / "v.csv", "item,annotator,label\n1,x,cat\n2,y,dog\n3,x,cat\n")
     gold = pl.DataFrame({"item": ["1", "3"], "label": ["dog", "cat"]})

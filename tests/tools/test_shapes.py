@@ -15,6 +15,7 @@ from tools import shapes
 NEEDING = [shape for shape in shapes.SHAPES if shape.options]
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_happens() -> None:
     page = Path(shapes.__file__).resolve().parents[1] / "docs" / "howto" / "read-data.md"
     shown = page.read_text(encoding="utf-8").partition("<!-- shapes -->\n")[2].partition("<!-- end of shapes -->")[0]

@@ -223,6 +223,7 @@ def test_methods_are_exported_and_registered() -> None:
         assert type(make_classifier(cls.name)) is cls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", ALL)
 def test_the_seed_decides(cls: Any) -> None:
     one, two, other = fitted(cls), fitted(cls), fitted(cls, random_state=1)

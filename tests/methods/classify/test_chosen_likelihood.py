@@ -60,6 +60,7 @@ def simulated(likelihood: str, seed: int) -> tuple[np.ndarray, Any]:
     return features, votes_on(truth, even(5, 3, 0.9), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["robust-max", "softmax"])
 def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str) -> None:
     features, votes = simulated(likelihood, 0)
@@ -69,6 +70,7 @@ def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str) -> None:
     assert tried[likelihood] == min(tried.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["svgpcr", "gpnetcr"])
 def test_the_choice_is_the_same_every_time_and_the_fit_that_of_the_likelihood_by_name(name: str) -> None:
     first = fitted(name, epochs=6)
@@ -96,6 +98,7 @@ def test_the_callers_estimator_and_kernel_stay_as_they_are() -> None:
     assert all(torch.equal(value, before[name]) for name, value in kernel.state_dict().items())
 
 
+@pytest.mark.slow
 def test_a_fit_chooses_whatever_it_is_given() -> None:
     posterior = np.full((150, 3), 0.1) + 0.7 * np.eye(3)[TRUTH]
     sparse = fitted(features=csr_matrix(FEATURES), epochs=2)
@@ -183,6 +186,7 @@ def test_a_run_that_learns_resumes_to_the_same_bits(name: str, likelihood: str, 
     assert learned(resumed) == learned(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["svgpcr", "gpnetcr"])
 def test_a_fit_that_goes_on_keeps_the_likelihood(name: str, tmp_path: Path) -> None:
     first = fitted(name, likelihood="softmax", epochs=2)

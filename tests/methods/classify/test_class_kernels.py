@@ -88,6 +88,7 @@ def test_half_of_the_epochs_the_kernels_go_together() -> None:
     assert seen == [False, False, True, True]
 
 
+@pytest.mark.slow
 def test_where_an_early_epoch_was_the_best_one_kernel_serves_all(tmp_path: Path) -> None:
     model = fitted(validation=0.3, warm_start=True, likelihood="robust-max", epsilon="fixed")
     assert model.history_["best_epoch"] <= 6  # counted from one

@@ -238,6 +238,7 @@ def crowds() -> dict[str, tuple[Annotations, dict[str, Any]]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "which"), [*(("svgpcr", which) for which in crowds()), ("svgp", "votes with weights")])
 def test_the_bound_by_its_terms(name: str, which: str) -> None:
     """E log nu of a softmax by draws of the functions' own moments; everything else in closed form."""
@@ -258,6 +259,7 @@ def test_the_bound_by_its_terms(name: str, which: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_bound_of_robust_max_by_draws_of_the_functions() -> None:
     model = fitted("svgpcr", epochs=8, likelihood="robust-max")
     mean, variance = model.latent(FEATURES)
@@ -270,6 +272,7 @@ def test_the_bound_of_robust_max_by_draws_of_the_functions() -> None:
     np.testing.assert_allclose(model.bound_["minus KL of inducing values"], found[3], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_bound_of_flows_by_new_draws() -> None:
     """KL of a bent posterior: E [log q(v) - log p(v)] with the density of v by the inverse map of the flows."""
     model = shared("svgpcr-nf")
@@ -397,6 +400,7 @@ def test_inducing_points_lie_among_the_rows_in_their_units(scaling: str) -> None
 # -- warnings, and when a fit has converged ---------------------------------------------------
 
 
+@pytest.mark.slow
 def test_long_natural_steps_are_warned_of() -> None:
     with pytest.warns(ConvergenceWarning, match=r"rate=1: natural steps above 0\.6"):
         crowdwise.make("svgpcr", rate=1.0, epochs=1, inducing=5).fit(FEATURES, VOTES)

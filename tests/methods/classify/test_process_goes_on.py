@@ -58,6 +58,7 @@ def started(name: str) -> Any:
 # -- going on from a fit ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["svgpcr", "svgpcr-nf"])
 def test_going_on_with_the_same_votes_does_not_lower_the_bound(name: str) -> None:
     model = started(name)
@@ -68,6 +69,7 @@ def test_going_on_with_the_same_votes_does_not_lower_the_bound(name: str) -> Non
     assert sum(model.bound_.values()) > before - (0.5 if name == "svgpcr-nf" else 0)
 
 
+@pytest.mark.slow
 @every_method
 def test_going_on_takes_fewer_epochs_to_the_same_labels(name: str) -> None:
     with quiet():
@@ -124,6 +126,7 @@ def test_where_it_cannot_go_on_it_says_so_and_starts_afresh() -> None:
     assert len(model.inducing_points_) == 12
 
 
+@pytest.mark.slow
 def test_svgp_goes_on_with_the_labels_that_it_is_given() -> None:
     with quiet():
         model = model_of("svgp", warm_start=True, init="identity", **PAPERS).fit(FEATURES, TRUTH)

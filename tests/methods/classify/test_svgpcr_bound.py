@@ -642,6 +642,7 @@ def test_natural_steps_beyond_one_are_refused_or_said_to_diverge(name: str, rate
         fitted(name, features, votes, rate=rate, epochs=30, batch_size=20)
 
 
+@pytest.mark.slow
 def test_gold_teaches_the_process_whatever_labels_it_starts_from() -> None:
     """svgp trains on the labels of the start; known ones are known there too."""
     features = np.concatenate([normal(0, 20, 2) - 4, normal(1, 20, 2) + 4])

@@ -92,6 +92,7 @@ def test_smooth_labels_are_found_where_single_items_leave_them_open(inference: s
     assert (model.labels_ == truth).mean() > 0.93
 
 
+@pytest.mark.slow
 def test_the_coupling_of_a_known_field_is_found() -> None:
     """Labels drawn from a Potts field of coupling 0.8 (two classes) by Gibbs sampling."""
     side, found = 40, []
@@ -117,6 +118,7 @@ def _binary_votes(truth: NDArray[Any], rng: np.random.Generator) -> tuple[Annota
     return Annotations.from_arrays(item, rng.integers(0, 8, len(item)), label, items=range(len(truth))), truth
 
 
+@pytest.mark.slow
 def test_weights_say_which_edges_count() -> None:
     """Half of the edges are random and weigh next to nothing: as good as without them."""
     truth = stripes()
@@ -147,6 +149,7 @@ def test_an_item_without_votes_takes_the_label_of_its_neighbours() -> None:
     assert explained["source"].to_list()[0] == "neighbours"
 
 
+@pytest.mark.slow
 def test_known_labels_spread_to_neighbours() -> None:
     truth = stripes()
     votes = votes_on(truth, 3, right=0.5)
@@ -160,6 +163,7 @@ def test_known_labels_spread_to_neighbours() -> None:
         assert with_gold >= (GraphDawidSkene(edges=grid(), tol=1e-4).fit(votes).labels_ == truth).mean() - 0.02
 
 
+@pytest.mark.slow
 def test_items_of_a_single_vote_may_be_surer_than_their_annotator() -> None:
     truth = stripes()
     votes = votes_on(truth, 4, right=0.7, votes_per_item=1)
@@ -226,6 +230,7 @@ def test_a_fit_that_stopped_early_says_so() -> None:
     assert model.n_iter_ == len(model.trace_) == 6
 
 
+@pytest.mark.slow
 def test_many_wrong_edges_do_not_draw_all_items_to_one_class() -> None:
     truth = stripes()
     votes = votes_on(truth, 0)

@@ -14,6 +14,7 @@ from crowdwise.methods.sets.believed import cooled, on_its_side
 from crowdwise.methods.sets.consensus_sets import ConsensusSets
 
 
+@pytest.mark.slow
 def test_every_label_is_the_consensus_on_its_votes() -> None:
     answers, *_ = set_crowd(3, 40)
     result = ConsensusSets(confidence="model").fit(answers).result_

@@ -159,6 +159,7 @@ def test_shares_are_drawn_from_the_beta_distribution() -> None:
 # -- the classifier ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_network_sees_mixtures_of_rows_and_known_labels_unmixed(monkeypatch: pytest.MonkeyPatch) -> None:
     features, votes = small_crowd()
     seen: list[tuple[Batch, torch.Tensor]] = []
@@ -230,6 +231,7 @@ def noisy(seed: int) -> tuple[np.ndarray, np.ndarray, Annotations]:
     return features, truth, votes_on(truth, (1 - right) / 2 + (1.5 * right - 0.5) * np.eye(3), seed, share=0.3)
 
 
+@pytest.mark.slow
 def test_votes_that_could_be_learned_by_heart_mislead_it_less_than_their_majority() -> None:
     settings: dict[str, Any] = {"epochs": 40, "validation": 0.0, "learning_rate": 5e-3, "dropout": 0.0, "hidden": 64}
     right = np.zeros((2, 2))

@@ -118,6 +118,7 @@ def one_vote_each(seed: int = 0) -> tuple[np.ndarray, np.ndarray, Annotations]:
     return features, truth, Annotations.from_arrays(np.arange(600), who, label, annotators=range(10), classes=range(3))
 
 
+@pytest.mark.slow
 def test_one_vote_per_item_is_enough_to_tell_who_guesses() -> None:
     """One round learns the votes as they are: two stages with majority vote."""
     settings = {"epochs": 40, "validation": 0.0, "learning_rate": 5e-3, "init": "identity"}

@@ -106,6 +106,7 @@ def specialists(seed: int) -> tuple[np.ndarray, np.ndarray, Annotations]:
     return features, truth, Annotations.from_arrays(np.arange(300), who, label, annotators=range(3), classes=range(3))
 
 
+@pytest.mark.slow
 def test_who_votes_tells_of_the_label_where_annotators_choose_their_classes() -> None:
     settings: dict[str, Any] = {"epochs": 60, "batch_size": 32, "validation": 0.0, "learning_rate": 5e-3, "network": "linear"}
     right = np.zeros((2, 2))

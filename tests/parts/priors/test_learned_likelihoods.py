@@ -248,6 +248,7 @@ def test_slopes_stay_finite_where_a_function_is_known() -> None:
     np.testing.assert_allclose(slope, [[-0.125, -0.125]], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_the_softmax_of_predictions_takes_bounded_memory() -> None:
     """20,000 rows of ten classes at 512 draws would be 800 MB at once."""
     resource = pytest.importorskip("resource", reason="no resource module here: memory is not measured")
