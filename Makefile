@@ -38,7 +38,7 @@ test: venv ## Run the whole test suite
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal
 
 test-fast: venv ## Run every test that is not slow once, with the first of its parameters (under a minute)
-	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --once
+	@.venv/bin/python -m pytest -n 2 --dist worksteal -m "not slow" --once
 
 collect: venv ## Import every test, which compiles it and all that it imports
 	@.venv/bin/python -m pytest --collect-only --quiet

@@ -82,6 +82,7 @@ def test_shares_of_training_and_test_differ_as_asked(gravity_spy):
     assert np.bincount(made.truth_test)[0] / 9_997 > 1.5 * np.bincount(made.truth)[0] / len(made.truth)
 
 
+@pytest.mark.slow
 def test_more_overlap_makes_the_classes_harder_to_tell_apart(gravity_spy):
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 

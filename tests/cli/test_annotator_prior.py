@@ -164,6 +164,7 @@ def test_help_tells_of_it(run: Run) -> None:
 # -- disagreement ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [["members=2"], ["dropout_passes=4", "dropout=0.4"]])
 def test_predictions_of_several_answers_have_a_column_of_disagreement(run: Run, files: Path, settings: list[str]) -> None:
     given = [part for one in settings for part in ("--set", one)]

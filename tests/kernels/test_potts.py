@@ -120,6 +120,7 @@ def test_the_mean_field_bound_never_falls_and_stays_below_the_sum_over_labelling
     assert coupling > 0 or bounds[-1] == pytest.approx(exact)
 
 
+@pytest.mark.slow
 def test_the_field_of_beliefs_on_a_tree_is_what_the_other_items_say() -> None:
     """p(z_n | votes on all others): enumerate with the item's own evidence taken out."""
     graph, own = graph_of(TREE), scores()

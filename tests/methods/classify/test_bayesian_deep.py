@@ -233,6 +233,7 @@ def test_the_seed_decides(cls: Any) -> None:
     assert np.abs(one.predict_proba(FEATURES) - other.predict_proba(FEATURES)).max() > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("cls", ALL)
 def test_they_learn(cls: Any, n_classes: int) -> None:

@@ -148,6 +148,7 @@ def test_what_is_learned_is_kept_in_the_file(name: str, likelihood: str, tmp_pat
     np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("likelihood", "epsilon", "kept"), [("robust-max", "fixed", 0.001), ("robust-max", 0.05, 0.05), ("softmax", "fixed", 1.0)]
 )

@@ -80,6 +80,7 @@ def test_edges_that_mean_nothing_change_nothing(seed: int) -> None:
     np.testing.assert_array_equal(model.posterior_, plain.posterior_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", ["bp", "mean-field"])
 def test_smooth_labels_are_found_where_single_items_leave_them_open(inference: str) -> None:
     truth = stripes()

@@ -81,6 +81,7 @@ def log_dm(counts_kl: np.ndarray, eta_kl: np.ndarray) -> float:
     return float(value - (gammaln(total + eta_kl.sum(axis=1)) - gammaln(eta_kl.sum(axis=1))).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [0.5, 5.0, 200.0])
 def test_the_parameters_of_a_community_are_soon_at_the_top_and_never_fall(alike: float) -> None:
     rng = np.random.default_rng(0)
