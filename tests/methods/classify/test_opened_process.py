@@ -243,7 +243,7 @@ def crowds() -> dict[str, tuple[Annotations, dict[str, Any]]]:
 def test_the_bound_by_its_terms(name: str, which: str) -> None:
     """E log nu of a softmax by draws of the functions' own moments; everything else in closed form."""
     votes, more = crowds()[which]
-    model = fitted(name, votes=votes, fit=more, likelihood="softmax", epochs=6)
+    model = fitted(name, votes=votes, fit=more, likelihood="softmax", epochs=6, class_shares="free", annotator_prior="dir:2,1")
     mean, variance = model.latent(FEATURES)
     draws = ndtri(qmc.Sobol(3, seed=9).random(2**13))
     f = mean + np.sqrt(variance) * draws[:, None, :]
@@ -261,7 +261,7 @@ def test_the_bound_by_its_terms(name: str, which: str) -> None:
 
 @pytest.mark.slow
 def test_the_bound_of_robust_max_by_draws_of_the_functions() -> None:
-    model = fitted("svgpcr", epochs=8, likelihood="robust-max")
+    model = fitted("svgpcr", epochs=8, likelihood="robust-max", class_shares="free", annotator_prior="dir:2,1")
     mean, variance = model.latent(FEATURES)
     noise = np.random.default_rng(0).normal(size=(20_000, 60, 3))
     share = np.eye(3)[(mean + np.sqrt(variance) * noise).argmax(axis=2)].mean(axis=0)

@@ -6,8 +6,8 @@
     - KL(u)                                             inducing values from their prior
     - KL(R)                                             confusion matrices from theirs
 
-q(z) and q(R) are inferred to their end with the functions as they are: the best that this process allows. Class weights have no
-part in it. Items without votes and without a known label say nothing and are left out.
+q(z) and q(R) are inferred to their end with the functions as they are: the best that this process allows. Class weights and
+anchored class shares have no part in it. Items without votes and without a known label say nothing and are left out.
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ class SVGPCR(ProcessClassifier):
     def bound_(self) -> dict[str, float]:
         """The bound over all items that teach, by its terms, whose sum it is.
 
-        Labels and matrices are inferred to their end with the functions as fitted; class weights have no part in it.
+        Labels and matrices are inferred to their end with the functions as fitted; class weights and
+        anchored class shares have no part in it.
         """
         self._fitted()
         if "bound" not in self.history_:
