@@ -112,7 +112,8 @@ def test_what_groups_do_not_go_with_is_refused(run: Run, truth: pl.Series, optio
 @pytest.mark.parametrize(
     ("table", "words", "code"),
     [
-        ("annotator,team\nm-a,x\n", "no group column", 1),
+        ("annotator,team\nm-a,x\n", "no group column; found 'annotator', 'team'. Rename the columns: annotator, group", 1),
+        ("who,team\nm-a,x\n", "no annotator and no group column; found 'who', 'team'. Rename the columns: annotator", 1),
         ("annotator,group\nm-a,x\nm-a,y\n", "annotator 'm-a' is in 'x' and in 'y'", 1),
         ("annotator,group\nnobody,x\nnone,x\n", "names no annotator of these votes", 2),
     ],

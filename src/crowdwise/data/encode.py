@@ -81,8 +81,8 @@ def to_polars(frame: Any) -> pl.DataFrame:
     return pl.DataFrame({str(name): series_of(native[name].to_native()) for name in native.columns})
 
 
-def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where) -> str:
-    """Name the column that plays `role`: the one given, or the one that an alias matches."""
+def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where, fix: str | None = None) -> str:
+    """Name the column that plays `role`: the one given, or the one that an alias matches; `fix` is what to do without one."""
     if given is not None:
         if given in frame.columns:
             return given
@@ -97,7 +97,9 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where)
     if len(found) == 1:
         return found[0]
     problem = f"no {role} column" if not found else f"several columns could be the {role}: {', '.join(map(repr, found))}"
-    fix = "Rename it to 'truth'" if role == "truth" else f"Name it: {role}=... in Python, --{role} NAME on the command line"
+    if fix is None:
+        naming = f"Name it: {role}=... in Python, --{role} NAME on the command line"
+        fix = "Rename it to 'truth'" if role == "truth" else naming
     raise InputError(f"{where.source}: {problem}; found {listed(map(repr, frame.columns)) or 'no columns'}. {fix}")
 
 
