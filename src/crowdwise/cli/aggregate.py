@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
+from crowdwise.cli.edges import EDGES, read_edges, said_of_edges
 from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, some
 from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
@@ -70,9 +72,7 @@ class Options(KindOptions, CostOptions, OutputOptions):
     groups: Path | None = file(
         "--groups", "Annotators who belong together and count as one, such as judges of one model family: annotator, group."
     )
-    edges: Path | None = file(
-        "--edges", "Items that tend to have the same class, as neighbours do: source, target and perhaps weight."
-    )
+    edges: Path | None = file("--edges", EDGES)
     fuse_groups: bool = flag(
         "--fuse-groups", "Count annotators who seem to share errors as one; --trusted and --gold choose who they are."
     )
@@ -168,7 +168,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
     if hasattr(result.prior, "coupling"):
-        more |= _said_of_edges(result)
+        more |= said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
     if votes is not None:
@@ -190,7 +190,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     # The estimator, for online methods continue from a state that a result does not hold.
     job.file("--save", (result if changed else estimator).save)
     job.table("--confusion", result.confusion_frame, "row")
-    job.table("--readings", items.select("item", "label").clone if heeded is None else heeded.frame, "item")
+    by_reading = items.select("item", "label").clone if heeded is None else partial(heeded.frame, costs)
+    job.table("--readings", by_reading, "item")
     job.labels(result, items, more)
     job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
     fitting.say_choice(estimator, options.explain_choice)
@@ -207,13 +208,13 @@ def _fitted(
     ordinal = options.kind == ORDINAL
     default = fitting.DEFAULT_METHOD if options.edges is None else fitting.DEFAULT_ON_EDGES
     estimator = fitting.build(method, "cumulative-link" if ordinal else default, options.edges is not None)
-    if options.edges is not None:
-        estimator.set_params(edges=_edges(options.edges))
     fitting.check_explainable(estimator, options.explain_choice)
     # --type classes says that they are; without it, cells that look like several labels are refused.
     several = "keep" if options.kind == KINDS[0] else None
     data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
+    if options.edges is not None:
+        estimator.set_params(edges=read_edges(options.edges, data.items))
     if _by_cost(options):
         read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
@@ -244,28 +245,6 @@ def _grouped(votes: Annotations, path: Path) -> Annotations:
     return fused(votes, code, names)
 
 
-def _edges(path: Path) -> Any:
-    """Edges between items, from a table."""
-    from crowdwise.data.edges import Edges
-    from crowdwise.io.file_columns import FileColumns
-
-    with naming("--edges"):
-        return Edges.of(FileColumns(path))
-
-
-def _said_of_edges(result: Result) -> dict[str, Any]:
-    """Say whether neighbours are alike, and how much that counts."""
-    coupling, association = result.prior.coupling, result.prior.association
-    alike = f"{association:.1f} standard deviations more alike than any two items"
-    if coupling:
-        note(f"neighbours are {alike}; an edge adds {coupling:.2f} to the log-odds of the neighbour's class")
-    elif association > 0:
-        note(f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside")
-    else:
-        note("neighbours are no more alike than any two items, so edges were left aside")
-    return {"coupling": coupling, "association": association}
-
-
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
     """Fold votes into a saved model."""
     from crowdwise.estimator.loading import load
@@ -282,13 +261,12 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot continue from it")
     fitting.check_explainable(estimator, options.explain_choice)
     estimator.set_params(**fitting.settings_of(method, list(estimator.get_params())))
-    if options.edges is not None:
-        if not METHODS[estimator.name].edges:
-            raise SettingError(
-                f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together"
-            )
-        estimator.set_params(edges=_edges(options.edges))
+    if options.edges is not None and not METHODS[estimator.name].edges:
+        raise SettingError(f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together")
     fresh = fitting.read_votes(options.votes[0], read)
+    if options.edges is not None:
+        known = estimator.result_.votes.items.tolist()
+        estimator.set_params(edges=read_edges(options.edges, [*known, *fresh.items.tolist()]))
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = fitting.read_gold(method.gold, None)
     with progress_of(estimator) as progress:

@@ -15,6 +15,7 @@ from crowdwise.trust.crowd.pruning import refit_fused, refit_without
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.estimator.costs import Costs
     from crowdwise.estimator.outcome import Result
     from crowdwise.trust.crowd.dependence import Dependence
 
@@ -33,11 +34,16 @@ class Heeded:
     #: Whether the labels come from other votes than those of the fit.
     changed: bool = False
 
-    def frame(self) -> pl.DataFrame:
-        """The label of every item, and its label by every reading: reading_1, reading_2, ..."""
-        items = self.result.items_frame().select("item", "label")
+    def frame(self, costs: Costs | None = None) -> pl.DataFrame:
+        """The label of every item, and its label by every reading, reading_1, reading_2, ...; by `costs`, where they decide."""
+
+        def labels(result: Result) -> pl.Series:
+            items = result.items_frame()
+            return (items if costs is None else costs.applied(items, result.posterior))["label"]
+
+        items = self.result.items_frame().select("item", label=labels(self.result))
         return items.with_columns(
-            reading.items_frame()["label"].alias(f"reading_{number}") for number, reading in enumerate(self.readings, start=1)
+            labels(reading).alias(f"reading_{number}") for number, reading in enumerate(self.readings, start=1)
         )
 
 

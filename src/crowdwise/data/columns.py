@@ -88,7 +88,9 @@ def columns_by_role(
     return table.rename({name: role for role, name in found.items()}), where
 
 
-def lost_columns(names: Sequence[str], roles: Mapping[str, str | None], lost: Sequence[str], source: str, fix: str | None = None) -> str:
+def lost_columns(
+    names: Sequence[str], roles: Mapping[str, str | None], lost: Sequence[str], source: str, fix: str | None = None
+) -> str:
     """What to say of all columns that are not there, where several are: named ones that do not occur, and `lost` roles.
 
     `fix` is what to do, where no option names columns. One alone is refused by `find_column`, which knows more about it.

@@ -78,7 +78,7 @@ def to_polars(frame: Any) -> pl.DataFrame:
         ) from None
     except nw.exceptions.DuplicateError as error:
         raise InputError(f"two columns of the frame share a name; rename one ({error})") from None
-    return pl.DataFrame({str(name): series_of(native[name].to_native()) for name in native.columns})
+    return pl.DataFrame({str(name): series_of(native.get_column(name).to_native()) for name in native.columns})
 
 
 def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where, fix: str | None = None) -> str:

@@ -148,9 +148,12 @@ def summary_lines(
     yield from _chance_lines(votes, agree)
     by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None
     unvoted = _EMPTY if by is None else f"labelled by {by}"
-    # Gold labels an item that nobody voted on.
+    # Gold labels an item that nobody voted on, and so do neighbours.
     empty = (votes.votes_per_item == 0) if votes.gold is None else (votes.votes_per_item == 0) & (votes.gold < 0)
-    yield from dropped_lines(votes.n_missing, votes.n_gold, int(empty.sum()), unvoted)
+    beside = int((empty & ~result.unasked).sum()) if estimator is None else 0
+    if beside:
+        yield f"{count(beside, 'item')} without votes: labelled by {'its' if beside == 1 else 'their'} neighbours"
+    yield from dropped_lines(votes.n_missing, votes.n_gold, int(empty.sum()) - beside, unvoted)
     run = training(estimator) if estimator is not None else {}
     # What was chosen is what was run; that it was chosen is said in a line of its own.
     method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")

@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 from crowdwise.estimator.estimator import check_settings
-from crowdwise.estimator.registry import classifiers, find, label_methods, make
+from crowdwise.estimator.registry import aggregators, classifiers, find, make
 
 __all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]
 
@@ -19,24 +19,27 @@ DEFAULT_METHODS = ("consensus", "majority", "wawa", "dawid-skene", "one-coin", "
 DEFAULT_CLASSIFIERS = ("two-stage", "raykar", "ccem")
 
 
-def chosen(methods: Sequence[str] | str | None, settings: Mapping[str, Any], n_classes: int, features: bool) -> list[str]:
+def chosen(
+    methods: Sequence[str] | str | None, settings: Mapping[str, Any], n_classes: int, features: bool, edges: bool = False
+) -> list[str]:
     """The methods to run, in registry order; every name given anywhere must be known.
 
     Parameters
     ----------
     methods
-        Names; "all"; or None for `DEFAULT_METHODS` and, with features, `DEFAULT_CLASSIFIERS`.
-    features : bool
-        Whether there are any, without which classifiers cannot take part.
+        Names; "all"; or None for `DEFAULT_METHODS` and, with features, `DEFAULT_CLASSIFIERS`, with edges those that take them.
+    features, edges : bool
+        Whether there are any, without which classifiers, and methods of dependent items, cannot take part.
     """
-    known = {**label_methods(), **classifiers()}
-    suited = [name for name, method in known.items() if method.suits(n_classes) and (features or not method.features)]
+    known = {**aggregators(), **classifiers()}
+    able = {name: method for name, method in known.items() if (features or not method.features) and (edges or not method.edges)}
+    suited = [name for name, method in able.items() if method.suits(n_classes)]
     # Whether classes have an order, votes do not show: ordinal methods take part where they are named.
     every = [name for name in suited if not known[name].ordered]
     if methods is None:
         # A network that is not installed is not run unless it is named.
         extra = [name for name in DEFAULT_CLASSIFIERS if not known[name].extra or find_spec(known[name].extra)]
-        asked = [name for name in suited if name in (*DEFAULT_METHODS, *extra)]
+        asked = [name for name in suited if name in (*DEFAULT_METHODS, *extra) or known[name].edges]
     elif isinstance(methods, str):
         asked = every if methods == ALL else [methods]
     else:
@@ -44,6 +47,8 @@ def chosen(methods: Sequence[str] | str | None, settings: Mapping[str, Any], n_c
     for name in (*asked, *settings):
         if find(name, known).features and not features:
             raise SettingError(f"{name} learns from features too: give them with --features FILE, or features=... in Python")
+        if known[name].edges and not edges:
+            raise SettingError(f"{name} needs the edges between items: give them with --edges FILE, or edges=... in Python")
     return [name for name in known if name in asked]
 
 

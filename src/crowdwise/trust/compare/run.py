@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crowdwise.data.edges import Edges
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.aggregator import as_annotations
+from crowdwise.estimator.registry import METHODS
 from crowdwise.trust.compare.choose import ALL, build, chosen
 from crowdwise.trust.compare.collect import Collector
 from crowdwise.trust.compare.fitting import Outcome, Task, run_method
@@ -31,6 +33,7 @@ def compare(
     *,
     features: Any = None,
     items: Any = None,
+    edges: Any = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     random_state: int | None = 0,
     jobs: int | None = None,
@@ -53,6 +56,8 @@ def compare(
         One row per item; then classifiers take part too, measured by the labels they recover.
     items : sequence, optional
         Ids of the rows of `features`. Without it, rows are in the order of the votes' items.
+    edges : pairs, table or Edges, optional
+        Which items depend on each other, by their ids; then methods that need them take part too.
     settings : mapping, optional
         Method name -> its settings.
     random_state : int or None
@@ -93,6 +98,7 @@ def compare(
         methods,
         features=features,
         items=items,
+        edges=edges,
         settings=settings,
         random_state=random_state,
         jobs=jobs,
@@ -110,6 +116,7 @@ def comparison(
     *,
     features: Any = None,
     items: Any = None,
+    edges: Any = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     random_state: int | None = 0,
     jobs: int | None = None,
@@ -153,7 +160,12 @@ def comparison(
         votes, truth_n, row = votes[row >= 0], None if truth_n is None else truth_n[row >= 0], row[row >= 0]
     # Built first: a misspelt name or setting is the caller's to correct, not a row of the table.
     given = settings or {}
-    names = chosen(methods, given, votes.n_classes, features is not None)
+    names = chosen(methods, given, votes.n_classes, features is not None, edges is not None)
+    if edges is not None:
+        # Of positions, as the items of the task are.
+        placed = Edges(*Edges.of(edges).between(votes.items))
+        needing = [name for name in names if METHODS[name].edges]
+        given = {**given, **{name: {**given.get(name, {}), "edges": placed} for name in needing}}
     built = {name: build(name, given.get(name, {}), random_state) for name in names}
     if votes.anonymous and (methods is None or methods == ALL or list(methods) == [ALL]):
         built = {name: made for name, made in built.items() if not getattr(made, "needs_annotators", False)}
