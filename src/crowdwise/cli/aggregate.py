@@ -12,7 +12,8 @@ from crowdwise.cli import fitting, sharded
 from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
 from crowdwise.cli.edges import EDGES, read_edges, said_of_edges
-from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, some
+from crowdwise.cli.groups import GROUPS, Grouped, check_groups, read_grouped
+from crowdwise.cli.job import Job, among, progress_of, refuse
 from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
@@ -69,9 +70,7 @@ class Options(KindOptions, CostOptions, OutputOptions):
     save: Path | None = folder("--save", "Save the fitted model in this folder, to continue from it later.", MORE)
     page: Path | None = page(panel=MORE)
     warm_from: Path | None = option("--warm-from", "DIR", "Add these votes to those of a saved model and fit them together.")
-    groups: Path | None = file(
-        "--groups", "Annotators who belong together and count as one, such as judges of one model family: annotator, group."
-    )
+    groups: Path | None = file("--groups", GROUPS)
     edges: Path | None = file("--edges", EDGES)
     fuse_groups: bool = flag(
         "--fuse-groups", "Count annotators who seem to share errors as one; --trusted and --gold choose who they are."
@@ -133,8 +132,7 @@ def _check(options: Options, method: MethodOptions) -> None:
     if options.groups is not None:
         if options.kind in (MULTILABEL, PARTIAL):
             raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
-        words = "{} is about single annotators, and --groups makes several of them one; leave one out"
-        refuse(words, (options, ["warm_from", "fuse_groups", "drop_colluders"]), (method, ["history", "trusted"]))
+        check_groups(method, (options, ["warm_from", "fuse_groups", "drop_colluders"]))
     if options.fuse_groups:
         words = "{} does not go with --fuse-groups, which makes one annotator of several; leave one out"
         refuse(words, (options, ["warm_from", "drop_colluders"]), (method, ["history"]))
@@ -159,11 +157,14 @@ def _is_small(paths: list[str]) -> bool:
 
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
-    votes, estimator = _fitted(options, read, method, together)
+    grouped, estimator = _fitted(options, read, method, together)
     result, more, dropped, heeded = _checked(estimator.result_, options, method)
     changed = bool(dropped) or (heeded is not None and heeded.changed)
-    if changed and options.fuse_groups:
-        votes = estimator.result_.votes
+    if heeded is not None and heeded.changed and options.fuse_groups:
+        from crowdwise.trust.crowd.fusion import met
+
+        own = estimator.result_.votes
+        grouped = Grouped(own, met(own, heeded.found.readings[0].code)[0], heeded.result.votes)
     if not changed:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
@@ -171,11 +172,11 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         more |= said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
-    if votes is not None:
+    if grouped is not None:
         import polars as pl
 
-        more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
-        items = items.with_columns(pl.Series("n_votes", votes.votes_per_item))
+        more |= {"n_votes": grouped.votes.n_votes, "n_annotators": grouped.votes.n_annotators}
+        items = items.with_columns(pl.Series("n_votes", grouped.votes.votes_per_item))
     costs = read_costs(options, result.votes.classes) if _by_cost(options) else None
     if costs is not None:
         items = costs.applied(items, result.posterior)
@@ -192,15 +193,15 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     job.table("--confusion", result.confusion_frame, "row")
     by_reading = items.select("item", "label").clone if heeded is None else partial(heeded.frame, costs)
     job.table("--readings", by_reading, "item")
-    job.labels(result, items, more)
-    job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
+    job.labels(result, items, more, None if grouped is None else grouped.people)
+    job.say(
+        summary_lines(result, read=None if grouped is None else grouped.votes, fill_unvoted=filled, by_cost=costs is not None)
+    )
     fitting.say_choice(estimator, options.explain_choice)
 
 
-def _fitted(
-    options: Options, read: ReadOptions, method: MethodOptions, together: bool
-) -> tuple[Annotations | None, Aggregator]:
-    """The method fitted to the votes, or a saved model with the votes added; and the votes, where groups were made of them."""
+def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together: bool) -> tuple[Grouped | None, Aggregator]:
+    """The method fitted to the votes, or a saved model with the votes added; and the groups that were made of them."""
     if options.warm_from is not None:
         if not together:
             raise SettingError("--warm-from reads one file; put these together first")
@@ -220,29 +221,8 @@ def _fitted(
     if data.anonymous:
         about = (options, ["annotators", "confusion", "groups", "fuse_groups", "drop_colluders", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
-    if options.groups is None:
-        return None, fitting.fit_to(data, estimator, method)
-    return data, fitting.fit_to(_grouped(data, options.groups), estimator, method)
-
-
-def _grouped(votes: Annotations, path: Path) -> Annotations:
-    """Votes in which every group of the table is one annotator."""
-    from crowdwise.io.annotator_tables import read_families
-    from crowdwise.methods.labels.grouping import given_groups
-    from crowdwise.trust.crowd.fusion import fused
-
-    families = read_families(path)
-    with naming(f"--groups: {path}"):
-        code, names = given_groups(votes, families)
-    absent = sorted({str(name) for name in families} - {str(name) for name in votes.annotators})
-    if absent:
-        note(f"{count(len(absent), 'name')} of {path} gave no votes: {some(absent, 5)}")
-    size = int((code >= 0).sum())
-    if not names:
-        note("no group has two annotators who voted, so everybody counts alone")
-        return votes
-    note(f"{count(size, 'annotator')} count as {count(len(names), 'group')}: {some(names, 5)}{', ...' * (len(names) > 5)}")
-    return fused(votes, code, names)
+    grouped = None if options.groups is None else read_grouped(data, options.groups)
+    return grouped, fitting.fit_to(data if grouped is None else grouped.fused, estimator, method)
 
 
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.job import count, note, say, some
-from crowdwise.report.dependence_text import dependence_facts, dependence_lines, labeling_lines
+from crowdwise.report.dependence_text import dependence_facts, dependence_lines, labeling_lines, trusted_lines
 from crowdwise.trust.crowd.cautious import believed, refitted
 from crowdwise.trust.crowd.dependence import colluding, is_majority, rooted, settled
 from crowdwise.trust.crowd.pruning import refit_fused, refit_without
@@ -54,6 +54,8 @@ def heed(result: Result, found: Dependence, trusted: Sequence[str], *, fuse: boo
     """
     votes, dropped = result.votes, list[Any]()
     found = rooted(result, trusted) if fuse or drop else settled(result, found, trusted)
+    for line in trusted_lines(found, votes, trusted):
+        say(line)
     if drop:
         dropped = colluding(votes, found)
     if not found:

@@ -24,8 +24,8 @@ __all__ = ["Costs"]
 
 _SHAPES = (
     "a table with columns true, label and cost; a square table with a row per true class (named in its first column) and a "
-    "column per label, or the other way round where the first column is called label; a pandas frame whose index names the true "
-    "classes; {(true, label): cost} or {true: {label: cost}}; or an array [true, label] in the order of the classes"
+    "column per label, or the other way round where the first column is called label; a pandas frame whose index names the "
+    "true classes; {(true, label): cost} or {true: {label: cost}}; or an array [true, label] in the order of the classes"
 )
 _LONG = ("true", "label", "cost")
 # What a column may be called that says which label was given, and that says which would be right.

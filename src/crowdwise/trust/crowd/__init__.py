@@ -8,7 +8,7 @@ from types import ModuleType
 # One module per detector, each with `score(result, ...)`, and what is done about groups (`dependence` finds them in the
 # votes alone); loaded when asked for.
 __all__ = ["against", "capacity", "cautious", "colluders", "copiers", "covariance", "dependence", "drift", "eigen_scores"]
-__all__ += ["fusion", "groups", "jaffe", "pruning", "raykar_yu", "spammers", "spem", "table"]
+__all__ += ["fusion", "groups", "jaffe", "members", "named", "pruning", "raykar_yu", "spammers", "spem", "table"]
 
 
 def __getattr__(name: str) -> ModuleType:

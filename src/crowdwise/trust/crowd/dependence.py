@@ -20,6 +20,7 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Integers
 from crowdwise.trust.crowd.cautious import refitted
+from crowdwise.trust.crowd.pairs import of_pairs
 
 __all__ = [
     "Dependence",
@@ -28,6 +29,7 @@ __all__ = [
     "colluding",
     "find",
     "is_majority",
+    "quarrels",
     "rooted",
     "settled",
     "trusted_codes",
@@ -120,6 +122,23 @@ def trusted_codes(votes: Vocabularies, trusted: Collection[Any]) -> Integers:
     if unknown:
         raise SettingError(f"no annotator is called {unknown[0]!r}, who is to be trusted")
     return np.array([who[str(name)] for name in trusted], np.int64)
+
+
+def quarrels(votes: Annotations, trusted: Integers) -> list[tuple[Any, Any, float, int]]:
+    """Pairs of these annotators who agree on their common items no more than by chance: both names, how often, of how many."""
+    if len(trusted) < 2:
+        return []
+    pairs = of_pairs(votes).pairs
+    against = np.isin(pairs.first, trusted) & np.isin(pairs.second, trusted) & (pairs.beyond <= 0)
+    return [
+        (
+            votes.annotators[pairs.first[p]],
+            votes.annotators[pairs.second[p]],
+            float(pairs.agree[p] / pairs.n[p]),
+            int(pairs.n[p]),
+        )
+        for p in np.flatnonzero(against)
+    ]
 
 
 def _blind(result: Result, readings: Sequence[Reading], trusted: Integers) -> list[Result]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,16 @@ import polars as pl
 from crowdwise.engines.readings import Dependence, find
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers
+from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, named, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can_tell, crowd_of
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
 __all__ = ["Findings", "annotator_table", "examine", "for_terminal", "run_detectors", "with_dropped"]
+
+# Flags that are also names of people who get them; and detectors whose scores are columns.
+_KINDS = ("spammer", "copier", "colluder", "group")
+_SCORED = [name.partition(":")[0] for name in named.NAMED]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,7 @@ def examine(
     fdr: float = 0.05,
     time: Any = None,
     shared: Dependence | None = None,
+    detectors: Sequence[str] = (),
     random_state: int | None = 0,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Findings:
@@ -57,6 +63,8 @@ def examine(
         When votes were given (see `crowdwise.trust.crowd.drift`); without it nobody is tested for drift.
     shared : Dependence, optional
         `crowdwise.trust.crowd.dependence.find`, perhaps settled by known labels or a trusted annotator.
+    detectors : sequence of str
+        Further detectors by name (`crowdwise.trust.crowd.named`): their scores become columns, and their flags are flags.
     random_state : int or None
         Of the posterior draws behind the capacities.
     progress : function, optional
@@ -64,15 +72,16 @@ def examine(
     """
     met = of_pairs(result.votes)
     shared = find(result.votes) if shared is None else shared
-    detectors: dict[str, Callable[[], Report]] = {
+    looks: dict[str, Callable[[], Report]] = {
         "spammer": lambda: spammers.score(result, fdr=fdr, random_state=random_state),
         "copier": lambda: copiers.score(result, fdr=fdr, met=met, found=shared),
         "colluder": lambda: against.score(result, found=shared),
         "group": lambda: groups.score(result, found=shared),
     }
     if time is not None:
-        detectors["drift"] = lambda: drift.score(result, time, fdr=fdr)
-    reports = run_detectors(detectors, progress)
+        looks["drift"] = lambda: drift.score(result, time, fdr=fdr)
+    looks |= {name.partition(":")[0]: partial(named.score, result, name, fdr=fdr) for name in detectors}
+    reports = run_detectors(looks, progress)
     bits = capacity.channel_capacity(result.confusion, tol=1e-6)
     verdict = capacity.verdicts(result, fdr=fdr, random_state=random_state)
     return Findings(reports, annotator_table(result, reports, bits, verdict))
@@ -85,7 +94,8 @@ def run_detectors(
     reports = {}
     for done, (name, detector) in enumerate(detectors.items()):
         if progress is not None:
-            progress(f"looking for {name}s" if name != "drift" else "looking for drift", done, len(detectors))
+            what = f"looking for {name}s" if name in _KINDS else f"looking for {name}"
+            progress(what, done, len(detectors))
         reports[name] = detector()
     return reports
 
@@ -121,6 +131,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         accuracy_high=high,
         **{name: own[name] for name in ("agreement", "attention") if name in own.columns},
         bits=bits,
+        **{name: found.frame["score"] for name, found in reports.items() if name in _SCORED},
         worst_confusion=pl.Series(_worst_confusions(result), dtype=pl.String),
         flags=pl.Series([", ".join(names) for names in flags], dtype=pl.String),
         reasons=pl.Series(["; ".join(texts) for texts in reasons], dtype=pl.String),
@@ -145,7 +156,9 @@ def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
     fine = table["flags"].is_in(["", "unknown"])
     table = table.sort(fine, table["accuracy"], nulls_last=True, maintain_order=True)
     interval = pl.format("{} ({} to {})", *(pl.col(c).round(2) for c in ("accuracy", "accuracy_low", "accuracy_high")))
-    return table.select("annotator", "n_votes", interval.alias("accuracy"), pl.col("bits").round(2), "worst_confusion", "flags")
+    scores = [pl.col(name).round(2) for name in _SCORED if name in table.columns]
+    shown = pl.col("bits").round(2)
+    return table.select("annotator", "n_votes", interval.alias("accuracy"), shown, *scores, "worst_confusion", "flags")
 
 
 def _interval(result: Result) -> tuple[Floats, Floats]:
