@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
-from crowdwise.cli.edges import EDGES, read_edges, said_of_edges
-from crowdwise.cli.groups import GROUPS, Grouped, check_groups, read_grouped
 from crowdwise.cli.job import Job, among, progress_of, refuse
-from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.report.text import beside, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.cli.factions import Heeded
+    from crowdwise.cli.groups import Grouped
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
@@ -132,6 +131,8 @@ def _check(options: Options, method: MethodOptions) -> None:
     if options.groups is not None:
         if options.kind in (MULTILABEL, PARTIAL):
             raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
+        from crowdwise.cli.groups import check_groups
+
         check_groups(method, (options, ["warm_from", "fuse_groups", "drop_colluders"]))
     if options.fuse_groups:
         words = "{} does not go with --fuse-groups, which makes one annotator of several; leave one out"
@@ -161,6 +162,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     result, more, dropped, heeded = _checked(estimator.result_, options, method)
     changed = bool(dropped) or (heeded is not None and heeded.changed)
     if heeded is not None and heeded.changed and options.fuse_groups:
+        from crowdwise.cli.groups import Grouped
         from crowdwise.trust.crowd.fusion import met
 
         own = estimator.result_.votes
@@ -169,6 +171,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
     if hasattr(result.prior, "coupling"):
+        from crowdwise.cli.edges import said_of_edges
+
         more |= said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
@@ -194,9 +198,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     by_reading = items.select("item", "label").clone if heeded is None else partial(heeded.frame, costs)
     job.table("--readings", by_reading, "item")
     job.labels(result, items, more, None if grouped is None else grouped.people)
-    job.say(
-        summary_lines(result, read=None if grouped is None else grouped.votes, fill_unvoted=filled, by_cost=costs is not None)
-    )
+    votes = None if grouped is None else grouped.votes
+    job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
     fitting.say_choice(estimator, options.explain_choice)
 
 
@@ -215,14 +218,20 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
     data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
     if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
         estimator.set_params(edges=read_edges(options.edges, data.items))
     if _by_cost(options):
         read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
         about = (options, ["annotators", "confusion", "groups", "fuse_groups", "drop_colluders", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
-    grouped = None if options.groups is None else read_grouped(data, options.groups)
-    return grouped, fitting.fit_to(data if grouped is None else grouped.fused, estimator, method)
+    if options.groups is None:
+        return None, fitting.fit_to(data, estimator, method)
+    from crowdwise.cli.groups import read_grouped
+
+    grouped = read_grouped(data, options.groups)
+    return grouped, fitting.fit_to(grouped.fused, estimator, method)
 
 
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
@@ -245,6 +254,8 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
         raise SettingError(f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together")
     fresh = fitting.read_votes(options.votes[0], read)
     if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
         known = estimator.result_.votes.items.tolist()
         estimator.set_params(edges=read_edges(options.edges, [*known, *fresh.items.tolist()]))
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.

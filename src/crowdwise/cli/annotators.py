@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, group, option, plot, share
 from crowdwise.cli.fitting import ANONYMOUS, build, fit_to, is_saved, read_times, read_votes, result_of
-from crowdwise.cli.groups import GROUPS, check_groups, read_grouped
-from crowdwise.cli.job import Job, naming, refuse, say, steps
-from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.job import Job, naming, say, steps
+from crowdwise.cli.options import FDR, GROUPS, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
     from crowdwise.trust.crowd.dependence import Dependence
 
@@ -54,15 +54,10 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     """
     from crowdwise.report.plot.crowd import plot_confusions
     from crowdwise.report.trust_text import flag_lines, reason_lines
-    from crowdwise.trust.crowd.named import check_named
     from crowdwise.trust.crowd.table import examine, for_terminal, with_dropped
 
     job = Job(options, method)
-    if options.groups is not None:
-        check_groups(method, (options, ["drop_spammers"]))
-    for name in options.detector or ():
-        with naming("--detector"):
-            check_named(name)
+    _check(options, method)
     times = read_times(options.votes, read, options.time)
     result, shared = _judged(options, read, method)
     look = partial(examine, fdr=options.fdr, time=times, detectors=options.detector or ())
@@ -82,28 +77,57 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     job.say(flag_lines(found, bool(dropped)))
 
 
+def _check(options: Options, method: MethodOptions) -> None:
+    """Refuse unknown detectors, and options that do not go together."""
+    if options.groups is not None:
+        from crowdwise.cli.groups import check_groups
+
+        check_groups(method, (options, ["drop_spammers"]))
+    if options.detector:
+        from crowdwise.trust.crowd.named import check_named
+
+        with naming("--detector"):
+            for name in options.detector:
+                check_named(name)
+
+
 def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence]:
     """The fit that annotators are judged by, and who shares errors; with --groups, a fit in which every group counts as one."""
-    from crowdwise.report.dependence_text import dependence_lines, trusted_lines
-    from crowdwise.trust.crowd.dependence import Dependence, find, settled
+    if options.groups is not None:
+        return _by_groups(options.votes, options.groups, read, method)
+    from crowdwise.trust.crowd.dependence import find, settled
+
+    result = result_of(options.votes, read, method) if is_saved(options.votes) else None
+    if result is None:
+        estimator, votes = build(method), _named_votes(options.votes, read)
+        result = fit_to(votes, estimator, method).result_
+    trusted = method.trusted or ()
+    shared = settled(result, find(result.votes), trusted)
+    if shared or trusted:
+        from crowdwise.report.dependence_text import dependence_lines, trusted_lines
+
+        for line in (*trusted_lines(shared, result.votes, trusted), *dependence_lines(shared, result.votes, "judged")):
+            say(line)
+    return result, shared
+
+
+def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence]:
+    from crowdwise.cli.groups import read_grouped
+    from crowdwise.trust.crowd.dependence import Dependence, find
     from crowdwise.trust.crowd.members import judged
 
-    if is_saved(options.votes):
-        refuse("{} needs the votes, to fit them again; name their file instead of a saved model", (options, ["groups"]))
-        result = result_of(options.votes, read, method)
-        votes, grouped = result.votes, None
-    else:
-        estimator, votes = build(method), read_votes(options.votes, read)
-        if votes.anonymous:
-            raise SettingError(ANONYMOUS.format("crowdwise annotators"))
-        grouped = None if options.groups is None else read_grouped(votes, options.groups)
-        result = fit_to(votes if grouped is None else grouped.fused, estimator, method).result_
-    if grouped is not None:
-        # Readings of the votes that the table of groups does not contradict.
-        given = (reading for reading in find(votes).readings if grouped.explains(reading))
-        return judged(result, votes, grouped.code), Dependence(tuple(given))
-    trusted = method.trusted or ()
-    shared = settled(result, find(votes), trusted)
-    for line in (*trusted_lines(shared, votes, trusted), *dependence_lines(shared, votes, "judged")):
-        say(line)
-    return result, shared
+    if is_saved(path):
+        raise SettingError(f"--groups: {path} is a saved model; name the file of votes, to fit them again")
+    estimator, votes = build(method), _named_votes(path, read)
+    grouped = read_grouped(votes, groups)
+    result = fit_to(grouped.fused, estimator, method).result_
+    # Readings of the votes that the table of groups does not contradict.
+    shared = Dependence(tuple(reading for reading in find(votes).readings if grouped.explains(reading)))
+    return judged(result, votes, grouped.code), shared
+
+
+def _named_votes(path: str, read: ReadOptions) -> Annotations:
+    votes = read_votes(path, read)
+    if votes.anonymous:
+        raise SettingError(ANONYMOUS.format("crowdwise annotators"))
+    return votes

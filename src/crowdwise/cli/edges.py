@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from crowdwise.data.edges import Edges
     from crowdwise.estimator.outcome import Result
 
-__all__ = ["EDGES", "read_edges", "said_of_edges"]
-
-EDGES = "Items that tend to have the same class, as neighbours do: source, target and perhaps weight."
+__all__ = ["read_edges", "said_of_edges"]
 
 
 def read_edges(path: Path, items: Any) -> Edges:

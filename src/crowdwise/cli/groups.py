@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
     from crowdwise.kernels.types import Integers
 
-__all__ = ["GROUPS", "Grouped", "check_groups", "read_grouped"]
+__all__ = ["Grouped", "check_groups", "read_grouped"]
 
-GROUPS = "Annotators who belong together and count as one, such as judges of one model family: annotator, group."
 _SINGLE = "{} is about single annotators, and --groups makes several of them one; leave one out"
 
 
@@ -35,6 +34,8 @@ class Grouped:
         """The table of annotators of a fit to the fused votes, in which a group has the votes of its members."""
         from crowdwise.trust.crowd.members import counted
 
+        if self.fused is self.votes:
+            return result.annotators_frame()
         names = [str(name) for name in self.fused.annotators[int((self.code < 0).sum()) :]]
         return counted(result.annotators_frame(), self.votes, self.code, names, result.codes)
 

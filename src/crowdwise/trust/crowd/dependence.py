@@ -20,7 +20,6 @@ from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Integers
 from crowdwise.trust.crowd.cautious import refitted
-from crowdwise.trust.crowd.pairs import of_pairs
 
 __all__ = [
     "Dependence",
@@ -128,17 +127,12 @@ def quarrels(votes: Annotations, trusted: Integers) -> list[tuple[Any, Any, floa
     """Pairs of these annotators who agree on their common items no more than by chance: both names, how often, of how many."""
     if len(trusted) < 2:
         return []
+    from crowdwise.trust.crowd.pairs import of_pairs
+
     pairs = of_pairs(votes).pairs
     against = np.isin(pairs.first, trusted) & np.isin(pairs.second, trusted) & (pairs.beyond <= 0)
-    return [
-        (
-            votes.annotators[pairs.first[p]],
-            votes.annotators[pairs.second[p]],
-            float(pairs.agree[p] / pairs.n[p]),
-            int(pairs.n[p]),
-        )
-        for p in np.flatnonzero(against)
-    ]
+    names, share = votes.annotators.tolist(), pairs.agree / pairs.n
+    return [(names[pairs.first[p]], names[pairs.second[p]], float(share[p]), int(pairs.n[p])) for p in np.flatnonzero(against)]
 
 
 def _blind(result: Result, readings: Sequence[Reading], trusted: Integers) -> list[Result]:

@@ -13,16 +13,15 @@ import polars as pl
 from crowdwise.engines.readings import Dependence, find
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
-from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, named, spammers
+from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers
 from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can_tell, crowd_of
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
 __all__ = ["Findings", "annotator_table", "examine", "for_terminal", "run_detectors", "with_dropped"]
 
-# Flags that are also names of people who get them; and detectors whose scores are columns.
+# Flags that say what somebody is.
 _KINDS = ("spammer", "copier", "colluder", "group")
-_SCORED = [name.partition(":")[0] for name in named.NAMED]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +79,10 @@ def examine(
     }
     if time is not None:
         looks["drift"] = lambda: drift.score(result, time, fdr=fdr)
-    looks |= {name.partition(":")[0]: partial(named.score, result, name, fdr=fdr) for name in detectors}
+    if detectors:
+        from crowdwise.trust.crowd import named
+
+        looks |= {name.partition(":")[0]: partial(named.score, result, name, fdr=fdr) for name in detectors}
     reports = run_detectors(looks, progress)
     bits = capacity.channel_capacity(result.confusion, tol=1e-6)
     verdict = capacity.verdicts(result, fdr=fdr, random_state=random_state)
@@ -131,7 +133,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         accuracy_high=high,
         **{name: own[name] for name in ("agreement", "attention") if name in own.columns},
         bits=bits,
-        **{name: found.frame["score"] for name, found in reports.items() if name in _SCORED},
+        **{name: found.frame["score"] for name, found in reports.items() if name not in (*_KINDS, "drift")},
         worst_confusion=pl.Series(_worst_confusions(result), dtype=pl.String),
         flags=pl.Series([", ".join(names) for names in flags], dtype=pl.String),
         reasons=pl.Series(["; ".join(texts) for texts in reasons], dtype=pl.String),
@@ -156,9 +158,10 @@ def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
     fine = table["flags"].is_in(["", "unknown"])
     table = table.sort(fine, table["accuracy"], nulls_last=True, maintain_order=True)
     interval = pl.format("{} ({} to {})", *(pl.col(c).round(2) for c in ("accuracy", "accuracy_low", "accuracy_high")))
-    scores = [pl.col(name).round(2) for name in _SCORED if name in table.columns]
-    shown = pl.col("bits").round(2)
-    return table.select("annotator", "n_votes", interval.alias("accuracy"), shown, *scores, "worst_confusion", "flags")
+    # The bits, and the scores of detectors that were asked for by name.
+    first, last = (table.columns.index(name) for name in ("bits", "worst_confusion"))
+    scores = pl.col(table.columns[first:last]).round(2)
+    return table.select("annotator", "n_votes", interval.alias("accuracy"), scores, "worst_confusion", "flags")
 
 
 def _interval(result: Result) -> tuple[Floats, Floats]:
