@@ -372,3 +372,10 @@ def test_readings_are_decided_by_costs_too(run: Run, folder: Path, truth: pl.Ser
     for number, reading in enumerate(find(result.votes).readings, start=1):
         expected = refitted(result, result.votes, reading).result_.decide(costs, abstain=0.5)["label"]
         assert written[f"reading_{number}"].to_list() == expected.to_list()
+
+
+def test_a_few_checks_choose_who_shares_errors(run: Run, truth: pl.Series) -> None:
+    said = run("audit", "verdicts.csv", *FIT, "--check", "20", "-o", "check.csv").stderr
+    assert "crowdwise audit verdicts.csv --more check.csv draws further items" in said
+    assert "then: crowdwise audit verdicts.csv --checked check.csv, with the same options" in said
+    assert "or use them as known labels: crowdwise aggregate verdicts.csv --gold check.csv --fuse-groups, where they" in said

@@ -21,7 +21,7 @@ from crowdwise.data.text_form import EDGES
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 __all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
-__all__ += ["label_codes", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
+__all__ += ["label_codes", "means_missing", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
 __all__ += ["decimal_points", "translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
 
 
@@ -362,7 +362,7 @@ def union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
 
 def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], rows: NDArray[Any], where: Where) -> None:
     """Warn of classes called NaN, skip, don't know, ...: they usually mean "no answer"; `codes` are the classes of `rows`."""
-    words = [k for k, c in enumerate(classes.tolist()) if isinstance(c, str) and _means_missing(c)]
+    words = [k for k, c in enumerate(classes.tolist()) if isinstance(c, str) and means_missing(c)]
     if words:
         import shlex
 
@@ -378,7 +378,7 @@ def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], rows: NDAr
         )
 
 
-def _means_missing(name: str) -> bool:
+def means_missing(name: str) -> bool:
     """Whether a label is a usual word for "no answer"."""
     plain = name.strip().lower()
     return plain in _MISSING_WORDS or " ".join(re.sub(r"['\u2019`]", "", plain).replace("_", " ").split()).strip(" .!?()") in (
