@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.edges import Edges
 from crowdwise.errors import MissingExtraError, SettingError, did_you_mean
 from crowdwise.estimator.estimator import check_settings
-from crowdwise.estimator.registry import aggregators, classifiers, find, make
+from crowdwise.estimator.registry import METHODS, aggregators, classifiers, find, make
 
-__all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen"]
+__all__ = ["ALL", "DEFAULT_CLASSIFIERS", "DEFAULT_METHODS", "build", "chosen", "with_edges"]
 
 ALL = "all"
 # One of every common kind, each of which fits thousands of votes in less than a second.
@@ -50,6 +52,15 @@ def chosen(
         if known[name].edges and not edges:
             raise SettingError(f"{name} needs the edges between items: give them with --edges FILE, or edges=... in Python")
     return [name for name in known if name in asked]
+
+
+def with_edges(
+    settings: Mapping[str, Mapping[str, Any]], names: Sequence[str], edges: Any, votes: Annotations
+) -> dict[str, Mapping[str, Any]]:
+    """Settings with the edges for the methods that need them, by positions, as the items that methods are run on."""
+    placed = Edges(*Edges.of(edges).between(votes.items))
+    needing = [name for name in names if METHODS[name].edges]
+    return {**settings, **{name: {**settings.get(name, {}), "edges": placed} for name in needing}}
 
 
 def build(name: str, settings: Mapping[str, Any], random_state: int | None) -> Any:

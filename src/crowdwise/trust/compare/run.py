@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.data.edges import Edges
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.aggregator import as_annotations
-from crowdwise.estimator.registry import METHODS
-from crowdwise.trust.compare.choose import ALL, build, chosen
+from crowdwise.trust.compare.choose import ALL, build, chosen, with_edges
 from crowdwise.trust.compare.collect import Collector
 from crowdwise.trust.compare.fitting import Outcome, Task, run_method
 from crowdwise.trust.compare.prepare import check_options, rows_of, warning_of
@@ -161,11 +159,7 @@ def comparison(
     # Built first: a misspelt name or setting is the caller's to correct, not a row of the table.
     given = settings or {}
     names = chosen(methods, given, votes.n_classes, features is not None, edges is not None)
-    if edges is not None:
-        # Of positions, as the items of the task are.
-        placed = Edges(*Edges.of(edges).between(votes.items))
-        needing = [name for name in names if METHODS[name].edges]
-        given = {**given, **{name: {**given.get(name, {}), "edges": placed} for name in needing}}
+    given = given if edges is None else with_edges(given, names, edges, votes)
     built = {name: build(name, given.get(name, {}), random_state) for name in names}
     if votes.anonymous and (methods is None or methods == ALL or list(methods) == [ALL]):
         built = {name: made for name, made in built.items() if not getattr(made, "needs_annotators", False)}
