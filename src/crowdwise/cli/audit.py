@@ -93,8 +93,8 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, 
     table = shlex.quote(str(options.output)) if job.to_file else "FILE"
     # What the fit looked for is remembered; a saved model keeps its confidence as it is.
     shared = not is_saved(options.votes) and bool(find(result.votes))
-    named = {"votes": shlex.quote(options.votes), "table": table, "shared": shared}
-    job.say(draw_lines(drawn, 0 if checks is None else len(checks.code), only_page, options.risk, **named))
+    earlier_ones = 0 if checks is None else len(checks.code)
+    job.say(draw_lines(drawn, earlier_ones, only_page, options.risk, shlex.quote(options.votes), table, shared))
 
 
 def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:

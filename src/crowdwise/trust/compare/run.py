@@ -168,12 +168,8 @@ def comparison(
         warnings.warn(text, DataWarning, stacklevel=2)
     if reference is not None and reference not in names:
         raise SettingError(f"the reference {reference!r} is not among the methods compared: {', '.join(names)}")
-    task = Task(
-        replace(votes, items=np.arange(votes.n_items)),
-        deal(votes, folds, random_state or 0) if folds else None,
-        features,
-        row,
-    )
+    fold = deal(votes, folds, random_state or 0) if folds else None
+    task = Task(replace(votes, items=np.arange(votes.n_items)), fold, features, row)
     collector = Collector(task, truth_n)
     _collect(collector, built, task, jobs, time_limit, progress)
     facts = {
