@@ -221,8 +221,8 @@ def test_a_trusted_annotator_or_known_labels_choose_who_is_fused(run: Run, folde
 def test_both_labelings_are_shown_and_written(run: Run, folder: Path, truth: pl.Series) -> None:
     result = run("aggregate", "verdicts.csv", *FIT, "-o", "labels.csv", "--readings", "readings.csv")
     lines = result.stderr.splitlines()
-    assert any(line.startswith("reading 1, where m-a, m-b, m-c share errors: bad ") for line in lines)
-    assert any(line.startswith("reading 2, where ann, bob, cleo, dan share errors: bad ") for line in lines)
+    assert any(line.startswith("reading 1, where m-a, m-b, m-c share errors: bad: ") for line in lines)
+    assert any(line.startswith("reading 2, where ann, bob, cleo, dan share errors: bad: ") for line in lines)
     frame = pl.read_csv(folder / "readings.csv")
     assert frame.columns == ["item", "label", "reading_1", "reading_2"]
     differ = int((frame["reading_1"] != frame["reading_2"]).sum())
@@ -379,3 +379,15 @@ def test_a_few_checks_choose_who_shares_errors(run: Run, truth: pl.Series) -> No
     assert "crowdwise audit verdicts.csv --more check.csv draws further items" in said
     assert "then: crowdwise audit verdicts.csv --checked check.csv, with the same options" in said
     assert "or use them as known labels: crowdwise aggregate verdicts.csv --gold check.csv --fuse-groups, where they" in said
+
+
+def test_the_table_of_annotators_says_who_belongs_together(run: Run, folder: Path, truth: pl.Series) -> None:
+    run("annotators", "verdicts.csv", *FIT, "-o", "people.csv")
+    found = dict(pl.read_csv(folder / "people.csv").select("annotator", "group").rows())
+    assert found == {name: "group 1" if name.startswith("m-") else None for name in NAMES}
+    assert (
+        "3 annotators count as 1 group: group 1"
+        in run("aggregate", "verdicts.csv", *FIT, "--groups", "people.csv", "-o", "one.csv").stderr
+    )
+    run("aggregate", "verdicts.csv", *FIT, "--groups", "families.csv", "-o", "two.csv")
+    assert (folder / "one.csv").read_bytes() == (folder / "two.csv").read_bytes()

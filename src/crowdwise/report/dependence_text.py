@@ -45,14 +45,14 @@ def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted
     yield _DONE[done]
     if done == "fitted":
         yield (
-            "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group) or "
-            "somebody to rely on (--trusted NAME), or check some labels: crowdwise audit; then aggregate --fuse-groups counts "
-            "those who share errors as one"
+            "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group, which "
+            "crowdwise annotators -o FILE writes of those found) or somebody to rely on (--trusted NAME), or check some "
+            "labels: crowdwise audit; then aggregate --fuse-groups counts those who share errors as one"
         )
     elif done == "judged":
         yield (
-            "next: name those who belong together (annotators --groups families.csv, with the columns annotator, group), and "
-            "everybody is judged by a fit in which every group counts as one"
+            "next: name those who belong together (annotators --groups families.csv, with the columns annotator, group, as -o "
+            "FILE has them of those found), and everybody is judged by a fit in which every group counts as one"
         )
     elif done in ("chosen", "nobody"):
         yield "next: aggregate --fuse-groups counts those who share errors as one"
@@ -87,14 +87,14 @@ def labeling_lines(found: Dependence, votes: Annotations, readings: Sequence[Res
         return
     for index, (reading, result) in enumerate(zip(found.readings, readings, strict=True), start=1):
         shares = ", ".join(
-            f"{one_line(name)} {number(int((result.codes == k).sum()))}" for k, name in enumerate(votes.classes[:5])
+            f"{one_line(name)}: {number(int((result.codes == k).sum()))}" for k, name in enumerate(votes.classes[:5])
         )
         more = ", ..." if votes.n_classes > 5 else ""
         yield f"reading {index}, where {_who(reading, votes)} share errors: {shares}{more}"
     first, second = readings[:2]
     differ = (first.codes != second.codes).nonzero()[0]
-    shown = "; ".join(f"{one_line(votes.items[n])}: {first.labels[n]} or {second.labels[n]}" for n in differ[:most])
-    such = f", such as {shown}" if len(differ) else ""
+    shown = ", ".join(f"{one_line(votes.items[n])} ({first.labels[n]} or {second.labels[n]})" for n in differ[:most])
+    such = f", such as that of {shown}" if len(differ) else ""
     yield f"they differ in {len(differ):,} of {count(votes.n_items, 'label')}{such}; aggregate --readings FILE writes both"
 
 

@@ -105,7 +105,8 @@ def run_detectors(
 def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, verdict: Array) -> pl.DataFrame:
     """Annotators, most accurate first: votes, accuracy with its 95 % interval, bits, worst confusion, flags, reasons.
 
-    Between them, where the model knows of it, `attention`: the share of votes that were no guesses.
+    Between them, where the model knows of it, `attention`: the share of votes that were no guesses; and where annotators share
+    errors, `group`.
     """
     own = result.annotators_frame()
     low, high = _interval(result)
@@ -135,10 +136,19 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         bits=bits,
         **{name: found.frame["score"] for name, found in reports.items() if name not in (*_KINDS, "drift")},
         worst_confusion=pl.Series(_worst_confusions(result), dtype=pl.String),
+        **_groups(reports.get("group")),
         flags=pl.Series([", ".join(names) for names in flags], dtype=pl.String),
         reasons=pl.Series(["; ".join(texts) for texts in reasons], dtype=pl.String),
     )
     return table.sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+
+
+def _groups(found: Report | None) -> dict[str, pl.Series]:
+    """The column of groups, where there are any: the table then says who belongs together, as `--groups` reads it."""
+    if found is None or not len(found.codes):
+        return {}
+    number = found.frame["group"]
+    return {"group": pl.select(pl.when(number > 0).then(pl.format("group {}", number))).to_series()}
 
 
 def _standing_reason(result: Result, crowd: Crowd, a: int) -> str:
@@ -150,7 +160,7 @@ def _standing_reason(result: Result, crowd: Crowd, a: int) -> str:
 def with_dropped(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """The table after a refit, with the annotators left out of it at the end, as they were judged before."""
     gone = before.join(after.select("annotator"), on="annotator", how="anti", maintain_order="left")
-    return pl.concat([after, gone.with_columns(flags=pl.col("flags") + ", dropped")])
+    return pl.concat([after, gone.with_columns(flags=pl.col("flags") + ", dropped")], how="diagonal")
 
 
 def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
