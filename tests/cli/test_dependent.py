@@ -142,6 +142,7 @@ def test_other_commands_warn_too(run: Run, truth: pl.Series, arguments: tuple[st
     more = [] if command == "explain" else rest
     result = run(command, *wanted, "verdicts.csv", *FIT, *more)
     assert "3 annotators seem to share errors: m-a, m-b, m-c" in result.stderr
+    assert ("who seem to share errors here" in result.stdout) is (command == "explain")
 
 
 def test_review_accepts_what_aggregate_is_sure_of(run: Run, folder: Path, truth: pl.Series) -> None:
