@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from crowdwise import Edges
@@ -38,6 +39,17 @@ def test_the_first_row_is_an_edge_where_it_joins_two_items(
         return
     assert read_edges(path, list(items), notes) == Edges.of(expected)
     assert len(notes) == (len(expected) == len(text.splitlines()))
+
+
+def test_lines_of_numbers_are_edges(tmp_path: Path) -> None:
+    path = tmp_path / "edges.txt"
+    path.write_text("7 8\n8 9\n\n")
+    assert read_edges(path, [7, 8, 9]).between(np.array([7, 8, 9]))[0].tolist() == [0, 1]
+    path.write_text("7 8 2\n8 9 3\n")
+    assert read_edges(path, [7, 8, 9]).weight.tolist() == [2, 3]
+    path.write_text("7 8\n8\n")
+    with pytest.raises(InputError, match="pairs of item ids"):
+        read_edges(path, [7, 8, 9])
 
 
 def test_rows_in_messages_count_from_the_first(tmp_path: Path) -> None:

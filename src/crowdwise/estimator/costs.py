@@ -81,6 +81,12 @@ class Costs:
             return cls(names, _of_table(to_polars(costs), texts), abstain)
         return cls(names, _of_array(costs, texts), abstain)
 
+    @property
+    def are_alike(self) -> bool:
+        """Whether all mistakes cost the same."""
+        wrong = self.matrix[~np.eye(len(self.matrix), dtype=bool)]
+        return bool((wrong == wrong[:1]).all())
+
     def dearest(self) -> tuple[Any, Any, float]:
         """The mistake that costs most: true class, label, cost."""
         true, label = np.unravel_index(self.matrix.argmax(), self.matrix.shape)

@@ -18,7 +18,7 @@ _ROLES = ("source", "target", "weight")
 
 
 def read_edges(path: AnyPath, items: Any, notes: list[str] | None = None) -> Edges:
-    """Read edges from a table with two columns of item ids and perhaps one of weights.
+    """Read edges from a table with two columns of item ids and perhaps one of weights, or from lines of numbers.
 
     Parameters
     ----------
@@ -29,6 +29,9 @@ def read_edges(path: AnyPath, items: Any, notes: list[str] | None = None) -> Edg
         Gets a line where that is so.
     """
     source = FileColumns(path)
+    if source.source.kind == "matrix":
+        # A list of edges as libraries of graphs write it: two numbers and perhaps a weight in a line, with blanks between.
+        return Edges.of([tuple(line.split()) for line in source.source.data.decode().splitlines() if line.strip()])
     source.expect(_ROLES[:2])
     names = source.names
     if source.source.kind != "delimited" or is_named(names) or len(names) not in (2, 3):
