@@ -40,3 +40,10 @@ def test_shared_errors_lower_the_confidence_with_a_warning() -> None:
 def test_independent_annotators_leave_the_result_as_it_is() -> None:
     result = crowdwise.DawidSkene().fit(judges(1)).result_
     assert crowdwise.crowd.check(result) is result
+
+
+def test_of_a_classifier_there_is_a_warning_alone() -> None:
+    features = np.random.default_rng(1).normal(size=(300, 2))
+    result = crowdwise.Raykar().fit(features, judges(3)).result_
+    with pytest.warns(DataWarning, match=r"a, b, c .*Labels are as fitted, and so is the confidence"):
+        assert crowdwise.crowd.check(result) is result

@@ -9,8 +9,10 @@ from typing import Any
 from crowdwise.engines.readings import SharedErrors, find
 from crowdwise.errors import DataWarning, listed
 from crowdwise.estimator.outcome import Result
+from crowdwise.estimator.registry import aggregators
 from crowdwise.trust.crowd.cautious import believed, refitted
 from crowdwise.trust.crowd.dependence import settled
+from crowdwise.trust.fitted_method import method_of
 
 __all__ = ["check"]
 
@@ -24,7 +26,7 @@ def check(fit: Any, *, trusted: Collection[Any] = ()) -> Result:
     Parameters
     ----------
     fit : Result or fitted estimator
-        Of votes for classes.
+        Of votes for classes. Of a classifier, only the warning: its confidence stays.
     trusted : annotators, optional
         Known to share no errors; they, and known labels, choose between readings of the votes.
 
@@ -41,16 +43,22 @@ def check(fit: Any, *, trusted: Collection[Any] = ()) -> Result:
     True
     """
     result: Result = getattr(fit, "result_", fit)
-    found = settled(result, find(result.votes), trusted)
+    # A classifier would have to be trained again, on features that a result does not hold.
+    again = method_of(result) in aggregators()
+    found = find(result.votes)
+    found = settled(result, found, trusted) if again else found
     if not found:
         return result
     groups = "; ".join(_who(group, result) for group in found.groups[:3])
     also = ", and the votes can also be read so that others do" if len(found.readings) > 1 else ""
     words = (
-        f"annotators seem to share errors: {groups}{also}. Labels are as fitted, with lower confidence; "
-        "crowdwise.crowd.dependence.find has the groups, and fusion.fused counts them as one"
+        f"annotators seem to share errors: {groups}{also}. Labels are as fitted, "
+        f"{'with lower' if again else 'and so is the'} confidence; crowdwise.crowd.dependence.find has the groups, and "
+        "fusion.fused counts them as one"
     )
     warnings.warn(words, DataWarning, stacklevel=2)
+    if not again:
+        return result
     return believed(result, (refitted(result, result.votes, reading).posterior_ for reading in found.readings))
 
 
