@@ -45,6 +45,8 @@ def test_the_warning_comes_first_and_names_the_next_step(run: Run, truth: pl.Ser
     assert any("--groups families.csv" in line and "crowdwise audit" in line for line in lines)
     first_number = next(k for k, line in enumerate(lines) if "2,100 votes on 300 items" in line)
     assert next(k for k, line in enumerate(lines) if line.startswith("next:")) < first_number
+    # Lowered confidence is below what most crowds would leave: no range that begins and ends with one number.
+    assert lines[-1] == "expected accuracy of the labels: 69%; to measure it: crowdwise audit"
 
 
 def test_labels_stay_and_confidence_falls(run: Run, folder: Path, truth: pl.Series) -> None:

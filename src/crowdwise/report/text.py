@@ -208,7 +208,10 @@ def _confidence_lines(result: Result, what: str = "the labels") -> Iterator[str]
     expected = f"expected accuracy of {what}: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
         single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5
-        spread = "" if single else f", in nine of ten crowds like these at least {result.confidence_in(0.9)[judged].mean():.0%}"
+        low = f"{result.confidence_in(0.9)[judged].mean():.0%}"
+        # Confidence that was lowered for shared errors may lie below the range already.
+        same = expected.endswith(f" {low}")
+        spread = "" if single or same else f", in nine of ten crowds like these at least {low}"
         yield f"{expected}{spread}; to measure it: crowdwise audit"
     elif result.confidence_source == "model":
         yield f"{expected}, if annotators err independently, as the model takes them to"
