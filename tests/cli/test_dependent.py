@@ -377,6 +377,7 @@ def test_readings_are_decided_by_costs_too(run: Run, folder: Path, truth: pl.Ser
         assert written[f"reading_{number}"].to_list() == expected.to_list()
 
 
+@pytest.mark.slow
 def test_a_few_checks_choose_who_shares_errors(run: Run, truth: pl.Series) -> None:
     said = run("audit", "verdicts.csv", *FIT, "--check", "20", "-o", "check.csv").stderr
     assert "crowdwise audit verdicts.csv --more check.csv draws further items" in said

@@ -90,6 +90,7 @@ def test_it_is_said_which_items_without_votes_neighbours_label(run: Run, smooth:
     assert "2 items without votes: labelled" in run("aggregate", "votes.csv", "--edges", "edges.csv", "-o", "labels.csv").stderr
 
 
+@pytest.mark.slow
 def test_edges_take_part_in_a_comparison(run: Run, smooth: Path) -> None:
     pl.DataFrame({"item": range(144), "label": stripes(12).ravel()}).write_csv(smooth / "truth.csv")
     methods = ("--methods", "dawid-skene,graph-dawid-skene", "--folds", "0", "--truth", "truth.csv")

@@ -42,6 +42,7 @@ def test_independent_annotators_leave_the_result_as_it_is() -> None:
     assert crowdwise.crowd.check(result) is result
 
 
+@pytest.mark.slow
 def test_of_a_classifier_there_is_a_warning_alone() -> None:
     features = np.random.default_rng(1).normal(size=(300, 2))
     result = crowdwise.Raykar().fit(features, judges(3)).result_

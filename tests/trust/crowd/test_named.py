@@ -21,6 +21,7 @@ def votes() -> Annotations:
     return Annotations.from_matrix(np.column_stack(labels), annotators=list("abcdefxy"))
 
 
+@pytest.mark.slow
 def test_scores_are_columns_and_flags_are_flags(votes: Annotations) -> None:
     result = make("dawid-skene").fit(votes).result_
     found = examine(result, detectors=["spem", "eigen-ratio", "jaffe:2"])
