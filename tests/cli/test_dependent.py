@@ -368,8 +368,9 @@ def test_readings_are_decided_by_costs_too(run: Run, folder: Path, truth: pl.Ser
     costs = pl.DataFrame(rows, schema=["true", "label", "cost"], orient="row")
     costs.write_csv(folder / "costs.csv")
     options = ("--costs", "costs.csv", "--abstain", "0.5", "--readings", "r.csv", "-o", "l.csv")
-    run("aggregate", "verdicts.csv", *FIT, *options)
+    facts = json.loads(run("aggregate", "verdicts.csv", *FIT, *options, "--json").stdout)
     written = pl.read_csv(folder / "r.csv")
+    assert facts["labels_by_reading"] == [written["reading_1"].to_list(), written["reading_2"].to_list()]
     assert written["label"].to_list() == pl.read_csv(folder / "l.csv")["label"].to_list()
     result = crowdwise.make("dawid-skene").fit(crowdwise.read(folder / "verdicts.csv")).result_
     for number, reading in enumerate(find(result.votes).readings, start=1):

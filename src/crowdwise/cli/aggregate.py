@@ -185,6 +185,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     if costs is not None:
         items = costs.applied(items, result.posterior)
         more |= said_of_costs(costs, items)
+        if heeded is not None and len(heeded.readings) > 1:
+            more["labels_by_reading"] = [column.to_list() for column in heeded.frame(costs).get_columns()[2:]]
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
     if about is not None:
         items = beside(items, about)
