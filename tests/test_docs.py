@@ -49,6 +49,9 @@ README_FILES = {
     "votes/monday.csv": "item,annotator,label\n1,ada,cat\n1,ben,cat\n2,ada,dog\n",
     "votes/tuesday.csv": "item,annotator,label\n2,ben,dog\n3,ada,cat\n3,cleo,cat\n",
     "truth.csv": "item,label\nitem-1,cat\nitem-3,dog\n",
+    "families.csv": "annotator,group\nada,one\nben,one\n",
+    "costs.csv": "true,label,cost\ncat,dog,1\ndog,cat,5\n",
+    "edges.csv": "source,target\n" + "".join(f"item-{n},item-{n + 1}\n" for n in range(1, 40)),
     "comparisons.csv": "item_a,item_b,annotator,winner\n"
     + "".join(f"x{i},x{j},{who},x{i}\n" for i in range(4) for j in range(i + 1, 4) for who in ("ada", "ben")),
     "ratings.csv": "item,annotator,value\n"
@@ -175,6 +178,14 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
         printed = run_block(block, names, monkeypatch, readme=readme)
         if block.output is not None:
             assert checker.check_output(block.output, printed, rules), f"line {block.line} printed\n{printed}"
+
+
+def test_the_snippet_of_edges_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+    page = ROOT / "docs" / "methods" / "graph-dawid-skene.md"
+    (snippet,) = (block for block in blocks_of(page) if block.language == "python")
+    exec(snippet.body, {"__name__": "__main__"})
+    with_edges, without = map(float, capsys.readouterr().out.split())
+    assert with_edges > without
 
 
 def test_the_skeleton_of_a_method_is_the_file_that_the_page_shows() -> None:

@@ -103,3 +103,17 @@ def test_a_terminal_gets_what_fits_and_the_reasons(campaign: pl.DataFrame) -> No
     assert flagged.is_sorted()
     assert table.filter(flagged)["accuracy"].str.slice(0, 4).is_sorted()
     assert table["accuracy"].str.contains(r"^[01]\.\d+ \([01]\.\d+ to [01]\.\d+\)$").all()
+
+
+def test_detectors_by_name_are_columns(run: Run, folder: Path) -> None:
+    simulate(100, 6, 2, 6, {"one-coin": 5 / 6, "uniform-spammer": 1 / 6}, random_state=0).votes.to_frame().write_csv(
+        folder / "two.csv"
+    )
+    options = ("-m", "majority", "--detector", "spem", "--detector", "jaffe:2", "-o", "a.csv")
+    run("annotators", "two.csv", *options)
+    table = pl.read_csv(folder / "a.csv")
+    assert table.columns[table.columns.index("bits") + 1 : table.columns.index("worst_confusion")] == ["spem", "jaffe"]
+    assert set(table["jaffe"]) == {1, 2}
+    assert table.sort("spem")["annotator"][0] == "annotator-06"
+    refused = run("annotators", "two.csv", "--detector", "spam", code=2).stderr
+    assert "--detector: no detector 'spam'; did you mean 'spem'?" in refused

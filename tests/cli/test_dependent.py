@@ -45,6 +45,8 @@ def test_the_warning_comes_first_and_names_the_next_step(run: Run, truth: pl.Ser
     assert any("--groups families.csv" in line and "crowdwise audit" in line for line in lines)
     first_number = next(k for k, line in enumerate(lines) if "2,100 votes on 300 items" in line)
     assert next(k for k, line in enumerate(lines) if line.startswith("next:")) < first_number
+    # Lowered confidence is below what most crowds would leave: no range that begins and ends with one number.
+    assert lines[-1] == "expected accuracy of the labels: 69%; to measure it: crowdwise audit"
 
 
 def test_labels_stay_and_confidence_falls(run: Run, folder: Path, truth: pl.Series) -> None:
@@ -81,7 +83,15 @@ def test_given_groups_count_as_one_and_labels_improve(run: Run, folder: Path, tr
     labels, plain = pl.read_csv(folder / "l.csv"), pl.read_csv(folder / "plain.csv")
     assert labels["n_votes"].to_list() == [7] * 300
     assert (labels["label"] == truth).mean() > (plain["label"] == truth).mean() + 0.1
-    assert sorted(pl.read_csv(folder / "a.csv")["annotator"]) == ["ann", "bob", "cleo", "dan", "model m"]
+    people = pl.read_csv(folder / "a.csv")
+    assert sorted(people["annotator"]) == ["ann", "bob", "cleo", "dan", "model m"]
+    # A group has the votes of its three members, and agrees where they do.
+    votes = pl.read_csv(folder / "verdicts.csv").join(labels.select("item", decided="label"), on="item")
+    of_members = votes.filter(pl.col("annotator").str.starts_with("m-"))
+    group = people.row(by_predicate=pl.col("annotator") == "model m", named=True)
+    assert group["n_votes"] == of_members.height == 900
+    assert group["agreement"] == pytest.approx((of_members["label"] == of_members["decided"]).mean(), rel=1e-4)
+    assert people.filter(annotator="ann")["n_votes"].item() == 300
 
 
 def test_independent_annotators_are_not_accused(run: Run, folder: Path, truth: pl.Series) -> None:
@@ -112,7 +122,8 @@ def test_what_groups_do_not_go_with_is_refused(run: Run, truth: pl.Series, optio
 @pytest.mark.parametrize(
     ("table", "words", "code"),
     [
-        ("annotator,team\nm-a,x\n", "no group column", 1),
+        ("annotator,team\nm-a,x\n", "no group column; found 'annotator', 'team'. Rename the columns: annotator, group", 1),
+        ("who,team\nm-a,x\n", "no annotator and no group column; found 'who', 'team'. Rename the columns: annotator", 1),
         ("annotator,group\nm-a,x\nm-a,y\n", "annotator 'm-a' is in 'x' and in 'y'", 1),
         ("annotator,group\nnobody,x\nnone,x\n", "names no annotator of these votes", 2),
     ],
@@ -133,6 +144,7 @@ def test_other_commands_warn_too(run: Run, truth: pl.Series, arguments: tuple[st
     more = [] if command == "explain" else rest
     result = run(command, *wanted, "verdicts.csv", *FIT, *more)
     assert "3 annotators seem to share errors: m-a, m-b, m-c" in result.stderr
+    assert ("who seem to share errors here" in result.stdout) is (command == "explain")
 
 
 def test_review_accepts_what_aggregate_is_sure_of(run: Run, folder: Path, truth: pl.Series) -> None:
@@ -212,8 +224,8 @@ def test_a_trusted_annotator_or_known_labels_choose_who_is_fused(run: Run, folde
 def test_both_labelings_are_shown_and_written(run: Run, folder: Path, truth: pl.Series) -> None:
     result = run("aggregate", "verdicts.csv", *FIT, "-o", "labels.csv", "--readings", "readings.csv")
     lines = result.stderr.splitlines()
-    assert any(line.startswith("reading 1, where m-a, m-b, m-c share errors: bad ") for line in lines)
-    assert any(line.startswith("reading 2, where ann, bob, cleo, dan share errors: bad ") for line in lines)
+    assert any(line.startswith("reading 1, where m-a, m-b, m-c share errors: bad: ") for line in lines)
+    assert any(line.startswith("reading 2, where ann, bob, cleo, dan share errors: bad: ") for line in lines)
     frame = pl.read_csv(folder / "readings.csv")
     assert frame.columns == ["item", "label", "reading_1", "reading_2"]
     differ = int((frame["reading_1"] != frame["reading_2"]).sum())
@@ -302,3 +314,85 @@ def test_who_has_named_somebody_to_rely_on_is_told_the_step_that_is_left(run: Ru
     result = run("aggregate", "verdicts.csv", *FIT, "--trusted", "ann", "-o", "l.csv")
     assert "next: aggregate --fuse-groups counts those who share errors as one" in result.stderr
     assert "--trusted NAME" not in result.stderr
+
+
+def test_annotators_are_judged_by_a_fit_in_which_groups_count_as_one(run: Run, folder: Path, truth: pl.Series) -> None:
+    result = run("annotators", "verdicts.csv", *FIT, "--groups", "families.csv", "-o", "judged.csv")
+    assert "3 annotators count as 1 group: model m" in result.stderr
+    assert "as fitted" not in result.stderr
+    found = pl.read_csv(folder / "judged.csv")
+    assert sorted(found["annotator"]) == sorted(NAMES)
+    right = {
+        name: (group["label"] == truth[group["item"].to_list()]).mean()
+        for (name,), group in pl.read_csv(folder / "verdicts.csv").group_by("annotator")
+    }
+    for name, accuracy in found.select("annotator", "accuracy").rows():
+        assert accuracy == pytest.approx(right[name], abs=0.06)
+    # Without them the three confirm each other, and a line says so.
+    plain = run("annotators", "verdicts.csv", *FIT, "-o", "plain.csv")
+    assert "accuracies are as fitted, where annotators who share errors confirm each other" in plain.stderr
+    assert "annotators --groups families.csv" in plain.stderr
+    assert "labels" not in plain.stderr.replace("known labels", "")
+    assert pl.read_csv(folder / "plain.csv").filter(annotator="m-a")["accuracy"].item() > right["m-a"] + 0.15
+
+
+@pytest.mark.parametrize(("option", "words"), [("--drop-spammers", "single annotators"), ("--trusted", "single annotators")])
+def test_groups_of_annotators_refuse_what_is_about_single_ones(run: Run, truth: pl.Series, option: str, words: str) -> None:
+    more = ["ann"] if option == "--trusted" else []
+    assert words in run("annotators", "verdicts.csv", "--groups", "families.csv", option, *more, code=2).stderr
+
+
+def test_trusted_annotators_who_contradict_each_other_are_named(run: Run, folder: Path, truth: pl.Series) -> None:
+    both = run("aggregate", "verdicts.csv", *FIT, "--trusted", "ann", "--trusted", "m-a", "-o", "l.csv").stderr
+    assert "--trusted ann, m-a choose nothing: however the votes are read, one of them shares errors" in both
+    one = run("aggregate", "verdicts.csv", *FIT, "--trusted", "ann", "--trusted", "bob", "-o", "l.csv").stderr
+    assert "chooses nothing" not in one
+    assert "choose nothing" not in one
+    assert "by chance" not in one
+    # One who always gives another label than ann, and shares errors with nobody.
+    frame = pl.read_csv(folder / "verdicts.csv").filter(pl.col("annotator").is_in(["ann", "bob", "cleo", "dan"]))
+    other = frame.filter(annotator="ann").with_columns(
+        annotator=pl.lit("eve"), label=pl.col("label").replace({"bad": "fair", "fair": "good", "good": "bad"})
+    )
+    pl.concat([frame, other]).write_csv(folder / "quarrel.csv")
+    said = run("aggregate", "quarrel.csv", *FIT, "--trusted", "ann", "--trusted", "eve", "-o", "l.csv").stderr
+    assert "ann and eve, both --trusted, agree no more than by chance (0% of 300 common items)" in said
+
+
+def test_readings_are_decided_by_costs_too(run: Run, folder: Path, truth: pl.Series) -> None:
+    import crowdwise
+    from crowdwise.engines.readings import find
+    from crowdwise.trust.crowd.cautious import refitted
+
+    rows = [(t, d, 9 if t == "bad" else 1) for t in ("bad", "fair", "good") for d in ("bad", "fair", "good") if t != d]
+    costs = pl.DataFrame(rows, schema=["true", "label", "cost"], orient="row")
+    costs.write_csv(folder / "costs.csv")
+    options = ("--costs", "costs.csv", "--abstain", "0.5", "--readings", "r.csv", "-o", "l.csv")
+    facts = json.loads(run("aggregate", "verdicts.csv", *FIT, *options, "--json").stdout)
+    written = pl.read_csv(folder / "r.csv")
+    assert facts["labels_by_reading"] == [written["reading_1"].to_list(), written["reading_2"].to_list()]
+    assert written["label"].to_list() == pl.read_csv(folder / "l.csv")["label"].to_list()
+    result = crowdwise.make("dawid-skene").fit(crowdwise.read(folder / "verdicts.csv")).result_
+    for number, reading in enumerate(find(result.votes).readings, start=1):
+        expected = refitted(result, result.votes, reading).result_.decide(costs, abstain=0.5)["label"]
+        assert written[f"reading_{number}"].to_list() == expected.to_list()
+
+
+@pytest.mark.slow
+def test_a_few_checks_choose_who_shares_errors(run: Run, truth: pl.Series) -> None:
+    said = run("audit", "verdicts.csv", *FIT, "--check", "20", "-o", "check.csv").stderr
+    assert "crowdwise audit verdicts.csv --more check.csv draws further items" in said
+    assert "then: crowdwise audit verdicts.csv --checked check.csv, with the same options" in said
+    assert "or use them as known labels: crowdwise aggregate verdicts.csv --gold check.csv --fuse-groups, where they" in said
+
+
+def test_the_table_of_annotators_says_who_belongs_together(run: Run, folder: Path, truth: pl.Series) -> None:
+    run("annotators", "verdicts.csv", *FIT, "-o", "people.csv")
+    found = dict(pl.read_csv(folder / "people.csv").select("annotator", "group").rows())
+    assert found == {name: "group 1" if name.startswith("m-") else None for name in NAMES}
+    assert (
+        "3 annotators count as 1 group: group 1"
+        in run("aggregate", "verdicts.csv", *FIT, "--groups", "people.csv", "-o", "one.csv").stderr
+    )
+    run("aggregate", "verdicts.csv", *FIT, "--groups", "families.csv", "-o", "two.csv")
+    assert (folder / "one.csv").read_bytes() == (folder / "two.csv").read_bytes()

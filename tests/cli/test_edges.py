@@ -62,3 +62,40 @@ def test_edges_of_other_items_are_refused(run: Run, folder: Path) -> None:
     (folder / "edges.csv").write_text("source,target\np,q\n")
     refused = run("aggregate", "votes.csv", "--edges", "edges.csv", code=1).stderr
     assert "the first is 'p', 'q', and items are such as 'a', 'b', 'c'" in refused
+
+
+def test_a_first_row_that_joins_two_items_is_no_row_of_names(run: Run, smooth: Path) -> None:
+    run("aggregate", "votes.csv", "--edges", "edges.csv", "-o", "named.csv")
+    pl.DataFrame(grid(12)).with_columns(weight=pl.lit(1.0)).write_csv(smooth / "bare.csv", include_header=False)
+    said = run("aggregate", "votes.csv", "--edges", "bare.csv", "-o", "bare-labels.csv").stderr
+    assert "bare.csv: the first row joins two items, so it is read as an edge" in said
+    assert (smooth / "bare-labels.csv").read_bytes() == (smooth / "named.csv").read_bytes()
+
+
+def test_it_is_said_which_items_without_votes_neighbours_label(run: Run, smooth: Path) -> None:
+    votes = pl.read_csv(smooth / "votes.csv")
+    # Of the first item every label is missing; the last is in the edges alone.
+    blank = votes.filter(pl.col("item") != 143).with_columns(label=pl.when(pl.col("item") != 0).then(pl.col("label")))
+    blank.write_csv(smooth / "votes.csv")
+    said = run("aggregate", "votes.csv", "--edges", "edges.csv", "-o", "labels.csv").stderr
+    assert "1 item without votes: labelled by its neighbours" in said
+    assert "--fill-unvoted" not in said
+    assert "2 of 264 edges join an item that is not among those of the votes; they are left out, and such items (143)" in said
+    labels = pl.read_csv(smooth / "labels.csv")
+    assert labels.filter(item=0)["label"].null_count() == 0
+    assert 143 not in labels["item"].to_list()
+    # What the warning advises.
+    with (smooth / "votes.csv").open("a") as file:
+        file.write("143,annotator-1,\n")
+    assert "2 items without votes: labelled" in run("aggregate", "votes.csv", "--edges", "edges.csv", "-o", "labels.csv").stderr
+
+
+@pytest.mark.slow
+def test_edges_take_part_in_a_comparison(run: Run, smooth: Path) -> None:
+    pl.DataFrame({"item": range(144), "label": stripes(12).ravel()}).write_csv(smooth / "truth.csv")
+    methods = ("--methods", "dawid-skene,graph-dawid-skene", "--folds", "0", "--truth", "truth.csv")
+    run("compare", "votes.csv", *methods, "--edges", "edges.csv", "-o", "table.csv")
+    alone, coupled = pl.read_csv(smooth / "table.csv").sort("method")["accuracy"]
+    assert coupled > alone
+    refused = run("compare", "votes.csv", *methods, code=2).stderr
+    assert "graph-dawid-skene needs the edges between items: give them with --edges FILE" in refused

@@ -122,3 +122,5 @@ def test_vocabulary_keeps_the_order_given():
 def test_to_polars_keeps_columns():
     for frame in (pd.DataFrame({"x": [1, 2], "y": ["a", None]}), pa.table({"x": [1, 2], "y": ["a", None]})):
         assert to_polars(frame).rows() == [(1, "a"), (2, None)]
+    # Names that are numbers are no positions of rows.
+    assert to_polars(pd.DataFrame([[1, 2, 3], [4, 5, 6]])).to_dict(as_series=False) == {"0": [1, 4], "1": [2, 5], "2": [3, 6]}

@@ -43,6 +43,13 @@ def test_what_is_no_finite_number_is_named_with_its_row(bad: str, tmp_path: Path
         crowdwise.read(path, Ratings)
 
 
+def test_words_for_no_answer_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("item,annotator,rating\na,x,1\na,y,n/a\nb,x,2\nb,y,don't know\nb,z,-\n")
+    values = crowdwise.read(path, Ratings)
+    assert (values.n_votes, values.n_missing, values.n_annotators) == (2, 3, 3)
+
+
 def test_infinity_in_a_frame_is_refused() -> None:
     with pytest.raises(InputError, match="row 1: the value 'inf'"):
         Ratings.from_arrays(["a", "a"], ["x", "y"], [1.0, float("inf")])

@@ -61,13 +61,32 @@ def test_no_label_where_it_is_cheaper() -> None:
         # Columns and rows in another order, cells as text with decimal commas.
         pl.DataFrame({"": CLASSES[::-1], "well": ["0", "1,0", "10,0"], "unsure": [1, 0, 2], "sick": [3, 1, 0]}),
         {(true, label): MATRIX[k, c] for k, true in enumerate(CLASSES) for c, label in enumerate(CLASSES) if k != c},
+        {true: {label: MATRIX[k, c] for c, label in enumerate(CLASSES)} for k, true in enumerate(CLASSES)},
+        pd.DataFrame(MATRIX, CLASSES, CLASSES),
+        pd.DataFrame(MATRIX, CLASSES, CLASSES).iloc[::-1, [1, 2, 0]],
+        # Rows are what was decided, as the name of the index says.
+        pd.DataFrame(MATRIX.T, pd.Index(CLASSES, name="predicted"), CLASSES),
     ],
 )
 def test_costs_in_every_usual_form(given: Any) -> None:
     np.testing.assert_array_equal(Costs.of(given, CLASSES).matrix, MATRIX)
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (pd.DataFrame(MATRIX, ["sick", "unsre", "well"], CLASSES), "'unsre'.*did you mean 'unsure'"),
+        (pd.DataFrame(MATRIX, columns=CLASSES), "'0'"),
+        ({"sick": {"wel": 1}}, "'wel'.*did you mean 'well'"),
+    ],
+)
+def test_names_of_an_index_and_of_keys_are_checked(given: Any, name: str) -> None:
+    with pytest.raises(InputError, match=f"costs name the class {name}"):
+        Costs.of(given, CLASSES)
+
+
 def test_classes_that_are_numbers_are_found() -> None:
+    np.testing.assert_array_equal(Costs.of(pd.DataFrame([[0, 2], [1, 0]]), [0, 1]).matrix, [[0, 2], [1, 0]])
     np.testing.assert_array_equal(Costs.of({(0, 1): 2, ("1", "0"): 3}, np.array([0, 1])).matrix, [[0, 2], [3, 0]])
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
-from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, some
-from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.job import Job, among, progress_of, refuse
+from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.report.text import beside, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
     from crowdwise.cli.factions import Heeded
+    from crowdwise.cli.groups import Grouped
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
@@ -67,12 +69,8 @@ class Options(KindOptions, CostOptions, OutputOptions):
     save: Path | None = folder("--save", "Save the fitted model in this folder, to continue from it later.", MORE)
     page: Path | None = page(panel=MORE)
     warm_from: Path | None = option("--warm-from", "DIR", "Add these votes to those of a saved model and fit them together.")
-    groups: Path | None = file(
-        "--groups", "Annotators who belong together and count as one, such as judges of one model family: annotator, group."
-    )
-    edges: Path | None = file(
-        "--edges", "Items that tend to have the same class, as neighbours do: source, target and perhaps weight."
-    )
+    groups: Path | None = file("--groups", GROUPS)
+    edges: Path | None = file("--edges", EDGES)
     fuse_groups: bool = flag(
         "--fuse-groups", "Count annotators who seem to share errors as one; --trusted and --gold choose who they are."
     )
@@ -133,8 +131,9 @@ def _check(options: Options, method: MethodOptions) -> None:
     if options.groups is not None:
         if options.kind in (MULTILABEL, PARTIAL):
             raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
-        words = "{} is about single annotators, and --groups makes several of them one; leave one out"
-        refuse(words, (options, ["warm_from", "fuse_groups", "drop_colluders"]), (method, ["history", "trusted"]))
+        from crowdwise.cli.groups import check_groups
+
+        check_groups(method, (options, ["warm_from", "fuse_groups", "drop_colluders"]))
     if options.fuse_groups:
         words = "{} does not go with --fuse-groups, which makes one annotator of several; leave one out"
         refuse(words, (options, ["warm_from", "drop_colluders"]), (method, ["history"]))
@@ -159,27 +158,35 @@ def _is_small(paths: list[str]) -> bool:
 
 def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: Job, together: bool, keep: KeepOptions) -> None:
     """Fit to votes for one class per item and write what was asked for, the labels last."""
-    votes, estimator = _fitted(options, read, method, together)
+    grouped, estimator = _fitted(options, read, method, together)
     result, more, dropped, heeded = _checked(estimator.result_, options, method)
     changed = bool(dropped) or (heeded is not None and heeded.changed)
-    if changed and options.fuse_groups:
-        votes = estimator.result_.votes
+    if heeded is not None and heeded.changed and options.fuse_groups:
+        from crowdwise.cli.groups import Grouped
+        from crowdwise.trust.crowd.fusion import met
+
+        own = estimator.result_.votes
+        grouped = Grouped(own, met(own, heeded.found.readings[0].code)[0], heeded.result.votes)
     if not changed:
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
     if hasattr(result.prior, "coupling"):
-        more |= _said_of_edges(result)
+        from crowdwise.cli.edges import said_of_edges
+
+        more |= said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
-    if votes is not None:
+    if grouped is not None:
         import polars as pl
 
-        more |= {"n_votes": votes.n_votes, "n_annotators": votes.n_annotators}
-        items = items.with_columns(pl.Series("n_votes", votes.votes_per_item))
+        more |= {"n_votes": grouped.votes.n_votes, "n_annotators": grouped.votes.n_annotators}
+        items = items.with_columns(pl.Series("n_votes", grouped.votes.votes_per_item))
     costs = read_costs(options, result.votes.classes) if _by_cost(options) else None
     if costs is not None:
         items = costs.applied(items, result.posterior)
         more |= said_of_costs(costs, items)
+        if heeded is not None and len(heeded.readings) > 1:
+            more["labels_by_reading"] = [column.to_list() for column in heeded.frame(costs).get_columns()[2:]]
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
     if about is not None:
         items = beside(items, about)
@@ -190,16 +197,16 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     # The estimator, for online methods continue from a state that a result does not hold.
     job.file("--save", (result if changed else estimator).save)
     job.table("--confusion", result.confusion_frame, "row")
-    job.table("--readings", items.select("item", "label").clone if heeded is None else heeded.frame, "item")
-    job.labels(result, items, more)
+    by_reading = items.select("item", "label").clone if heeded is None else partial(heeded.frame, costs)
+    job.table("--readings", by_reading, "item")
+    job.labels(result, items, more, None if grouped is None else grouped.people)
+    votes = None if grouped is None else grouped.votes
     job.say(summary_lines(result, read=votes, fill_unvoted=filled, by_cost=costs is not None))
     fitting.say_choice(estimator, options.explain_choice)
 
 
-def _fitted(
-    options: Options, read: ReadOptions, method: MethodOptions, together: bool
-) -> tuple[Annotations | None, Aggregator]:
-    """The method fitted to the votes, or a saved model with the votes added; and the votes, where groups were made of them."""
+def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together: bool) -> tuple[Grouped | None, Aggregator]:
+    """The method fitted to the votes, or a saved model with the votes added; and the groups that were made of them."""
     if options.warm_from is not None:
         if not together:
             raise SettingError("--warm-from reads one file; put these together first")
@@ -207,13 +214,15 @@ def _fitted(
     ordinal = options.kind == ORDINAL
     default = fitting.DEFAULT_METHOD if options.edges is None else fitting.DEFAULT_ON_EDGES
     estimator = fitting.build(method, "cumulative-link" if ordinal else default, options.edges is not None)
-    if options.edges is not None:
-        estimator.set_params(edges=_edges(options.edges))
     fitting.check_explainable(estimator, options.explain_choice)
     # --type classes says that they are; without it, cells that look like several labels are refused.
     several = "keep" if options.kind == KINDS[0] else None
     data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
+    if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
+        estimator.set_params(edges=read_edges(options.edges, data.items))
     if _by_cost(options):
         read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
@@ -221,49 +230,10 @@ def _fitted(
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
     if options.groups is None:
         return None, fitting.fit_to(data, estimator, method)
-    return data, fitting.fit_to(_grouped(data, options.groups), estimator, method)
+    from crowdwise.cli.groups import read_grouped
 
-
-def _grouped(votes: Annotations, path: Path) -> Annotations:
-    """Votes in which every group of the table is one annotator."""
-    from crowdwise.io.annotator_tables import read_families
-    from crowdwise.methods.labels.grouping import given_groups
-    from crowdwise.trust.crowd.fusion import fused
-
-    families = read_families(path)
-    with naming(f"--groups: {path}"):
-        code, names = given_groups(votes, families)
-    absent = sorted({str(name) for name in families} - {str(name) for name in votes.annotators})
-    if absent:
-        note(f"{count(len(absent), 'name')} of {path} gave no votes: {some(absent, 5)}")
-    size = int((code >= 0).sum())
-    if not names:
-        note("no group has two annotators who voted, so everybody counts alone")
-        return votes
-    note(f"{count(size, 'annotator')} count as {count(len(names), 'group')}: {some(names, 5)}{', ...' * (len(names) > 5)}")
-    return fused(votes, code, names)
-
-
-def _edges(path: Path) -> Any:
-    """Edges between items, from a table."""
-    from crowdwise.data.edges import Edges
-    from crowdwise.io.file_columns import FileColumns
-
-    with naming("--edges"):
-        return Edges.of(FileColumns(path))
-
-
-def _said_of_edges(result: Result) -> dict[str, Any]:
-    """Say whether neighbours are alike, and how much that counts."""
-    coupling, association = result.prior.coupling, result.prior.association
-    alike = f"{association:.1f} standard deviations more alike than any two items"
-    if coupling:
-        note(f"neighbours are {alike}; an edge adds {coupling:.2f} to the log-odds of the neighbour's class")
-    elif association > 0:
-        note(f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside")
-    else:
-        note("neighbours are no more alike than any two items, so edges were left aside")
-    return {"coupling": coupling, "association": association}
+    grouped = read_grouped(data, options.groups)
+    return grouped, fitting.fit_to(grouped.fused, estimator, method)
 
 
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
@@ -282,13 +252,14 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
         raise SettingError(f"{folder} was fitted with {estimator.name}, so --method {method.method} cannot continue from it")
     fitting.check_explainable(estimator, options.explain_choice)
     estimator.set_params(**fitting.settings_of(method, list(estimator.get_params())))
-    if options.edges is not None:
-        if not METHODS[estimator.name].edges:
-            raise SettingError(
-                f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together"
-            )
-        estimator.set_params(edges=_edges(options.edges))
+    if options.edges is not None and not METHODS[estimator.name].edges:
+        raise SettingError(f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together")
     fresh = fitting.read_votes(options.votes[0], read)
+    if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
+        known = estimator.result_.votes.items.tolist()
+        estimator.set_params(edges=read_edges(options.edges, [*known, *fresh.items.tolist()]))
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = fitting.read_gold(method.gold, None)
     with progress_of(estimator) as progress:

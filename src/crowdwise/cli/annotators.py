@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.declare import argument, flag, group, option, plot, share
-from crowdwise.cli.fitting import ANONYMOUS, read_times, result_of
-from crowdwise.cli.job import Job, steps
-from crowdwise.cli.options import FDR, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.declare import argument, file, flag, group, option, plot, share
+from crowdwise.cli.fitting import ANONYMOUS, build, fit_to, is_saved, read_times, read_votes, result_of
+from crowdwise.cli.job import Job, naming, say, steps
+from crowdwise.cli.options import FDR, GROUPS, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
+
+if TYPE_CHECKING:
+    from crowdwise.data.annotations import Annotations
+    from crowdwise.estimator.outcome import Result
+    from crowdwise.trust.crowd.dependence import Dependence
 
 # Rows that a terminal shows.
 _SCREEN = 40
 EXAMPLES = (
     "Example: crowdwise annotators votes.csv -o annotators.csv\n\n"
     "Of a saved model: crowdwise annotators model\n\n"
+    "Judges of a few families: crowdwise annotators verdicts.csv --groups families.csv\n\n"
+    "A detector by name: crowdwise annotators votes.csv --detector spem --detector eigen-ratio\n\n"
     "With times and a plot: crowdwise annotators votes.csv --time created_at --plot confusions.png"
 )
+_DETECTOR = "A further detector, as a column of scores: spem, ghosh, eigen-ratio or jaffe:N (N groups). May be repeated."
 TIME = "Name of the column of the votes' times: tests who changed along them."
 
 
@@ -28,7 +37,9 @@ class Options(OutputOptions):
 
     votes: str = argument("VOTES", VOTES_OR_SAVED)
     time: str | None = option("--time", "COLUMN", TIME)
+    groups: Path | None = file("--groups", GROUPS)
     fdr: float = share("--fdr", "Share of wrong flags to expect among the flags of a check.", FDR)
+    detector: list[str] | None = option("--detector", "NAME", _DETECTOR)
     drop_spammers: bool = flag("--drop-spammers", "Fit again without the votes of spammers, who are listed.")
     plot: Path | None = plot("the confusion matrices")
 
@@ -39,30 +50,84 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     Flags are spammer, copier (agrees too much with somebody), colluder, group (shares errors with
     others), drift (changes along --time), worse than chance, no better than chance, always the same
     label, and unknown (too few votes to say). They rest on confusion matrices: without
-    --method these are consensus's.
+    --method these are consensus's. With --groups, everybody is judged by a fit in which every group counts as one.
     """
     from crowdwise.report.plot.crowd import plot_confusions
     from crowdwise.report.trust_text import flag_lines, reason_lines
-    from crowdwise.trust.crowd.dependence import find, settled
     from crowdwise.trust.crowd.table import examine, for_terminal, with_dropped
 
     job = Job(options, method)
+    _check(options, method)
     times = read_times(options.votes, read, options.time)
-    result = result_of(options.votes, read, method)
-    if result.votes.anonymous:
-        raise SettingError(ANONYMOUS.format("crowdwise annotators"))
+    result, shared = _judged(options, read, method)
+    look = partial(examine, fdr=options.fdr, time=times, detectors=options.detector or ())
     with steps() as progress:
-        shared = settled(result, find(result.votes), method.trusted or ())
-        found = examine(result, fdr=options.fdr, time=times, shared=shared, progress=progress)
+        found = look(result, shared=shared, progress=progress)
         table, dropped = found.table, list[Any]()
         if options.drop_spammers:
             from crowdwise.cli.factions import without_spammers
 
             result, dropped = without_spammers(result, found.spammers, bool(shared))
         if dropped:
-            table = with_dropped(table, examine(result, fdr=options.fdr, time=times, progress=progress).table)
+            table = with_dropped(table, look(result, progress=progress).table)
     job.file("--plot", lambda path: f"{plot_confusions(result, path)} confusion matrices")
     job.main(table, "annotator", screen=for_terminal, limit=_SCREEN)
     if options.output is None and not options.as_json and sys.stdout.isatty():
         print("\n".join(reason_lines(table)))
     job.say(flag_lines(found, bool(dropped)))
+
+
+def _check(options: Options, method: MethodOptions) -> None:
+    """Refuse unknown detectors, and options that do not go together."""
+    if options.groups is not None:
+        from crowdwise.cli.groups import check_groups
+
+        check_groups(method, (options, ["drop_spammers"]))
+    if options.detector:
+        from crowdwise.trust.crowd.named import check_named
+
+        with naming("--detector"):
+            for name in options.detector:
+                check_named(name)
+
+
+def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence]:
+    """The fit that annotators are judged by, and who shares errors; with --groups, a fit in which every group counts as one."""
+    if options.groups is not None:
+        return _by_groups(options.votes, options.groups, read, method)
+    from crowdwise.trust.crowd.dependence import find, settled
+
+    result = result_of(options.votes, read, method) if is_saved(options.votes) else None
+    if result is None:
+        estimator, votes = build(method), _named_votes(options.votes, read)
+        result = fit_to(votes, estimator, method).result_
+    trusted = method.trusted or ()
+    shared = settled(result, find(result.votes), trusted)
+    if shared or trusted:
+        from crowdwise.report.dependence_text import dependence_lines, trusted_lines
+
+        for line in (*trusted_lines(shared, result.votes, trusted), *dependence_lines(shared, result.votes, "judged")):
+            say(line)
+    return result, shared
+
+
+def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence]:
+    from crowdwise.cli.groups import read_grouped
+    from crowdwise.trust.crowd.dependence import Dependence, find
+    from crowdwise.trust.crowd.members import judged
+
+    if is_saved(path):
+        raise SettingError(f"--groups: {path} is a saved model; name the file of votes, to fit them again")
+    estimator, votes = build(method), _named_votes(path, read)
+    grouped = read_grouped(votes, groups)
+    result = fit_to(grouped.fused, estimator, method).result_
+    # Readings of the votes that the table of groups does not contradict.
+    shared = Dependence(tuple(reading for reading in find(votes).readings if grouped.explains(reading)))
+    return judged(result, votes, grouped.code), shared
+
+
+def _named_votes(path: str, read: ReadOptions) -> Annotations:
+    votes = read_votes(path, read)
+    if votes.anonymous:
+        raise SettingError(ANONYMOUS.format("crowdwise annotators"))
+    return votes

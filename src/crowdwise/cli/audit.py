@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +70,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
 
 
 def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:
+    from crowdwise.engines.readings import find
     from crowdwise.io.kept import read_shown
     from crowdwise.report.audit_text import draw_lines
     from crowdwise.report.check_page import write_check_page
@@ -88,7 +90,11 @@ def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, 
     only_page = options.page is not None and options.output is None and not options.as_json
     if not only_page:
         job.main(drawn.frame(labels=options.show_labels), "item", document=lambda: {"design": drawn.plan.design}, key="check")
-    job.say(draw_lines(drawn, 0 if checks is None else len(checks.code), only_page, options.risk))
+    table = shlex.quote(str(options.output)) if job.to_file else "FILE"
+    # What the fit looked for is remembered; a saved model keeps its confidence as it is.
+    shared = not is_saved(options.votes) and bool(find(result.votes))
+    earlier_ones = 0 if checks is None else len(checks.code)
+    job.say(draw_lines(drawn, earlier_ones, only_page, options.risk, shlex.quote(options.votes), table, shared))
 
 
 def _certify(job: Job, options: Options, read: ReadOptions, method: MethodOptions) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from crowdwise.cli.declare import TABLE, argument, file, group, option
 from crowdwise.cli.fitting import parse_list, read_gold, read_votes
 from crowdwise.cli.job import Job, steps
-from crowdwise.cli.options import TRUTH_OR_GOLD, VOTES, MaybeFeatures, OutputOptions, ReadOptions
+from crowdwise.cli.options import EDGES, TRUTH_OR_GOLD, VOTES, MaybeFeatures, OutputOptions, ReadOptions
 from crowdwise.cli.rows import check_rows, read_features
 from crowdwise.cli.screen import print_tables
 from crowdwise.errors import InputError
@@ -15,7 +15,8 @@ from crowdwise.errors import InputError
 EXAMPLES = (
     "Example: crowdwise compare votes.csv --truth truth.csv --methods majority,dawid-skene\n\n"
     "Without true labels: crowdwise compare votes.csv -o table.html\n\n"
-    "With classifiers: crowdwise compare votes.csv --features X.npz --methods bayes-gc,raykar,ccem"
+    "With classifiers: crowdwise compare votes.csv --features X.npz --methods bayes-gc,raykar,ccem\n\n"
+    "With neighbours: crowdwise compare votes.csv --edges edges.csv --methods dawid-skene,graph-dawid-skene"
 )
 _RUN = "Running"
 
@@ -26,6 +27,7 @@ class Options(OutputOptions):
 
     votes: str = argument("VOTES", VOTES)
     truth: Path | None = file("--truth", TRUTH_OR_GOLD)
+    edges: Path | None = file("--edges", EDGES)
     methods: str | None = option("--methods -m", "A,B", "Methods to compare, comma-separated, or all.", shown="some quick ones")
     reference: str | None = option("--reference", "NAME", "Method that differences are taken to.", shown="the best")
     folds: int = option("--folds", "N", "Folds of held-out votes; 0 leaves them out.", 5, _RUN)
@@ -57,9 +59,14 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
         check_suffix(job.output)
     names = None if options.methods is None else [str(name) for name in parse_list(options.methods, "--methods")]
     # Before any file is read: two classes suit every method.
-    chosen(names, {}, 2, features.features is not None)
+    chosen(names, {}, 2, features.features is not None, options.edges is not None)
     rows = read_features(features, read.item)
     data = read_votes(options.votes, read)
+    edges = None
+    if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
+        edges = read_edges(options.edges, data.items)
     if rows is not None:
         check_rows(rows, data)
     known = data.gold_labels() if options.truth is None else read_gold(options.truth, data)
@@ -70,6 +77,7 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
             names,
             features=None if rows is None else rows.table,
             items=None if rows is None else rows.items,
+            edges=edges,
             random_state=options.seed,
             jobs=n_threads() if options.jobs is None else options.jobs,
             time_limit=options.time_limit or None,

@@ -42,7 +42,9 @@ def read_costs(options: CostOptions, classes: Any) -> Costs | None:
 def said_of_costs(costs: Costs, items: pl.DataFrame) -> dict[str, Any]:
     """Say what labels are expected to cost, which mistake is the dearest, and how many items have none by choice."""
     total, without = float(items["expected_cost"].sum()), int((items["note"] == "abstained").sum())
-    note(f"labels that cost least: {total:,.4g} expected in all; {count(without, 'item')} without a label by --abstain")
+    left = "" if costs.abstain is None else f"; {count(without, 'item')} without a label by --abstain"
+    note(f"labels that cost least: {total:,.4g} expected in all{left}")
     true, label, cost = costs.dearest()
-    note(f"the dearest mistake is to label an item {label} that is {true}: {cost:g}")
+    if not costs.are_alike:
+        note(f"the dearest mistake is to label an item {label} that is {true}: {cost:g}")
     return {"expected_cost": total, "n_abstained": without}

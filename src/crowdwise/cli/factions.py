@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.job import count, note, say, some
-from crowdwise.report.dependence_text import dependence_facts, dependence_lines, labeling_lines
+from crowdwise.report.dependence_text import dependence_facts, dependence_lines, labeling_lines, trusted_lines
 from crowdwise.trust.crowd.cautious import believed, refitted
 from crowdwise.trust.crowd.dependence import colluding, is_majority, rooted, settled
 from crowdwise.trust.crowd.pruning import refit_fused, refit_without
@@ -15,6 +15,7 @@ from crowdwise.trust.crowd.pruning import refit_fused, refit_without
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdwise.estimator.costs import Costs
     from crowdwise.estimator.outcome import Result
     from crowdwise.trust.crowd.dependence import Dependence
 
@@ -33,11 +34,16 @@ class Heeded:
     #: Whether the labels come from other votes than those of the fit.
     changed: bool = False
 
-    def frame(self) -> pl.DataFrame:
-        """The label of every item, and its label by every reading: reading_1, reading_2, ..."""
-        items = self.result.items_frame().select("item", "label")
+    def frame(self, costs: Costs | None = None) -> pl.DataFrame:
+        """The label of every item, and its label by every reading, reading_1, reading_2, ...; by `costs`, where they decide."""
+
+        def labels(result: Result) -> pl.Series:
+            items = result.items_frame()
+            return (items if costs is None else costs.applied(items, result.posterior))["label"]
+
+        items = self.result.items_frame().select("item", label=labels(self.result))
         return items.with_columns(
-            reading.items_frame()["label"].alias(f"reading_{number}") for number, reading in enumerate(self.readings, start=1)
+            labels(reading).alias(f"reading_{number}") for number, reading in enumerate(self.readings, start=1)
         )
 
 
@@ -48,6 +54,8 @@ def heed(result: Result, found: Dependence, trusted: Sequence[str], *, fuse: boo
     """
     votes, dropped = result.votes, list[Any]()
     found = rooted(result, trusted) if fuse or drop else settled(result, found, trusted)
+    for line in trusted_lines(found, votes, trusted):
+        say(line)
     if drop:
         dropped = colluding(votes, found)
     if not found:

@@ -130,7 +130,7 @@ def _predictions(data: Annotations, options: Options) -> Any:
         from crowdwise.data.columns import columns_by_role
         from crowdwise.io.file_columns import FileColumns
 
-        frame = columns_by_role(FileColumns(options.predicted), {"item": None, "label": None})[0]
+        frame = columns_by_role(FileColumns(options.predicted), {"item": None, "label": None}, fixed=True)[0]
     else:
         from crowdwise.estimator.loading import load
         from crowdwise.methods.classify.rows import as_trained, prediction_frame, probabilities

@@ -187,9 +187,18 @@ class Job:
 
         self.answer(frame, everything, show)
 
-    def labels(self, result: Result, items: pl.DataFrame, more: dict[str, Any]) -> None:
-        """Write the table of annotators and send the labels of a fit, which JSON has with the probabilities by class."""
-        people = cache(lambda: by_accuracy(result))
+    def labels(
+        self,
+        result: Result,
+        items: pl.DataFrame,
+        more: dict[str, Any],
+        people_of: Callable[[Result], pl.DataFrame] | None = None,
+    ) -> None:
+        """Write the table of annotators and send the labels of a fit, which JSON has with the probabilities by class.
+
+        `people_of` makes the table of annotators where it is not the result's own.
+        """
+        people = cache(lambda: by_accuracy(result, None if people_of is None else people_of(result)))
         self.table("--annotators", people, "annotator")
         document, rows = lambda: facts(result) | more | {"annotators": people().to_dicts()}, partial(label_rows, result, items)
         self.main(items, "item", document=document, key="labels", rows=rows, screen=narrow, limit=10)

@@ -47,6 +47,7 @@ def columns_by_role(
     named: Mapping[str, str | None] | None = None,
     *,
     lists: Sequence[str] = (),
+    fixed: bool = False,
 ) -> tuple[pl.DataFrame, Where]:
     """Return the columns that play these roles, renamed to their roles, and where their rows are.
 
@@ -59,6 +60,8 @@ def columns_by_role(
         The same, of columns that are fetched only where the user names them.
     lists : sequence of str
         Roles whose cells may be lists.
+    fixed : bool
+        No option names columns of this table, so they can only be renamed: for tables beside the votes.
 
     Examples
     --------
@@ -72,10 +75,11 @@ def columns_by_role(
     known = pl.DataFrame(schema=dict.fromkeys(source.names, pl.String))
     asked = {**roles, **{role: name for role, name in (named or {}).items() if name is not None}}
     lost = [role for role, given in asked.items() if given is None and not plays_role(source.names, role)]
-    problem = lost_columns(source.names, asked, lost, source.name)
+    fix = f"Rename the columns: {', '.join(roles)}" if fixed else None
+    problem = lost_columns(source.names, asked, lost, source.name, fix)
     if problem:
         raise InputError(problem)
-    found = {role: find_column(known, role, given, Where(source.name)) for role, given in asked.items()}
+    found = {role: find_column(known, role, given, Where(source.name), fix) for role, given in asked.items()}
     for role, name in found.items():
         other = next(other for other, taken in found.items() if taken == name)
         if other != role:
@@ -84,22 +88,25 @@ def columns_by_role(
     return table.rename({name: role for role, name in found.items()}), where
 
 
-def lost_columns(names: Sequence[str], roles: Mapping[str, str | None], lost: Sequence[str], source: str) -> str:
+def lost_columns(
+    names: Sequence[str], roles: Mapping[str, str | None], lost: Sequence[str], source: str, fix: str | None = None
+) -> str:
     """What to say of all columns that are not there, where several are: named ones that do not occur, and `lost` roles.
 
-    One alone is refused by `find_column`, which knows more about it.
+    `fix` is what to do, where no option names columns. One alone is refused by `find_column`, which knows more about it.
     """
     absent = [name for name in roles.values() if name is not None and name not in names]
     if len(absent) + len(lost) < 2:
         return ""
     hints = [did_you_mean(name, list(names)).removeprefix("; ") for name in absent]
     said = [f"no column {name!r}{f' ({hint})' if hint else ''}" for name, hint in zip(absent, hints, strict=True)]
-    fix = ""
+    remedy = ""
     if lost:
         said.append(f"{_and([f'no {role}' for role in lost])} column")
         what, options = "it" if len(lost) == 1 else "them", _and([f"--{role}" for role in lost])
-        fix = f". Name {what}: {options} ({', '.join(f'{role}=...' for role in lost)} in Python)"
-    return f"{source}: {', '.join(said)}; found {listed(map(repr, names)) or 'no columns'}{fix}"
+        named = f"Name {what}: {options} ({', '.join(f'{role}=...' for role in lost)} in Python)"
+        remedy = f". {fix or named}"
+    return f"{source}: {', '.join(said)}; found {listed(map(repr, names)) or 'no columns'}{remedy}"
 
 
 def _and(words: Sequence[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.kernels.types import Array, Floats, Integers
 
-__all__ = ["Edges", "nearest_edges"]
+__all__ = ["Edges", "is_named", "nearest_edges"]
 
 _NAMES = {
     "source": ("source", "from", "u", "node1", "nodea", "src", *ALIASES["first"]),
@@ -91,10 +93,7 @@ class Edges(ReadOnly):
     def _of_table(cls, source: ColumnSource) -> Edges:
         """Of the columns with usual names; of two columns that are no weights, of these."""
         source.expect(["source", "target"])
-        plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in source.names}
-        found: list[str] = []
-        for usual in _NAMES.values():
-            found += [next((name for name in source.names if plain[name] in usual and name not in found), "")]
+        found = _usual(source.names)
         ends = [name for name in source.names if name != found[2]]
         if not (found[0] and found[1]) and len(ends) == 2:
             found = [*ends, found[2]]
@@ -137,9 +136,16 @@ class Edges(ReadOnly):
                 "give the ids that the votes have"
             )
         own = ~lost & (ends[0] == ends[1])
-        for what, found in (("join an item that is not among those of the votes", lost), ("join an item to itself", own)):
+        unlabelled = (
+            f", and such items ({self._strangers(ends)}) get no label. To have them labelled by their neighbours, add them to "
+            "the votes with an empty label"
+        )
+        for what, found, so in (
+            ("join an item that is not among those of the votes", lost, unlabelled),
+            ("join an item to itself", own, ""),
+        ):
             if found.any():
-                words = f"{int(found.sum()):,} of {len(self):,} edges {what}; they are left out"
+                words = f"{int(found.sum()):,} of {len(self):,} edges {what}; they are left out{so}"
                 warnings.warn(words, DataWarning, stacklevel=7)  # so far up stands the caller of `fit`
         kept = ~lost & ~own & (self.weight > 0)
         low, high = np.minimum(*ends)[kept], np.maximum(*ends)[kept]
@@ -149,6 +155,28 @@ class Edges(ReadOnly):
         once = np.ones(len(low), bool)
         once[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
         return low[once].astype(np.int64), high[once].astype(np.int64), weight[once]
+
+    def _strangers(self, ends: list[Integers]) -> str:
+        """Some of the items that the votes do not have, in the order of the edges."""
+        rows = np.flatnonzero((ends[0] < 0) | (ends[1] < 0))[:100]
+        named = zip(self.source[rows].tolist(), self.target[rows].tolist(), strict=True)
+        lost = zip(ends[0][rows] < 0, ends[1][rows] < 0, strict=True)
+        found = [name for pair, gone in zip(named, lost, strict=True) for name in itertools.compress(pair, gone)]
+        return listed([repr(name) for name in dict.fromkeys(found)], 3)
+
+
+def is_named(names: Sequence[str]) -> bool:
+    """Whether any of these columns has a usual name of an end or of a weight."""
+    return any(_usual(names))
+
+
+def _usual(names: Sequence[str]) -> list[str]:
+    """The columns with usual names of source, target and weight; empty where there is none."""
+    plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in names}
+    found: list[str] = []
+    for usual in _NAMES.values():
+        found += [next((name for name in names if plain[name] in usual and name not in found), "")]
+    return found
 
 
 def nearest_edges(features: Any, items: Any, n_neighbours: int = 5) -> Edges:

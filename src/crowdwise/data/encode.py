@@ -21,7 +21,7 @@ from crowdwise.data.text_form import EDGES
 from crowdwise.errors import DataWarning, InputError, did_you_mean, listed
 
 __all__ = ["ALIASES", "EDGES", "Where", "as_text", "checked_weights", "codes_of", "encode", "find_column", "id_codes"]
-__all__ += ["label_codes", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
+__all__ += ["label_codes", "means_missing", "missing_mask", "series_of", "sorted_votes", "tidy", "to_polars"]
 __all__ += ["decimal_points", "translate", "union", "vocabulary_array", "vocabulary_series", "warn_of_missing_words"]
 
 
@@ -78,11 +78,11 @@ def to_polars(frame: Any) -> pl.DataFrame:
         ) from None
     except nw.exceptions.DuplicateError as error:
         raise InputError(f"two columns of the frame share a name; rename one ({error})") from None
-    return pl.DataFrame({str(name): series_of(native[name].to_native()) for name in native.columns})
+    return pl.DataFrame({str(name): series_of(native.get_column(name).to_native()) for name in native.columns})
 
 
-def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where) -> str:
-    """Name the column that plays `role`: the one given, or the one that an alias matches."""
+def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where, fix: str | None = None) -> str:
+    """Name the column that plays `role`: the one given, or the one that an alias matches; `fix` is what to do without one."""
     if given is not None:
         if given in frame.columns:
             return given
@@ -97,7 +97,9 @@ def find_column(frame: pl.DataFrame, role: str, given: str | None, where: Where)
     if len(found) == 1:
         return found[0]
     problem = f"no {role} column" if not found else f"several columns could be the {role}: {', '.join(map(repr, found))}"
-    fix = "Rename it to 'truth'" if role == "truth" else f"Name it: {role}=... in Python, --{role} NAME on the command line"
+    if fix is None:
+        naming = f"Name it: {role}=... in Python, --{role} NAME on the command line"
+        fix = "Rename it to 'truth'" if role == "truth" else naming
     raise InputError(f"{where.source}: {problem}; found {listed(map(repr, frame.columns)) or 'no columns'}. {fix}")
 
 
@@ -360,7 +362,7 @@ def union(vocabularies: list[NDArray[Any]], sort: bool) -> NDArray[Any]:
 
 def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], rows: NDArray[Any], where: Where) -> None:
     """Warn of classes called NaN, skip, don't know, ...: they usually mean "no answer"; `codes` are the classes of `rows`."""
-    words = [k for k, c in enumerate(classes.tolist()) if isinstance(c, str) and _means_missing(c)]
+    words = [k for k, c in enumerate(classes.tolist()) if isinstance(c, str) and means_missing(c)]
     if words:
         import shlex
 
@@ -376,7 +378,7 @@ def warn_of_missing_words(classes: NDArray[Any], codes: NDArray[Any], rows: NDAr
         )
 
 
-def _means_missing(name: str) -> bool:
+def means_missing(name: str) -> bool:
     """Whether a label is a usual word for "no answer"."""
     plain = name.strip().lower()
     return plain in _MISSING_WORDS or " ".join(re.sub(r"['\u2019`]", "", plain).replace("_", " ").split()).strip(" .!?()") in (

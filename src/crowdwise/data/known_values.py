@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crowdwise.data.columns import ColumnSource, column_source
-from crowdwise.data.encode import Where, as_text, codes_of, decimal_points, find_column, series_of, tidy
+from crowdwise.data.encode import Where, as_text, codes_of, decimal_points, find_column, means_missing, series_of, tidy
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.kernels.types import Array, Flags, Floats
 
@@ -68,6 +68,9 @@ def numbers(columns: Sequence[pl.Series], names: Sequence[str], where: Where) ->
         else:
             text = decimal_points(text.str.strip_chars())
             number, absent = text.cast(pl.Float64, strict=False), text.is_null() | text.eq("").fill_null(True)
+            # "n/a" is no answer; "nan" is what a computation left that failed, and is refused.
+            words = text.filter(number.is_null() & ~absent).unique().to_list()
+            absent |= text.is_in([word for word in words if means_missing(word)]).fill_null(False)
         found = np.array(number.fill_null(np.nan).to_numpy(), np.float64)
         bad = np.flatnonzero(~(np.abs(found) <= LARGEST) & ~absent.to_numpy())
         if len(bad):

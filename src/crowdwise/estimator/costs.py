@@ -24,8 +24,8 @@ __all__ = ["Costs"]
 
 _SHAPES = (
     "a table with columns true, label and cost; a square table with a row per true class (named in its first column) and a "
-    "column per label, or the other way round where the first column is called label; {(true, label): cost}; or an array "
-    "[true, label] in the order of the classes"
+    "column per label, or the other way round where the first column is called label; a pandas frame whose index names the "
+    "true classes; {(true, label): cost} or {true: {label: cost}}; or an array [true, label] in the order of the classes"
 )
 _LONG = ("true", "label", "cost")
 # What a column may be called that says which label was given, and that says which would be right.
@@ -72,9 +72,20 @@ class Costs:
         if isinstance(costs, Mapping) and all(isinstance(key, tuple) and len(key) == 2 for key in costs):
             rows = [(str(true), str(label), value) for (true, label), value in costs.items()]
             return cls(names, _of_rows(rows, texts), abstain)
+        if isinstance(costs, Mapping) and costs and all(isinstance(row, Mapping) for row in costs.values()):
+            rows = [(str(true), str(label), value) for true, row in costs.items() for label, value in row.items()]
+            return cls(names, _of_rows(rows, texts), abstain)
         if hasattr(costs, "columns") or isinstance(costs, Mapping):
+            if hasattr(costs, "reset_index") and all(str(name) in texts for name in costs.columns):
+                return cls(names, _of_rows(_of_index(costs), texts), abstain)
             return cls(names, _of_table(to_polars(costs), texts), abstain)
         return cls(names, _of_array(costs, texts), abstain)
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all mistakes cost the same."""
+        wrong = self.matrix[~np.eye(len(self.matrix), dtype=bool)]
+        return bool((wrong == wrong[:1]).all())
 
     def dearest(self) -> tuple[Any, Any, float]:
         """The mistake that costs most: true class, label, cost."""
@@ -121,6 +132,17 @@ class Costs:
         }
         names = items.columns
         return items.with_columns(**columns).select(*names[:3], "expected_cost", *names[3:])
+
+
+def _of_index(frame: Any) -> list[tuple[str, str, Any]]:
+    """From a square frame of pandas whose columns are classes, so that its index names the others: (true, label, cost)."""
+    rows = [
+        (str(name), str(column), value)
+        for column, values in frame.items()
+        for name, value in zip(frame.index, values, strict=True)
+    ]
+    named = "".join(c for c in str(frame.index.name).lower() if c.isalnum())
+    return [(true, label, value) for label, true, value in rows] if named in _DECIDED else rows
 
 
 def _of_table(frame: pl.DataFrame, texts: list[str]) -> Floats:

@@ -429,9 +429,9 @@ class Result(LabelOutcome):
         Parameters
         ----------
         costs : frame, mapping or [K, K], optional
-            What it costs to label an item of a true class so: columns true, label and cost, ``{(true, label): cost}``, or an
-            array [true, label] in the order of the classes. The right label costs 0 unless it is said otherwise. By default
-            every mistake costs 1.
+            What it costs to label an item of a true class so: columns true, label and cost, a frame whose index names the
+            true classes, ``{(true, label): cost}``, ``{true: {label: cost}}``, or an array [true, label] in the order of the
+            classes. The right label costs 0 unless it is said otherwise. By default every mistake costs 1.
         abstain : float, optional
             Cost of giving no label; items whose cheapest label is expected to cost more have none.
         """

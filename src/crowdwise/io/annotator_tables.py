@@ -17,7 +17,7 @@ _NUMBERS = ("right", "wrong", "accuracy", "n_votes")
 
 def read_families(path: AnyPath) -> dict[str, str]:
     """Read which annotators belong together: annotator -> group, from a table with these columns."""
-    table, where = columns_by_role(FileColumns(path), {"annotator": None, "group": None})
+    table, where = columns_by_role(FileColumns(path), {"annotator": None, "group": None}, fixed=True)
     who, group = (tidy(table[name]).cast(pl.String) for name in table.columns)
     kept = ~(missing_mask(who, ()) | missing_mask(group, ()))
     families: dict[str, str] = {}

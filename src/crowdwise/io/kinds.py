@@ -90,7 +90,7 @@ def read_groups(path: AnyPath, votes: Annotations, *, item: str | None = None, g
     item, group : str, optional
         Names of the columns; by default found among the usual ones.
     """
-    table, where = columns_by_role(FileColumns(path), {"item": item, "group": group})
+    table, where = columns_by_role(FileColumns(path), {"item": item, "group": group}, fixed=group is None)
     return encode_groups(votes, table["item"], table["group"], where)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from crowdwise.data.columns import lost_columns
+from crowdwise.data.columns import lost_columns, plural_label
 from crowdwise.errors import InputError
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import by_alias, by_id, by_words, compares, example, suggested
@@ -44,7 +44,8 @@ def column_by_words(
     no_item = request.item is None and not by_alias(source.names, "item")
     across = _transposed(source, request) if role != "annotator" and no_item else ""
     nobody = _nobody(source, request) if role == "annotator" and not advice else ""
-    raise InputError(f"{problem}{advice}{across}{nobody}")
+    several = _several(source, request) if role == "label" and len(lost) < 2 else ""
+    raise InputError(f"{problem}{advice}{several}{across}{nobody}")
 
 
 def _transposed(source: Source, request: Request) -> str:
@@ -59,6 +60,13 @@ def _transposed(source: Source, request: Request) -> str:
     if not alone or len(voting_columns(frame, [name for name in names if name != people[0]], series=names)) < 3:
         return ""
     return f"; if there is a row per person, and a column per item: {replace(request, transposed=True).command(source.name)}"
+
+
+def _several(source: Source, request: Request) -> str:
+    """The command for a table with a column of several labels; else nothing."""
+    name = plural_label(source.names)
+    way = "" if name is None else request.command(source.name, "--type", "multilabel")
+    return f"; if {name!r} holds several labels: {way}" if way else ""
 
 
 def _nobody(source: Source, request: Request) -> str:

@@ -342,4 +342,4 @@ def _roles_note(source: Source, taken: dict[str, str], request: Request) -> list
     # Bare names are in the list already.
     said = [part for part in matter if "(" in part]
     more = f"; of these may matter: {', '.join(said)}" if said else ""
-    return [f"{source.name}: {roles}{others}{more} (--{', --'.join(guessed)} choose otherwise)"]
+    return [f"{source.name}: {roles}{others}{more} (--{', --'.join(guessed)} choose{'s' * (len(guessed) == 1)} otherwise)"]

@@ -91,7 +91,8 @@ def number_lines(estimator: Any, level: float, gold: bool) -> Iterator[str]:
     half = np.nanmedian((high - low) / 2, axis=0)
     named = [""] if values.n_dimensions == 1 else [f"{one_line(name)} " for name in values.names]
     widths = ", ".join(f"{name}±{number(float(width))}" for name, width in zip(named, half, strict=True))
-    yield f"median {100 * level:g}% interval: {widths}"
+    about = getattr(estimator, "about_interval", "")
+    yield f"median {100 * level:g}% interval: {widths}{f', {about}' if about else ''}"
     table = result.annotators_frame()
     if table.height > 1:
         worst = table.filter(table["n_votes"] > 0).sort("reliability").head(1)

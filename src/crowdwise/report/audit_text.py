@@ -20,8 +20,19 @@ _WIDEST = 0.6
 _APART = 0.02
 
 
-def draw_lines(drawn: Draw, earlier: int, page: bool = False, risk: float = 0.05) -> Iterator[str]:
-    """What was drawn, whether it can certify anything, and what to do with it."""
+def draw_lines(
+    drawn: Draw,
+    earlier: int,
+    page: bool = False,
+    risk: float = 0.05,
+    votes: str = "VOTES",
+    table: str = "FILE",
+    shared: bool = False,
+) -> Iterator[str]:
+    """What was drawn, whether it can certify anything, and what to do with it.
+
+    `votes` and `table` are the files as commands name them; `shared` says that annotators seem to share errors.
+    """
     from crowdwise.trust.audit.growth import fewest_draws
 
     strata, new = drawn.plan.strata, len(drawn.item) - earlier
@@ -29,10 +40,12 @@ def draw_lines(drawn: Draw, earlier: int, page: bool = False, risk: float = 0.05
     yield f"drew {count(new, 'item')}{after} of {strata.n_items:,} that can be checked; seed {drawn.plan.seed}"
     if len(drawn.item) == strata.n_items:
         yield "these are all of them: once they are checked, nothing is left to be certified"
-    elif len(drawn.item) < (fewest := fewest_draws(drawn.plan, drawn.plan.error, risk)):
+    few = len(drawn.item) < min(fewest := fewest_draws(drawn.plan, drawn.plan.error, risk), strata.n_items)
+    if few:
         yield (
             f"{count(len(drawn.item), 'check')} cannot certify anything at {_percent(drawn.plan.error)}, even if all labels "
-            f"are right: that takes {fewest:,}, and more if some are wrong; --more draws further items"
+            f"are right: that takes {fewest:,}, and more if some are wrong; crowdwise audit {votes} --more {table} draws "
+            "further items"
         )
     where = (
         "choose the true class of each on the page and download the answers"
@@ -41,7 +54,10 @@ def draw_lines(drawn: Draw, earlier: int, page: bool = False, risk: float = 0.05
             'write the true class of each into the column "true label" (? where nobody can tell), without a look at the votes'
         )
     )
-    yield f"{where}; then: crowdwise audit VOTES --checked FILE, with the same options"
+    yield f"{where}; then: crowdwise audit {votes} --checked {table}, with the same options"
+    if shared or few:
+        chooses = " --fuse-groups, where they choose who shares errors" if shared else ", which keeps them"
+        yield f"or use them as known labels: crowdwise aggregate {votes} --gold {table}{chooses}"
 
 
 def audit_lines(audit: Audit) -> Iterator[str]:

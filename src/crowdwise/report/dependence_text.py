@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
     from crowdwise.trust.crowd.dependence import Dependence, Reading, SharedErrors
 
-__all__ = ["dependence_facts", "dependence_lines", "labeling_lines"]
+__all__ = ["dependence_facts", "dependence_lines", "labeling_lines", "trusted_lines"]
 
 _FITTED = "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one"
 # What was done, and what it means for the labels.
@@ -24,6 +24,10 @@ _DONE = {
     "dropped": "labels are those without the colluders",
     "nobody": "nobody is dropped: no minority works against the others; labels are as fitted, with lower confidence",
     "undecided": "nobody is dropped: either may be the colluders; labels are as fitted, with lower confidence",
+    "judged": (
+        "accuracies are as fitted, where annotators who share errors confirm each other: theirs may be too high and those of "
+        "the others too low"
+    ),
 }
 
 
@@ -35,14 +39,20 @@ def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted
         yield f"warning: {_shared(group, votes)}"
     if len(found.groups) > most:
         yield f"warning: so do {count(len(found.groups) - most, 'more group')}"
-    for other in found.readings[1:2]:
+    # The flags of annotators come with a note that says it.
+    for other in found.readings[1:2] if done != "judged" else ():
         yield f"the votes can also be read so that {_who(other, votes)} share errors; which is right cannot be seen in votes"
     yield _DONE[done]
     if done == "fitted":
         yield (
-            "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group) or "
-            "somebody to rely on (--trusted NAME), or check some labels: crowdwise audit; then aggregate --fuse-groups counts "
-            "those who share errors as one"
+            "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group, which "
+            "crowdwise annotators -o FILE writes of those found) or somebody to rely on (--trusted NAME), or check some "
+            "labels: crowdwise audit; then aggregate --fuse-groups counts those who share errors as one"
+        )
+    elif done == "judged":
+        yield (
+            "next: name those who belong together (annotators --groups families.csv, with the columns annotator, group, as -o "
+            "FILE has them of those found), and everybody is judged by a fit in which every group counts as one"
         )
     elif done in ("chosen", "nobody"):
         yield "next: aggregate --fuse-groups counts those who share errors as one"
@@ -53,20 +63,38 @@ def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted
         )
 
 
+def trusted_lines(found: Dependence, votes: Annotations, trusted: Sequence[Any]) -> Iterator[str]:
+    """That those who are to be trusted contradict the votes or each other, where they do; nothing else is wrong with it."""
+    from crowdwise.trust.crowd.dependence import quarrels, trusted_codes
+
+    who = trusted_codes(votes, trusted)
+    if found and len(who) and all((reading.code[who] >= 0).any() for reading in found.readings):
+        names = some([votes.annotators[a] for a in who], 5)
+        if len(who) == 1:
+            yield f"warning: --trusted {names} chooses nothing: however the votes are read, this annotator is one of the group"
+        else:
+            yield f"warning: --trusted {names} choose nothing: however the votes are read, one of them shares errors"
+    for first, second, agree, n in quarrels(votes, who):
+        yield (
+            f"warning: {one_line(first)} and {one_line(second)}, both --trusted, agree no more than by chance ({agree:.0%} of "
+            f"{count(n, 'common item')}); trust one of them"
+        )
+
+
 def labeling_lines(found: Dependence, votes: Annotations, readings: Sequence[Result], most: int = 3) -> Iterator[str]:
     """The labels by every reading beside each other, where there are two or more."""
     if len(readings) < 2:
         return
     for index, (reading, result) in enumerate(zip(found.readings, readings, strict=True), start=1):
         shares = ", ".join(
-            f"{one_line(name)} {number(int((result.codes == k).sum()))}" for k, name in enumerate(votes.classes[:5])
+            f"{one_line(name)}: {number(int((result.codes == k).sum()))}" for k, name in enumerate(votes.classes[:5])
         )
         more = ", ..." if votes.n_classes > 5 else ""
         yield f"reading {index}, where {_who(reading, votes)} share errors: {shares}{more}"
     first, second = readings[:2]
     differ = (first.codes != second.codes).nonzero()[0]
-    shown = "; ".join(f"{one_line(votes.items[n])}: {first.labels[n]} or {second.labels[n]}" for n in differ[:most])
-    such = f", such as {shown}" if len(differ) else ""
+    shown = ", ".join(f"{one_line(votes.items[n])} ({first.labels[n]} or {second.labels[n]})" for n in differ[:most])
+    such = f", such as that of {shown}" if len(differ) else ""
     yield f"they differ in {len(differ):,} of {count(votes.n_items, 'label')}{such}; aggregate --readings FILE writes both"
 
 

@@ -46,8 +46,9 @@ def explanation_rows(why: Explanation) -> tuple[list[str], list[list[Any]]]:
     return names, [*rows, ["total", None, why.total, ""]]
 
 
-def explanation_notes(why: Explanation) -> Iterator[str]:
-    """What rows that are no votes mean."""
+def explanation_notes(why: Explanation, shared: bool = False) -> Iterator[str]:
+    """What rows that are no votes mean; `shared` says that annotators of these votes seem to share errors."""
     for name, meaning in _FURTHER.items():
         if name in why.rows["source"]:
-            yield f"{name}: {meaning}"
+            here = ", and what those leave open who seem to share errors here" if shared and name == "caution" else ""
+            yield f"{name}: {meaning}{here}"

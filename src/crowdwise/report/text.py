@@ -68,9 +68,11 @@ def framed(frame: pl.DataFrame, title: str = "") -> Table:
     return title, frame.columns, frame.rows(), [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
 
 
-def by_accuracy(result: LabelOutcome) -> pl.DataFrame:
-    """The annotators' table, most accurate first."""
-    return result.annotators_frame().sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+def by_accuracy(result: LabelOutcome, people: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The annotators' table, most accurate first; `people` is another one of the same fit."""
+    return (result.annotators_frame() if people is None else people).sort(
+        "accuracy", descending=True, nulls_last=True, maintain_order=True
+    )
 
 
 def beside(items: pl.DataFrame, about: pl.DataFrame) -> pl.DataFrame:
@@ -148,9 +150,12 @@ def summary_lines(
     yield from _chance_lines(votes, agree)
     by = "their features alone" if estimator is not None else "the most frequent class" if fill_unvoted else None
     unvoted = _EMPTY if by is None else f"labelled by {by}"
-    # Gold labels an item that nobody voted on.
+    # Gold labels an item that nobody voted on, and so do neighbours.
     empty = (votes.votes_per_item == 0) if votes.gold is None else (votes.votes_per_item == 0) & (votes.gold < 0)
-    yield from dropped_lines(votes.n_missing, votes.n_gold, int(empty.sum()), unvoted)
+    beside = int((empty & ~result.unasked).sum()) if estimator is None else 0
+    if beside:
+        yield f"{count(beside, 'item')} without votes: labelled by {'its' if beside == 1 else 'their'} neighbours"
+    yield from dropped_lines(votes.n_missing, votes.n_gold, int(empty.sum()) - beside, unvoted)
     run = training(estimator) if estimator is not None else {}
     # What was chosen is what was run; that it was chosen is said in a line of its own.
     method = result.method.removeprefix("auto: ").removeprefix("auto-classifier: ")
@@ -167,7 +172,7 @@ def summary_lines(
     untold = int(result.untold.sum())
     if untold:
         yield f"{count(untold, 'item')} that nobody could tell, by how the votes fall (see the column note)"
-    weak = _unreliable(result)
+    weak = _unreliable(result, votes)
     if weak:
         yield f"least reliable annotators: {', '.join(weak)}"
 
@@ -203,7 +208,10 @@ def _confidence_lines(result: Result, what: str = "the labels") -> Iterator[str]
     expected = f"expected accuracy of {what}: {result.confidence[judged].mean():.0%}"
     if result.confidence_source == "experience":
         single = (result.votes.votes_per_item[judged] <= 1).mean() > 0.5
-        spread = "" if single else f", in nine of ten crowds like these at least {result.confidence_in(0.9)[judged].mean():.0%}"
+        low = f"{result.confidence_in(0.9)[judged].mean():.0%}"
+        # Confidence that was lowered for shared errors may lie below the range already.
+        same = expected.endswith(f" {low}")
+        spread = "" if single or same else f", in nine of ten crowds like these at least {low}"
         yield f"{expected}{spread}; to measure it: crowdwise audit"
     elif result.confidence_source == "model":
         yield f"{expected}, if annotators err independently, as the model takes them to"
@@ -252,15 +260,20 @@ def sharded_lines(result: ShardedResult, place: str, work_dir: Any, first: int |
     yield f"ran on {place}, {count(votes.n_shards, 'shard')}{kept}"
 
 
-def _unreliable(result: Result, most: int = 3) -> list[str]:
-    """The worst of those who are no better than chance or far below the crowd; nobody on the strength of two votes."""
+def _unreliable(result: Result, read: Annotations, most: int = 3) -> list[str]:
+    """The worst of those who are no better than chance or far below the crowd; nobody on the strength of two votes.
+
+    Who is not among those who gave the votes that were read is a group of them.
+    """
     from crowdwise.trust.crowd.grades import crowd_of
 
-    votes, accuracy = result.votes, result.accuracy
-    return [
-        f"{one_line(votes.annotators[a])} (accuracy {accuracy[a]:.2f}, {count(int(votes.answers_per_annotator[a]), 'vote')})"
-        for a in crowd_of(result).unreliable[:most]
-    ]
+    votes, accuracy, found = result.votes, result.accuracy, []
+    people = None if read is votes else {str(name) for name in read.annotators}
+    for a in crowd_of(result).unreliable[:most]:
+        alone = people is None or str(votes.annotators[a]) in people
+        size = count(int(votes.answers_per_annotator[a]), "vote") if alone else "a group"
+        found.append(f"{one_line(votes.annotators[a])} (accuracy {accuracy[a]:.2f}, {size})")
+    return found
 
 
 def choice_lines(estimator: Any, reason: bool, table: bool) -> Iterator[str]:

@@ -137,7 +137,7 @@ def columns_line(paths: Sequence[AnyPath], request: Request) -> str:
     given = {"item": request.item, "annotator": request.annotator, "label": request.label or request.question}
     guessed = [role for role, name in given.items() if name is None and columns[role] != role]
     taken = ", ".join(f"{role} = {name!r}" for role, name in columns.items())
-    return f"{taken} (--{', --'.join(guessed)} choose otherwise)" if guessed else ""
+    return f"{taken} (--{', --'.join(guessed)} choose{'s' * (len(guessed) == 1)} otherwise)" if guessed else ""
 
 
 def _expand(path: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import scipy.sparse
 import crowdwise
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.simulate.ratings import simulate_values
-from crowdwise.errors import CrowdwiseWarning, InputError, NotFittedError, SettingError
+from crowdwise.errors import CrowdwiseWarning, DataWarning, InputError, NotFittedError, SettingError
 from crowdwise.estimator.registry import METHODS as EVERY
 from crowdwise.methods.ratings.covariance_crowd import CovarianceCrowd
 from crowdwise.methods.ratings.gp_crowd_regression import GPCrowdRegression
@@ -259,3 +259,19 @@ def test_models_beat_the_mean_on_movie_reviews(shared_data: Any) -> None:
     assert errors["mean"] == pytest.approx(0.0755, abs=5e-4)
     for name in ("gaussian-crowd", "gaussian-crowd-bayes", "student-crowd", "covariance-crowd"):
         assert errors[name] < 0.068
+
+
+def test_a_weighted_mean_that_one_annotator_decides_says_so() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=200)
+    items, people = np.repeat(np.arange(200), 5), np.tile(list("abcde"), 200)
+    values = truth[items] + rng.normal(size=1000)
+    few = rng.random(1000) < 0.6
+    with pytest.warns(DataWarning, match="one annotator weighs more than all others together"):
+        result = crowdwise.Average(kind="weighted").fit(Ratings.from_arrays(items[few], people[few], values[few])).result_
+    # What it warns of: a 95 % interval that holds the truth far less often.
+    low, high = result.interval(0.95)
+    assert ((low.ravel() <= truth[result.votes.items]) & (truth[result.votes.items] <= high.ravel())).mean() < 0.7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        crowdwise.Average(kind="weighted", rounds=1).fit(Ratings.from_arrays(items, people, values))

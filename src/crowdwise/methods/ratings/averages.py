@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from crowdwise.data.ratings import Ratings
 from crowdwise.engines.loop import Progress, Round, Run, loop
+from crowdwise.errors import DataWarning
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
@@ -32,7 +34,8 @@ class Average(RatingMethod):
 
     ``kind="weighted"``: the plain loop that circulates: weights 1 / (mse + floor), and the mean again, `rounds` times. It does
     not know that the mean is drawn to those who weigh most, so whoever comes nearest may end up alone; `gaussian-crowd` is the
-    cure.
+    cure. Intervals take the weights as known: where one annotator has most of the weight, they are far too narrow, and a
+    warning says so.
 
     Examples
     --------
@@ -41,7 +44,7 @@ class Average(RatingMethod):
     >>> Average(kind="median").fit(Ratings.from_arrays(["a", "a", "a"], ["x", "y", "z"], [1, 2, 50])).estimate_.item()
     2.0
     >>> ratings = Ratings.from_arrays([1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, [1, 1.2, 4, 5, 5.1, 2])
-    >>> Average(kind="weighted", rounds=3).fit(ratings).annotators_frame().sort("weight")["annotator"][0]
+    >>> Average(kind="weighted", rounds=1).fit(ratings).annotators_frame().sort("weight")["annotator"][0]
     'z'
     """
 
@@ -53,6 +56,12 @@ class Average(RatingMethod):
     def name(self) -> str:  # type: ignore[override]
         """Name in the registry."""
         return _NAMES.get(self.kind, "mean")
+
+    @property
+    def about_interval(self) -> str:
+        """What the intervals take for granted."""
+        weighted = "with the noise that the weights say, which are taken as known"
+        return f"if answers err independently and without bias, {weighted if self.kind == 'weighted' else 'all alike'}"
 
     def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
         problem = Problem.of(ratings, known)
@@ -80,7 +89,21 @@ class Average(RatingMethod):
         run = replace(loop(step, start, max_iter=self.rounds, tol=0.0, progress=progress), converged=True)
         estimate, weight = run.state
         total = problem.by_item(problem.weight[:, None] * weight[problem.annotator, None])
+        _warn_of_one(weight, problem)
         return plain_estimates(problem, estimate, 1 / np.maximum(total, 1e-300), weight), run
+
+
+def _warn_of_one(weight: Floats, problem: Problem) -> None:
+    """Warn where an answer of one annotator weighs more than one of each of the others together."""
+    voted = np.flatnonzero(problem.count > 0)
+    heaviest = float(weight[voted].max(initial=0.0))
+    # The mean of two is as far from both.
+    if len(voted) and heaviest > (1 + 1e-6) * (float(weight[voted].sum()) - heaviest):
+        words = (
+            "weighted-mean: one annotator weighs more than all others together, so estimates are nearly these answers, and "
+            "intervals are too narrow; use gaussian-crowd-bayes"
+        )
+        warnings.warn(words, DataWarning, stacklevel=5)
 
 
 def _means(problem: Problem) -> Found:

@@ -13,7 +13,7 @@ import polars as pl
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.aggregator import as_annotations
-from crowdwise.trust.compare.choose import ALL, build, chosen
+from crowdwise.trust.compare.choose import ALL, build, chosen, with_edges
 from crowdwise.trust.compare.collect import Collector
 from crowdwise.trust.compare.fitting import Outcome, Task, run_method
 from crowdwise.trust.compare.prepare import check_options, rows_of, warning_of
@@ -31,6 +31,7 @@ def compare(
     *,
     features: Any = None,
     items: Any = None,
+    edges: Any = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     random_state: int | None = 0,
     jobs: int | None = None,
@@ -53,6 +54,8 @@ def compare(
         One row per item; then classifiers take part too, measured by the labels they recover.
     items : sequence, optional
         Ids of the rows of `features`. Without it, rows are in the order of the votes' items.
+    edges : pairs, table or Edges, optional
+        Which items depend on each other, by their ids; then methods that need them take part too.
     settings : mapping, optional
         Method name -> its settings.
     random_state : int or None
@@ -93,6 +96,7 @@ def compare(
         methods,
         features=features,
         items=items,
+        edges=edges,
         settings=settings,
         random_state=random_state,
         jobs=jobs,
@@ -110,6 +114,7 @@ def comparison(
     *,
     features: Any = None,
     items: Any = None,
+    edges: Any = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     random_state: int | None = 0,
     jobs: int | None = None,
@@ -153,7 +158,8 @@ def comparison(
         votes, truth_n, row = votes[row >= 0], None if truth_n is None else truth_n[row >= 0], row[row >= 0]
     # Built first: a misspelt name or setting is the caller's to correct, not a row of the table.
     given = settings or {}
-    names = chosen(methods, given, votes.n_classes, features is not None)
+    names = chosen(methods, given, votes.n_classes, features is not None, edges is not None)
+    given = given if edges is None else with_edges(given, names, edges, votes)
     built = {name: build(name, given.get(name, {}), random_state) for name in names}
     if votes.anonymous and (methods is None or methods == ALL or list(methods) == [ALL]):
         built = {name: made for name, made in built.items() if not getattr(made, "needs_annotators", False)}
@@ -162,12 +168,8 @@ def comparison(
         warnings.warn(text, DataWarning, stacklevel=2)
     if reference is not None and reference not in names:
         raise SettingError(f"the reference {reference!r} is not among the methods compared: {', '.join(names)}")
-    task = Task(
-        replace(votes, items=np.arange(votes.n_items)),
-        deal(votes, folds, random_state or 0) if folds else None,
-        features,
-        row,
-    )
+    fold = deal(votes, folds, random_state or 0) if folds else None
+    task = Task(replace(votes, items=np.arange(votes.n_items)), fold, features, row)
     collector = Collector(task, truth_n)
     _collect(collector, built, task, jobs, time_limit, progress)
     facts = {

@@ -28,6 +28,7 @@ __all__ = [
     "colluding",
     "find",
     "is_majority",
+    "quarrels",
     "rooted",
     "settled",
     "trusted_codes",
@@ -120,6 +121,18 @@ def trusted_codes(votes: Vocabularies, trusted: Collection[Any]) -> Integers:
     if unknown:
         raise SettingError(f"no annotator is called {unknown[0]!r}, who is to be trusted")
     return np.array([who[str(name)] for name in trusted], np.int64)
+
+
+def quarrels(votes: Annotations, trusted: Integers) -> list[tuple[Any, Any, float, int]]:
+    """Pairs of these annotators who agree on their common items no more than by chance: both names, how often, of how many."""
+    if len(trusted) < 2:
+        return []
+    from crowdwise.trust.crowd.pairs import of_pairs
+
+    pairs = of_pairs(votes).pairs
+    against = np.isin(pairs.first, trusted) & np.isin(pairs.second, trusted) & (pairs.beyond <= 0)
+    names, share = votes.annotators.tolist(), pairs.agree / pairs.n
+    return [(names[pairs.first[p]], names[pairs.second[p]], float(share[p]), int(pairs.n[p])) for p in np.flatnonzero(against)]
 
 
 def _blind(result: Result, readings: Sequence[Reading], trusted: Integers) -> list[Result]:

@@ -24,7 +24,7 @@ from crowdwise.engines.meetings import MOST_MEETINGS, answers_of, sampled
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["Messages", "fidelity", "fused", "messages"]
+__all__ = ["Messages", "fidelity", "fused", "messages", "met"]
 
 
 # Fractions of a soft vote up to this are left out: most groups then have one or two rows per item.
@@ -67,11 +67,10 @@ def fused(votes: Annotations, code: Integers, names: Sequence[str] | None = None
     >>> fused(votes, np.array([0, 0, -1])).annotators.tolist()
     ['z', 'group 1']
     """
-    lam_a = fidelity(votes, code)
-    code = np.where(np.isfinite(lam_a), code, -1)
+    code, names = met(votes, code, names)
     if not (code >= 0).any():
         return votes
-    said = messages(votes, code, lam_a)
+    said = messages(votes, code, fidelity(votes, code))
     log_g = said.log_p + np.log(_label_shares(votes) + 1e-12)
     soft = np.exp(log_g - log_g.max(axis=1, keepdims=True))
     soft /= soft.sum(axis=1, keepdims=True)
@@ -95,6 +94,15 @@ def fused(votes: Annotations, code: Integers, names: Sequence[str] | None = None
         n_missing=votes.n_missing,
         groups=votes.groups,
     )
+
+
+def met(votes: Annotations, code: Integers, names: Sequence[str] | None = None) -> tuple[Integers, list[str] | None]:
+    """The groups whose members met on an item, [A] with -1 for everybody else, and their names; numbered without gaps."""
+    code = np.where(np.isfinite(fidelity(votes, code)), code, -1)
+    left = np.unique(code[code >= 0])
+    renumbered = np.full(int(code.max(initial=-1)) + 2, -1)
+    renumbered[left] = np.arange(len(left))
+    return renumbered[code], None if names is None else [names[j] for j in left]
 
 
 def messages(votes: Annotations, code: Integers, lam_a: Floats) -> Messages:

@@ -84,6 +84,6 @@ def _notes(found: Dependence, votes: Annotations) -> tuple[str, ...]:
     names = [str(name) for name in largest.names(votes)]
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return (
-        f"the votes can also be read so that {', '.join(names[:5])}{more} share errors; name an annotator to rely on, or "
-        "known labels, to choose",
+        f"the votes can also be read so that {', '.join(names[:5])}{more} share errors; name an annotator to rely on "
+        "(--trusted), or known labels (--gold), to choose",
     )

@@ -51,7 +51,10 @@ def groups(votes: Annotations, n_groups: int, *, random_state: int | None = 0) -
 def pair_scores(votes: Annotations) -> Floats:
     """s_ab of every pair, [A, A]; zero on the diagonal."""
     if votes.n_classes != 2:
-        raise InputError(f"Jaffe's score needs two classes, these votes have {votes.n_classes}; use dependence.find")
+        raise InputError(
+            f"Jaffe's score needs two classes, these votes have {votes.n_classes}; dependence.find (the flag group of "
+            "crowdwise annotators) takes any number"
+        )
     if votes.n_annotators > _MOST:
         raise InputError(f"Jaffe's score takes {votes.n_annotators}^4 steps; it is for {_MOST} annotators at most")
     size, answers = votes.n_annotators, answers_of(votes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
 __all__ = ["Findings", "annotator_table", "examine", "for_terminal", "run_detectors", "with_dropped"]
+
+# Flags that say what somebody is.
+_KINDS = ("spammer", "copier", "colluder", "group")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,7 @@ def examine(
     fdr: float = 0.05,
     time: Any = None,
     shared: Dependence | None = None,
+    detectors: Sequence[str] = (),
     random_state: int | None = 0,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Findings:
@@ -57,6 +62,8 @@ def examine(
         When votes were given (see `crowdwise.trust.crowd.drift`); without it nobody is tested for drift.
     shared : Dependence, optional
         `crowdwise.trust.crowd.dependence.find`, perhaps settled by known labels or a trusted annotator.
+    detectors : sequence of str
+        Further detectors by name (`crowdwise.trust.crowd.named`): their scores become columns, and their flags are flags.
     random_state : int or None
         Of the posterior draws behind the capacities.
     progress : function, optional
@@ -64,15 +71,19 @@ def examine(
     """
     met = of_pairs(result.votes)
     shared = find(result.votes) if shared is None else shared
-    detectors: dict[str, Callable[[], Report]] = {
+    looks: dict[str, Callable[[], Report]] = {
         "spammer": lambda: spammers.score(result, fdr=fdr, random_state=random_state),
         "copier": lambda: copiers.score(result, fdr=fdr, met=met, found=shared),
         "colluder": lambda: against.score(result, found=shared),
         "group": lambda: groups.score(result, found=shared),
     }
     if time is not None:
-        detectors["drift"] = lambda: drift.score(result, time, fdr=fdr)
-    reports = run_detectors(detectors, progress)
+        looks["drift"] = lambda: drift.score(result, time, fdr=fdr)
+    if detectors:
+        from crowdwise.trust.crowd import named
+
+        looks |= {name.partition(":")[0]: partial(named.score, result, name, fdr=fdr) for name in detectors}
+    reports = run_detectors(looks, progress)
     bits = capacity.channel_capacity(result.confusion, tol=1e-6)
     verdict = capacity.verdicts(result, fdr=fdr, random_state=random_state)
     return Findings(reports, annotator_table(result, reports, bits, verdict))
@@ -85,7 +96,8 @@ def run_detectors(
     reports = {}
     for done, (name, detector) in enumerate(detectors.items()):
         if progress is not None:
-            progress(f"looking for {name}s" if name != "drift" else "looking for drift", done, len(detectors))
+            what = f"looking for {name}s" if name in _KINDS else f"looking for {name}"
+            progress(what, done, len(detectors))
         reports[name] = detector()
     return reports
 
@@ -93,7 +105,8 @@ def run_detectors(
 def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, verdict: Array) -> pl.DataFrame:
     """Annotators, most accurate first: votes, accuracy with its 95 % interval, bits, worst confusion, flags, reasons.
 
-    Between them, where the model knows of it, `attention`: the share of votes that were no guesses.
+    Between them, where the model knows of it, `attention`: the share of votes that were no guesses; and where annotators share
+    errors, `group`.
     """
     own = result.annotators_frame()
     low, high = _interval(result)
@@ -121,11 +134,21 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
         accuracy_high=high,
         **{name: own[name] for name in ("agreement", "attention") if name in own.columns},
         bits=bits,
+        **{name: found.frame["score"] for name, found in reports.items() if name not in (*_KINDS, "drift")},
         worst_confusion=pl.Series(_worst_confusions(result), dtype=pl.String),
+        **_groups(reports.get("group")),
         flags=pl.Series([", ".join(names) for names in flags], dtype=pl.String),
         reasons=pl.Series(["; ".join(texts) for texts in reasons], dtype=pl.String),
     )
     return table.sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+
+
+def _groups(found: Report | None) -> dict[str, pl.Series]:
+    """The column of groups, where there are any: the table then says who belongs together, as `--groups` reads it."""
+    if found is None or not len(found.codes):
+        return {}
+    number = found.frame["group"]
+    return {"group": pl.select(pl.when(number > 0).then(pl.format("group {}", number))).to_series()}
 
 
 def _standing_reason(result: Result, crowd: Crowd, a: int) -> str:
@@ -137,7 +160,7 @@ def _standing_reason(result: Result, crowd: Crowd, a: int) -> str:
 def with_dropped(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """The table after a refit, with the annotators left out of it at the end, as they were judged before."""
     gone = before.join(after.select("annotator"), on="annotator", how="anti", maintain_order="left")
-    return pl.concat([after, gone.with_columns(flags=pl.col("flags") + ", dropped")])
+    return pl.concat([after, gone.with_columns(flags=pl.col("flags") + ", dropped")], how="diagonal")
 
 
 def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
@@ -145,7 +168,10 @@ def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
     fine = table["flags"].is_in(["", "unknown"])
     table = table.sort(fine, table["accuracy"], nulls_last=True, maintain_order=True)
     interval = pl.format("{} ({} to {})", *(pl.col(c).round(2) for c in ("accuracy", "accuracy_low", "accuracy_high")))
-    return table.select("annotator", "n_votes", interval.alias("accuracy"), pl.col("bits").round(2), "worst_confusion", "flags")
+    # The bits, and the scores of detectors that were asked for by name.
+    first, last = (table.columns.index(name) for name in ("bits", "worst_confusion"))
+    scores = pl.col(table.columns[first:last]).round(2)
+    return table.select("annotator", "n_votes", interval.alias("accuracy"), scores, "worst_confusion", "flags")
 
 
 def _interval(result: Result) -> tuple[Floats, Floats]:
