@@ -8,7 +8,8 @@ is agreement beyond chance. What skill and common difficulty explain of it is ra
 variance tau^2. A pair's variance is that of its meetings, E (1 - E) / scale^2 / n_ab with E the expected agreement, plus tau^2.
 
 Groups that share errors only add agreement. So pairs above the fit by more than two standard deviations lose weight as
-(2 / z)^2, tau^2 is estimated from pairs below the fit, and every u_a is shrunk to the average annotator's.
+(2 / z)^2, tau^2 is estimated from pairs below the fit, and every u_a is shrunk to the average annotator's. Nobody is worse than
+never right, u_a = -(1 - scale) / scale (of K even classes, -1 / (K - 1)): who agree more than that explains have one key.
 
 Symbols
 -------
@@ -63,6 +64,11 @@ class Agreement:
     def scale(self) -> float:
         """What agreement beyond chance is measured in."""
         return float(1 - (self.shares_l**2).sum())
+
+    @cached_property
+    def lowest(self) -> float:
+        """The skill of someone who is never right: -1 / (K - 1) where labels are even. Those who agree more share errors."""
+        return -min((1 - self.scale) / max(self.scale, 1e-12), 1.0)
 
     @cached_property
     def key(self) -> Integers:
@@ -149,7 +155,7 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
         up = segment_sum(a, ws * u_b, size) + segment_sum(b, ws * u_a, size)
         down = segment_sum(a, w * u_b**2, size) + segment_sum(b, w * u_a**2, size)
         prior = _PSEUDO * average**2 / mean_unit
-        fitted = np.clip((up + prior * average) / np.maximum(down + prior, 1e-12), -1, 1)
+        fitted = np.clip((up + prior * average) / np.maximum(down + prior, 1e-12), pairs.lowest, 1)
         step = np.abs(fitted - u).max()
         u = 0.5 * u + 0.5 * fitted
         excess = s - u[a] * u[b]

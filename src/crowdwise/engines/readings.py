@@ -209,17 +209,23 @@ def _standing(search: _Search) -> list[Reading]:
     """The readings that the votes themselves leave, the preferred one first; none where independent annotators explain all."""
     # A reading with its rank: whether no group is the crowd itself, then how many annotators carry the background.
     ranked: list[tuple[tuple[bool, float], Reading]] = []
+    without: list[Reading] = []
     for reading, carried, ordinary in search.readings():
         if reading.groups:
             ranked.append(((max(group.share for group in reading.groups) <= _FACTION, carried), reading))
         elif ordinary:
             return []
+        else:
+            without.append(reading)
     best = max(ranked, key=lambda entry: entry[0])[1]
     kept = [best]
-    for (stands, _), reading in ranked:
+    for (stands, carried), reading in ranked:
+        # The preferred groups and more, around a background that few carry, are no other root.
+        stands &= carried > 0 or not best.members <= reading.members
         if stands and all(reading.members != other.members for other in kept):
             kept.append(reading)
-    return kept
+    # Without groups, those who seem to work against the others are the ones who are right.
+    return [*kept, *without[:1]] if any(group.against for group in best.groups) else kept
 
 
 class _Search:
@@ -232,7 +238,7 @@ class _Search:
 
     def readings(self) -> Iterator[tuple[Reading, float, bool]]:
         """Readings from every start, by how much annotators carry each, and whether it began with an ordinary crowd."""
-        pairs, turned = self.pairs, []
+        pairs, turned, against = self.pairs, [], []
         nobody = np.full(pairs.n_annotators, -1)
         for quantile in (0.5, 0.25):
             reading, carried = self._read(pairs.level(quantile), nobody)
@@ -240,10 +246,18 @@ class _Search:
             outside = np.where(reading.code < 0, 0, -1)
             if (outside == 0).sum() >= 2:
                 turned.append(outside)
+            if any(group.against for group in reading.groups):
+                against.append(reading)
         for outside in turned:
             kept = ~_inside(pairs, outside)
             if kept.any():
                 yield *self._read(pairs.level(0.5, kept), outside), False
+        for reading in against:
+            # Two factions: those who seem to collude may be the ones who are right.
+            rest = reading.code >= 0
+            within = rest[pairs.first] & rest[pairs.second]
+            if within.any():
+                yield *self._read(pairs.level(0.5, within), np.where(rest, -1, 0)), False
 
     def turned(self) -> Iterator[Reading]:
         """Readings that begin with the most skilled as a group: those with 15, 30, 45 and 60 % of the votes."""
