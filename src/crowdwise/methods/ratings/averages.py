@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from crowdwise.engines.loop import Progress, Round, Run, loop
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
+from crowdwise.methods.ratings.coverage import NoiseOf
 from crowdwise.methods.ratings.problem import Problem
 
 __all__ = ["Average"]
@@ -48,6 +49,8 @@ class Average(RatingMethod):
     kind: str = setting("mean", "Mean, median, or mean weighted by agreement with it.", choices=tuple(_NAMES))
     rounds: int = setting(50, "Weighted: how often weights and means are computed.", low=1, whole=True)
     floor: float = setting(1e-9, "Weighted: added to the mean squared distances, in units of the overall variance.", above=0)
+
+    noise_is: ClassVar[NoiseOf] = "alike"
 
     @property
     def name(self) -> str:  # type: ignore[override]
