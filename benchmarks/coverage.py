@@ -84,8 +84,8 @@ def causes() -> str:
             "Then the correlation of an item's error with the spread of its answers:\n",
             table(header, rows),
             "\nAnnotators who were held out find the mean about as good as it promises: its intervals are right about the "
-            "crowd, and what is missing is what the whole crowd sees otherwise than the experts, mostly item by item. Offset and "
-            "scale are the smaller part. No vote shows any of it; known values do. Models that weigh annotators promise "
+            "crowd, and what is missing is what the whole crowd sees otherwise than the experts, mostly item by item. Offset "
+            "and scale are the smaller part. No vote shows any of it; known values do. Models that weigh annotators promise "
             "too much on top of that, because many always say 0 and so agree: that is what held-out annotators show.",
         ]
     )
@@ -175,8 +175,8 @@ def simulated() -> str:
         after.append([name, *rows["after"]])
     return "\n".join(
         [
-            f"\n**Simulated crowds.** 200 items of standard normal truth, five answers each, {SEEDS} seeds. Share of items whose "
-            "50, 80 and 90% interval holds the truth, in percent (±: of the 90% interval), by the model alone:\n",
+            f"\n**Simulated crowds.** 200 items of standard normal truth, five answers each, {SEEDS} seeds. Share of items "
+            "whose 50, 80 and 90% interval holds the truth, in percent (±: of the 90% interval), by the model alone:\n",
             table(["crowd", *METHODS], before),
             "\nAs `crowdwise regress` gives them:\n",
             table(["crowd", *METHODS], after),

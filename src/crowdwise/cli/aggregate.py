@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
+from crowdwise.cli.edges import read_edges, said_of_edges
 from crowdwise.cli.job import Job, among, count, naming, note, progress_of, refuse, some
 from crowdwise.cli.options import ANNOTATORS, FDR, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
@@ -106,7 +107,6 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, scale: Scale
     if engine != "memory" or not together or several:
         refuse("{} needs one file of votes for classes, in memory; join the columns to the labels instead", (keep, ["keep"]))
     if engine != "memory":
-        refuse("{} needs all votes in memory; leave out the options of --engine", (options, ["edges"]))
         sharded.aggregate(engine, options, read, method, scale, job)
     elif several:
         from crowdwise.cli import label_sets
@@ -168,7 +168,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
     if hasattr(result.prior, "coupling"):
-        more |= _said_of_edges(result)
+        more |= said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
     if votes is not None:
@@ -208,7 +208,7 @@ def _fitted(
     default = fitting.DEFAULT_METHOD if options.edges is None else fitting.DEFAULT_ON_EDGES
     estimator = fitting.build(method, "cumulative-link" if ordinal else default, options.edges is not None)
     if options.edges is not None:
-        estimator.set_params(edges=_edges(options.edges))
+        estimator.set_params(edges=read_edges(options.edges))
     fitting.check_explainable(estimator, options.explain_choice)
     # --type classes says that they are; without it, cells that look like several labels are refused.
     several = "keep" if options.kind == KINDS[0] else None
@@ -244,28 +244,6 @@ def _grouped(votes: Annotations, path: Path) -> Annotations:
     return fused(votes, code, names)
 
 
-def _edges(path: Path) -> Any:
-    """Edges between items, from a table."""
-    from crowdwise.data.edges import Edges
-    from crowdwise.io.file_columns import FileColumns
-
-    with naming("--edges"):
-        return Edges.of(FileColumns(path))
-
-
-def _said_of_edges(result: Result) -> dict[str, Any]:
-    """Say whether neighbours are alike, and how much that counts."""
-    coupling, association = result.prior.coupling, result.prior.association
-    alike = f"{association:.1f} standard deviations more alike than any two items"
-    if coupling:
-        note(f"neighbours are {alike}; an edge adds {coupling:.2f} to the log-odds of the neighbour's class")
-    elif association > 0:
-        note(f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside")
-    else:
-        note("neighbours are no more alike than any two items, so edges were left aside")
-    return {"coupling": coupling, "association": association}
-
-
 def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOptions) -> Aggregator:
     """Fold votes into a saved model."""
     from crowdwise.estimator.loading import load
@@ -287,7 +265,7 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
             raise SettingError(
                 f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together"
             )
-        estimator.set_params(edges=_edges(options.edges))
+        estimator.set_params(edges=read_edges(options.edges))
     fresh = fitting.read_votes(options.votes[0], read)
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = fitting.read_gold(method.gold, None)

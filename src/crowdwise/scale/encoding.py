@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crowdwise.data.edges import Edges
 from crowdwise.data.encode import missing_mask, series_of, tidy
 from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
@@ -29,6 +30,7 @@ from crowdwise.io.spelling import Moved, unified_line
 from crowdwise.io.votes import Request, is_odd, repeats_line
 from crowdwise.kernels.numerics import n_threads
 from crowdwise.scale.batches import rows_of
+from crowdwise.scale.components import digest, keep_together, write_edges
 from crowdwise.scale.inputs import Input, check_inputs, find_inputs
 from crowdwise.scale.merging import Vocabularies, merge
 from crowdwise.scale.shard import Making, build_shard, map_file
@@ -59,6 +61,7 @@ def encode(
     missing: Iterable[Any] = (),
     deduplicate: bool = False,
     gold: Any = None,
+    edges: Edges | None = None,
     n_shards: int | None = None,
     map: Map = _loop,
     hold: Callable[[Path], None] | None = None,
@@ -80,6 +83,8 @@ def encode(
         Keep one of each repeated (item, annotator, label) vote.
     gold : mapping, frame, Series or path, optional
         Known classes of some items (few enough for memory), in place of a gold column.
+    edges : Edges, optional
+        Items that are connected by them come into one shard.
     n_shards : int, optional
         Default: one per four million votes, at least one per thread.
     map : callable
@@ -98,6 +103,7 @@ def encode(
         hold(folder)
     known = None if gold is None else _known(gold)
     signature = _signature(inputs, request, classes, markers, deduplicate, known)
+    signature["edges"] = None if edges is None else digest(edges)
     ready = reusable(folder, signature, n_shards)
     if ready is not None:
         return ready
@@ -105,6 +111,8 @@ def encode(
     rows = [rows_of(each) for each in inputs]
     n_shards = _number_of_shards(n_shards, sum(rows))
     begin(folder)
+    if edges is not None:
+        keep_together(folder, edges, n_shards)
     groups = _groups(inputs, rows)
     passes = map(spill, [(group, plan, str(folder), n_shards, index) for index, group in enumerate(groups)])
     spilled = list(_counted(passes, "reading", len(groups), progress))
@@ -133,6 +141,8 @@ def encode(
         folder, np.zeros(0), np.zeros(0), vocabularies.item_type, n_items, n_votes, vocabularies.n_missing, n_gold,
         weighted, tuple(sizes), notes,
     )  # fmt: skip
+    if edges is not None:
+        write_edges(store, edges)
     finish(store, signature)
     return Store.open(folder)
 

@@ -66,9 +66,8 @@ class CovarianceCrowd(RatingMethod):
             n_pairs = max(len(found.first) / 2, 1)
             threshold = -float(ndtri(min(self.alarm / n_pairs, 1.0) / 2))
             parts, fitted = self._decompose(problem, d, found, threshold)
-            done.append(
-                (fitted.estimate, fitted.variance, fitted.bias, fitted.gain, parts.noise, fitted.share, fitted.from_noise)
-            )
+            items = fitted.estimate, fitted.variance, fitted.from_noise
+            done.append((*items, fitted.bias, fitted.gain, parts.noise, fitted.share))
             pairs.append(_pairs(d, found, parts))
             if progress is not None:
                 progress(d + 1, float("nan"), 0.0)
