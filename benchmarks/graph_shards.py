@@ -64,7 +64,7 @@ def main() -> None:
         for inference in ("mean-field", "bp"):
             for where in ("memory", "local"):
                 command = [sys.executable, __file__, where, inference, name]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 facts = json.loads(done.stdout.splitlines()[-1])
                 place = "memory" if where == "memory" else f"{SHARDS} shards out of core"
                 cells = [f"{facts['edges']:,}", f"{facts['votes']:,}", str(facts["n_iter"]), f"{facts['seconds']:.0f}"]

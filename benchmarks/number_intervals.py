@@ -1,6 +1,6 @@
 """Intervals of numbers: how often they hold the truth, why they missed it, and what held-out annotators and known values bring.
 
-python benchmarks/coverage.py
+python benchmarks/number_intervals.py
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def simulated() -> str:
 
 
 def main() -> None:
-    put("coverage", "\n".join([provenance("python benchmarks/coverage.py"), causes(), real(), simulated()]))
+    put("coverage", "\n".join([provenance("python benchmarks/number_intervals.py"), causes(), real(), simulated()]))
 
 
 if __name__ == "__main__":
