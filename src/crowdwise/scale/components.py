@@ -30,11 +30,13 @@ def digest(edges: Edges) -> str:
     return sha256(pl.DataFrame(columns).write_csv().encode()).hexdigest()
 
 
-def keep_together(folder: Path, edges: Edges, n_shards: int) -> None:
+def keep_together(folder: Path, edges: Edges | None, n_shards: int) -> None:
     """Say for every item with an edge which shard it goes to: components whole, the largest first, each to the emptiest.
 
     Items without edges are dealt out by a hash of their ids, about equally many to each, so they need not be counted.
     """
+    if edges is None:
+        return
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -59,11 +61,13 @@ def packed(sizes: Integers, n_bins: int) -> Integers:
     return place
 
 
-def write_edges(store: Store, edges: Edges) -> None:
+def write_edges(store: Store, edges: Edges | None) -> None:
     """Write the edges between the items of every shard beside its votes; others are counted in a warning.
 
     Edges count as in memory (`Edges.between`), and none joins two shards.
     """
+    if edges is None:
+        return
     n_joined = n_known = 0
     source, target = (_as_text(column) for column in (edges.source, edges.target))
     own = (source == target).to_numpy()

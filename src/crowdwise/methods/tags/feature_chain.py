@@ -4,7 +4,8 @@
 
 Under annotators, p(z | x, votes) is proportional to p(z | x) times the evidence of the votes, and the log-evidence of the votes
 is log Z with their evidence less log Z without. The M-step raises sum_z q(z) log p(z | x) - decay / 2 |weights|^2 by a few
-steps of L-BFGS: a concave problem whose gradient is expected features under q less those under the model. So the bound never falls.
+steps of L-BFGS: a concave problem whose gradient is expected features under q less those under the model. So the bound
+never falls.
 
 References
 ----------
