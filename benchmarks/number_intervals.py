@@ -1,12 +1,15 @@
 """Intervals of numbers: how often they hold the truth, why they missed it, and what held-out annotators and known values bring.
 
 python benchmarks/number_intervals.py
+python benchmarks/number_intervals.py more      movie reviews, and what it costs on a million values
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 from unittest.mock import patch
 
@@ -83,10 +86,13 @@ def causes() -> str:
             "who were held out show, and what gold shows; the last is the sum of a common offset, a common scale and the rest. "
             "Then the correlation of an item's error with the spread of its answers:\n",
             table(header, rows),
-            "\nAnnotators who were held out find the mean about as good as it promises: its intervals are right about the "
-            "crowd, and what is missing is what the whole crowd sees otherwise than the experts, mostly item by item. Offset "
-            "and scale are the smaller part. No vote shows any of it; known values do. Models that weigh annotators promise "
-            "too much on top of that, because many always say 0 and so agree: that is what held-out annotators show.",
+            "\nAnnotators who were held out find the mean no worse than it promises: its intervals are right about the "
+            "crowd, and what is missing is what the whole crowd sees otherwise than the experts, mostly item by item (on "
+            "disgust, mostly a common offset and scale). No vote shows any of it; known values do. Models that weigh "
+            "annotators promise too much on top of that, because many always say 0 and so agree: that is what held-out "
+            "annotators show. Errors are larger on items on which people disagree, which intervals now follow. Doubt "
+            "about the annotators' parameters is not the cause: where the model holds, its intervals cover (simulated "
+            "crowds below).",
         ]
     )
 
@@ -186,10 +192,49 @@ def simulated() -> str:
     )
 
 
+def movies() -> str:
+    """Reviews that come with numbers of stars, as their authors gave them."""
+    folder = SHARED / "movie_reviews"
+    values = crowdwise.read(folder / "annotations.csv", Ratings)
+    gold = values.known(pl.read_csv(folder / "truth.csv"))[:, 0]
+    rows = [["model alone"], ["as given"]]
+    for method in METHODS:
+        result = crowdwise.make(method).fit(values).result_
+        rows[0].append(cell([covered(alone(method, values), gold)]))
+        rows[1].append(f"{cell([covered(result, gold)])} ({result.widened[0]:.2f})")
+    words = (
+        "\n**Movie reviews.** The same shares, with the factor by which held-out annotators widen intervals. Half of "
+        "the annotators leave two or three answers per item, and what such fits get wrong need not be wrong with all "
+        "of them:\n"
+    )
+    return "\n".join([words, table(["intervals", *METHODS], rows)])
+
+
+def large() -> str:
+    """Processor time of one fit, and of one that stops at the model."""
+    simulated = simulate_values(100_000, 1000, 10, random_state=0)
+    values, truth = simulated.values, simulated.truth[:, 0]
+    rows = []
+    for method in ("mean", "median", "gaussian-crowd", "gaussian-crowd-bayes", "covariance-crowd"):
+        started = process_time()
+        plain = alone(method, values)
+        between = process_time()
+        model = crowdwise.make(method).fit(values)
+        seconds = [f"{between - started:.1f}", f"{process_time() - between:.1f}"]
+        shares = [cell([covered(result, truth)]) for result in (plain, model.result_)]
+        rows.append([method, *seconds, str(model.n_iter_), *shares])
+    head = "\n**A million values** of 1,000 annotators on 100,000 items; processor seconds:\n"
+    return "\n".join([head, table(["method", "model alone", "as given", "rounds", "model alone", "as given"], rows)])
+
+
+def more() -> None:
+    put("coverage more", "\n".join([provenance("python benchmarks/number_intervals.py more"), movies(), large()]))
+
+
 def main() -> None:
     put("coverage", "\n".join([provenance("python benchmarks/number_intervals.py"), causes(), real(), simulated()]))
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    main()
+    (more if sys.argv[1:] == ["more"] else main)()
