@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Run
 from tests.methods.labels.test_graph_dawid_skene import grid, stripes, votes_on
+from tests.scale.test_graph_shards import chains
 
 from crowdwise import GraphDawidSkene
 
@@ -48,7 +49,7 @@ def test_edges_that_mean_nothing_are_left_aside(run: Run, smooth: Path) -> None:
         (["-m", "graph-dawid-skene"], "needs the edges between items: crowdwise aggregate VOTES --edges edges.csv"),
         (["--edges", "edges.csv", "-m", "mace"], "mace takes no edges"),
         (["--edges", "edges.csv", "--type", "ordinal"], "does not go with this --type"),
-        (["--edges", "edges.csv", "--engine", "local"], "needs all votes in memory"),
+        (["--edges", "edges.csv", "--engine", "ray", "-o", "labels"], "which only --engine local has"),
         (["--edges", "none.csv"], "none.csv"),
     ],
 )
@@ -99,3 +100,15 @@ def test_edges_take_part_in_a_comparison(run: Run, smooth: Path) -> None:
     assert coupled > alone
     refused = run("compare", "votes.csv", *methods, code=2).stderr
     assert "graph-dawid-skene needs the edges between items: give them with --edges FILE" in refused
+
+
+def test_the_command_takes_edges_out_of_core(run: Run, folder: Path) -> None:
+    votes, edges = chains()
+    votes.to_frame().write_csv(folder / "votes.csv")
+    pl.DataFrame(edges, schema=["source", "target", "weight"], orient="row").write_csv(folder / "edges.csv")
+    common = ("aggregate", "votes.csv", "--edges", "edges.csv", "--set", "tol=1e-3")
+    memory = run(*common, "-o", "memory.csv")
+    done = run(*common, "-o", "labels.csv", "--engine", "local", "--shards", "2")
+    line = next(line for line in done.stderr.splitlines() if "standard deviations" in line)
+    assert line in memory.stderr
+    assert pl.read_csv(folder / "labels.csv").sort("item")["label"].equals(pl.read_csv(folder / "memory.csv")["label"])

@@ -180,5 +180,7 @@ def test_an_engine_is_refused_where_it_is_not_taken(name: str) -> None:
     """Otherwise a fit that was meant for a cluster runs in memory until it is full."""
     if METHODS[name].features:
         pytest.skip("engines train networks in several processes: tests/scale")
+    if METHODS[name].edges:
+        pytest.skip("files are cut along edges: tests/scale/test_graph_shards.py")
     with pytest.raises(SettingError, match=f"{name}.*engine"):
         answers_of(name).fit(engine=Engine())

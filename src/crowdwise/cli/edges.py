@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["read_edges", "said_of_edges"]
 
 
-def read_edges(path: Path, items: Any) -> Edges:
-    """Edges between these items, from a table; says where its first row is no row of names."""
+def read_edges(path: Path, items: Any = ()) -> Edges:
+    """Edges between items, from a table; says where its first row joins two of these `items` and is no row of names."""
     from crowdwise.io.edge_tables import read_edges
 
     with naming("--edges"), noted() as notes:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.costs import read_costs
 from crowdwise.cli.declare import group, option
-from crowdwise.cli.fitting import STDIN, build, noted, parse_list, read_gold, read_history
+from crowdwise.cli.edges import read_edges, said_of_edges
+from crowdwise.cli.fitting import DEFAULT_METHOD, DEFAULT_ON_EDGES, STDIN, build, noted, parse_list, read_gold, read_history
 from crowdwise.cli.job import Job, among, count, note, one_line, progress_of, refuse, say, steps, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.cli.screen import print_json
@@ -20,6 +21,7 @@ from crowdwise.report.text import by_accuracy, facts, sharded_lines, store_lines
 if TYPE_CHECKING:
     from crowdwise.cli.aggregate import Options
     from crowdwise.data.annotations import Annotations
+    from crowdwise.data.edges import Edges
     from crowdwise.scale.engine import Engine
     from crowdwise.scale.store import Store
 
@@ -89,7 +91,7 @@ def _engine(name: str, scale: ScaleOptions) -> Iterator[Engine]:
             raise
 
 
-def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None) -> Store:
+def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path | None, edges: Edges | None) -> Store:
     from crowdwise.io.votes import Request
     from crowdwise.scale.inputs import columns_line
 
@@ -110,6 +112,7 @@ def _encode(engine: Engine, paths: Sequence[str], read: ReadOptions, gold: Path 
             missing=read.missing or (),
             deduplicate=read.deduplicate,
             gold=read_gold(gold, None),
+            edges=edges,
             progress=progress,
         )
 
@@ -119,7 +122,7 @@ def gathered(paths: Sequence[str], read: ReadOptions) -> Annotations:
     from crowdwise.scale.collecting import collected
 
     with _engine("local", ScaleOptions()) as engine:
-        store = _encode(engine, paths, read, None)
+        store = _encode(engine, paths, read, None, None)
         votes = collected(store)
     with noted() as notes:
         notes.extend(store.notes)
@@ -141,12 +144,15 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     if options.output is None or to_stdout(options.output):
         raise SettingError(f"--engine {name} writes labels as they come: name a file (-o labels.parquet) or folder (-o labels)")
     check_target(options.output)
-    estimator: Any = build(method)
-    check_method(estimator)
+    estimator: Any = build(method, DEFAULT_METHOD if options.edges is None else DEFAULT_ON_EDGES, options.edges is not None)
+    check_method(estimator, name == "local")
+    edges = None if options.edges is None else read_edges(options.edges)
+    if edges is not None:
+        estimator.set_params(edges=edges)
     history = read_history(method.history)
     with _engine(name, scale) as engine:
         earlier = scale.work_dir is not None and (scale.work_dir / "store.json").exists()
-        store = _encode(engine, options.votes, read, method.gold)
+        store = _encode(engine, options.votes, read, method.gold, edges)
         found, doubts = doubts_of(*found_in(store), estimator, history, method.trusted or ())
         for line in dependence_lines(found, store):
             say(line)
@@ -154,13 +160,14 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.say(store_lines(store, scale.work_dir if earlier else None))
         first = _fit(estimator, store, history, engine)
         result = estimator.result_
+        more = said_of_edges(result) if edges is not None else {}
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
         kept = {"spreadsheet_safe": not options.raw, "fill_unvoted": options.fill_unvoted}
         n_rows = result.write_labels(options.output, doubts=doubts, costs=costs, **kept)
         job.say([f"wrote {options.output}: {count(n_rows, 'item')}"])
         if options.as_json:
-            print_json(facts(result) | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
+            print_json(facts(result) | more | {"ran_on": engine.place, "annotators": by_accuracy(result).to_dicts()})
         job.say(sharded_lines(result, engine.place, scale.work_dir, first))
 
 

@@ -35,13 +35,13 @@ from crowdwise.kernels.potts import (
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.parts.priors.potts import PottsField
 
-__all__ = ["INFERENCES", "STRONGEST", "couple"]
+__all__ = ["INFERENCES", "PATIENCE", "STRONGEST", "CoupledItems", "couple", "stepped"]
 
 INFERENCES = ("bp", "mean-field")
 # An edge whose two ends differ is this unlikely at most, in logs: the exponential of more could not be told from infinity.
 STRONGEST = 30.0
 # Rounds in which the pseudo-likelihood may fall: beliefs settle after every step of the coupling.
-_PATIENCE = 5
+PATIENCE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ class _State:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rounds:
-    """What stays the same from round to round."""
+class CoupledItems:
+    """Items with their votes and edges: what stays the same from round to round."""
 
     votes: Annotations
     known: Array
@@ -76,7 +76,14 @@ class _Rounds:
         return log_floored(flat), float(constant)
 
     def fields(self, coupling: float, posterior: Floats, cavity: Floats) -> tuple[Floats, Floats]:
+        """What neighbours add to the scores of every item, and its derivative by the coupling, [N, K] each."""
         return believed_field(self.graph, coupling, cavity) if self.beliefs else expected_field(self.graph, coupling, posterior)
+
+    def sweep(self, scores: Floats, coupling: float, cavity: Floats, posterior: Floats) -> float:
+        """Once over all items, into `cavity` and `posterior`; return the shares that moved, summed."""
+        if self.beliefs:
+            return sweep_beliefs(self.graph, scores, coupling, cavity, posterior)
+        return sweep_mean_field(self.graph, scores, coupling, posterior)
 
     def likelihood(self, shares: Any, evidence: Floats, field: Floats, slope: Floats) -> PseudoLikelihood:
         """Of items with votes alone: the others predict nothing, and are predicted for sure."""
@@ -87,23 +94,28 @@ class _Rounds:
             evidence, field, slope = evidence[told], field[told], slope[told]
         return pseudo_likelihood(shares.log_prob(), evidence, field, slope)
 
+    def first_cavity(self, posterior: Floats) -> Floats:
+        """Messages to start from; none under mean field."""
+        return cavity_of(self.graph, posterior) if self.beliefs else np.empty((0, posterior.shape[1]))
+
     def start(self, fit: Fit, coupling: float | None) -> _State:
+        """The state to start from: that of items without edges."""
         posterior = np.array(fit.posterior)
-        cavity = cavity_of(self.graph, posterior) if self.beliefs else np.empty((0, posterior.shape[1]))
+        cavity = self.first_cavity(posterior)
         fields = self.fields(coupling or 0.0, posterior, cavity)
         return _State(fit.annotators, fit.prior, coupling or 0.0, posterior, cavity, *fields, learn=coupling is None)
 
     def __call__(self, state: _State) -> tuple[_State, Round]:
+        """A round: annotators, shares and coupling, then a sweep."""
         annotators = state.annotators.update(self.votes, state.posterior)
         evidence, constant = self.evidence(annotators)
         found = self.likelihood(state.shares, evidence, state.field, state.slope)
         shares = state.shares.conditioned(state.shares.probability * found.after_k / np.maximum(found.before_k, 1e-300))
-        coupling = self._stepped(state.coupling, found) if state.learn else state.coupling
-        posterior, cavity, scores = state.posterior.copy(), state.cavity.copy(), shares.log_prob() + evidence
-        if self.beliefs:
-            moved = sweep_beliefs(self.graph, scores, coupling, cavity, posterior)
-        else:
-            moved = sweep_mean_field(self.graph, scores, coupling, posterior)
+        weight = self.graph.weight
+        scale = float(np.mean(weight**2)), float(weight.max())
+        coupling = stepped(state.coupling, found.slope, found.information, *scale) if state.learn else state.coupling
+        posterior, cavity = state.posterior.copy(), state.cavity.copy()
+        moved = self.sweep(shares.log_prob() + evidence, coupling, cavity, posterior)
         field, slope = self.fields(coupling, posterior, cavity)
         value = constant + self.likelihood(shares, evidence, field, slope).value
         terms = dict(zip(TERMS, (value, -shares.penalty(), -annotators.penalty()), strict=True))
@@ -111,28 +123,30 @@ class _Rounds:
         done = Round(moved / max(self.votes.n_items, 1), terms)
         return (_watched(state, after, done.bound) if state.learn else after), done
 
-    def _stepped(self, coupling: float, found: PseudoLikelihood) -> float:
-        """A step up the pseudo-likelihood: as far as if labels were known, hence too short rather than too long."""
-        if found.information <= 0:
-            return coupling
-        weight = self.graph.weight
-        # Far from the end the information is that of another coupling; a unit of log-odds per edge is far enough at once.
-        longest = 1 / float(np.sqrt(np.mean(weight**2)))
-        step = float(np.clip(found.slope / found.information, -longest, longest))
-        return min(max(coupling + step, 0.0), STRONGEST / float(weight.max()))
-
-    def field_of(self, state: _State) -> Floats:
+    def log_prior(self, shares: Any, coupling: float, posterior: Floats, field: Floats) -> Floats:
         """Log-probabilities of every item's class before its own votes, such that the posterior follows from them, [N, K]."""
-        field = state.field
         if not self.beliefs:
             from scipy.sparse import csr_matrix
 
             graph = self.graph
             links = csr_matrix((graph.weight, graph.neighbour, graph.ptr), shape=(graph.n_items, graph.n_items))
-            field = state.coupling * (links @ state.posterior)
-        scores = state.shares.log_prob() + field
+            field = coupling * (links @ posterior)
+        scores = shares.log_prob() + field
         top = scores.max(axis=1, initial=-np.inf, keepdims=True)
         return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
+
+
+def stepped(coupling: float, slope: float, information: float, mean_square: float, largest: float) -> float:
+    """A step up the pseudo-likelihood: as far as if labels were known, hence too short rather than too long.
+
+    `mean_square` and `largest` are of the weights of all edges.
+    """
+    if information <= 0:
+        return coupling
+    # Far from the end the information is that of another coupling; a unit of log-odds per edge is far enough at once.
+    longest = 1 / float(np.sqrt(mean_square))
+    step = float(np.clip(slope / information, -longest, longest))
+    return min(max(coupling + step, 0.0), STRONGEST / largest)
 
 
 def _watched(before: _State, after: _State, value: float) -> _State:
@@ -144,7 +158,7 @@ def _watched(before: _State, after: _State, value: float) -> _State:
     if before.best is None or value > before.best[0]:
         return replace(after, best=(value, 0, after))
     best, waited, state = before.best
-    if waited + 1 == _PATIENCE:
+    if waited + 1 == PATIENCE:
         return replace(state, learn=False)
     return replace(after, best=(best, waited + 1, state))
 
@@ -166,7 +180,7 @@ def couple(
 
     `coupling` is learned where it is None; `association` is only kept.
     """
-    rounds = _Rounds(votes, known, graph, beliefs)
+    rounds = CoupledItems(votes, known, graph, beliefs)
 
     def later(number: int, bound: float, change: float) -> None:
         if progress is not None:
@@ -175,7 +189,8 @@ def couple(
     step: Callable[[_State], tuple[_State, Round]] = rounds
     run = loop(step, rounds.start(fit, coupling), max_iter=max_iter, tol=tol, progress=later)
     state = run.state
-    prior = PottsField(rounds.field_of(state), state.shares, float(state.coupling), association)
+    log_nk = rounds.log_prior(state.shares, state.coupling, state.posterior, state.field)
+    prior = PottsField(log_nk, state.shares, float(state.coupling), association)
     posterior = state.posterior
     # Once more, all at a time: what is returned is what the parts say of these votes, to the last digit.
     state.annotators.infer(votes, prior.log_prob(), known, posterior)

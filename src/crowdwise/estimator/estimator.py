@@ -350,8 +350,8 @@ def _those_that_take(what: str, method: Method) -> str:
 def _takes(method: Method, what: str) -> bool:
     """Whether the registry says that the method takes gold, history or an engine."""
     if what == "engine":
-        # Engines train classifiers too, and say themselves which.
-        return method.shards or bool(method.features and method.answers == "labels")
+        # Engines train classifiers too, and run on files that were cut along edges; they say themselves which.
+        return method.shards or method.edges or bool(method.features and method.answers == "labels")
     return bool(getattr(method, what))
 
 

@@ -53,7 +53,8 @@ class Method:
     extra : str
         Optional dependency, as in ``pip install 'crowdwise[torch]'``.
     binary_only, ordered, groups, edges : bool
-        Takes two classes only; takes classes that have an order; needs a group for every item; needs edges between items.
+        Takes two classes only; takes classes that have an order; needs a group for every item; needs edges between items, along
+        which `crowdwise.scale.Local` cuts files into shards.
     gold, history : bool
         Takes known answers; takes what is known of annotators from earlier work.
     shards : bool

@@ -27,8 +27,8 @@ import numpy as np
 from crowdwise.kernels.numerics import in_ranges, log_floored, of_type
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["Neighbours", "PseudoLikelihood", "association", "believed_field", "cavity_of", "expected_field", "mean_field_bound"]
-__all__ += ["pseudo_likelihood", "sweep_beliefs", "sweep_mean_field"]
+__all__ = ["Neighbours", "PseudoLikelihood", "alikeness", "associated", "association", "believed_field", "cavity_of"]
+__all__ += ["expected_field", "mean_field_bound", "pseudo_likelihood", "sweep_beliefs", "sweep_mean_field"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,17 +203,30 @@ def pseudo_likelihood(log_shares: Floats, evidence_nk: Floats, field_nk: Floats,
     )
 
 
+def alikeness(graph: Neighbours, posterior: Floats, mean_k: Floats) -> tuple[Floats, Floats]:
+    """What `associated` needs of some items, given the mean posterior of all; sums that add up over parts of a graph.
+
+    The sum of x_n x_n', [K, K], and in one array the sums over both ends of all edges of w x_n . x_m and of w^2.
+    """
+    x = posterior - mean_k
+    alike = np.einsum("jk,jk->j", x[graph.item], x[graph.neighbour])
+    return x.T @ x, np.array([graph.weight @ alike, graph.weight @ graph.weight])
+
+
+def associated(squares_kk: Floats, pairs: Floats, n_items: int) -> float:
+    """By how many standard deviations neighbours are more alike than any two items, of the sums of `alikeness`."""
+    covariance = squares_kk / max(n_items, 1)
+    variance = 0.5 * float(pairs[1]) * float((covariance**2).sum())
+    return 0.5 * float(pairs[0]) / variance**0.5 if variance > 0 else 0.0
+
+
 def association(graph: Neighbours, posterior: Floats) -> float:
     """By how many standard deviations neighbours are more alike than any two items, [-inf, inf]; 0 where nothing tells.
 
     With x_n = q_n - mean q, the sum over edges of w x_n . x_m has mean 0 and variance sum(w^2) trace(S S), S the covariance
     of x, if labels do not depend on the edges: terms of two edges that share one item are uncorrelated.
     """
-    x = posterior - posterior.mean(axis=0)
-    covariance = x.T @ x / max(len(x), 1)
-    alike = np.einsum("jk,jk->j", x[graph.item], x[graph.neighbour])
-    variance = 0.5 * float(graph.weight @ graph.weight) * float((covariance**2).sum())
-    return 0.5 * float(graph.weight @ alike) / variance**0.5 if variance > 0 else 0.0
+    return associated(*alikeness(graph, posterior, posterior.mean(axis=0)), len(posterior))
 
 
 def _log_softmax(scores: Floats) -> Floats:

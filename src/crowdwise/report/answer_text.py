@@ -93,6 +93,12 @@ def number_lines(estimator: Any, level: float, gold: bool) -> Iterator[str]:
     widths = ", ".join(f"{name}±{number(float(width))}" for name, width in zip(named, half, strict=True))
     about = getattr(estimator, "about_interval", "")
     yield f"median {100 * level:g}% interval: {widths}{f', {about}' if about else ''}"
+    if result.widened is not None and (result.widened > 1.005).any():
+        times = ", ".join(f"{name}{factor:.2f}" for name, factor in zip(named, result.widened, strict=True))
+        yield f"intervals are widened by a factor: {times}, because annotators who were held out are further off"
+    if result.crowd_error is not None and (result.crowd_error > 0).any():
+        errors = ", ".join(f"{name}±{number(float(sd))}" for name, sd in zip(named, result.crowd_error, strict=True))
+        yield f"known values show errors of the whole crowd beyond that, now part of the intervals: {errors} (sd)"
     table = result.annotators_frame()
     if table.height > 1:
         worst = table.filter(table["n_votes"] > 0).sort("reliability").head(1)
@@ -105,6 +111,9 @@ def number_document(estimator: Any, level: float) -> dict[str, Any]:
     values = estimator.result_.votes
     sizes = {name: getattr(values, name) for name in ("n_votes", "n_items", "n_annotators", "n_missing")}
     run = {"level": level, "n_iter": estimator.n_iter_, "converged": estimator.converged_}
+    for name in ("widened", "crowd_error"):
+        found = getattr(estimator.result_, name)
+        run |= {name: None if found is None else [float(value) for value in found]}
     return {"method": estimator.name, **sizes, **run, "annotators": by_weight(estimator.result_).to_dicts()}
 
 

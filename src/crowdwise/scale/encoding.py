@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crowdwise.data.edges import Edges
 from crowdwise.data.encode import missing_mask, series_of, tidy
 from crowdwise.data.gold import gold_columns
 from crowdwise.errors import DataWarning, InputError, SettingError
@@ -29,6 +30,7 @@ from crowdwise.io.spelling import Moved, unified_line
 from crowdwise.io.votes import Request, is_odd, repeats_line
 from crowdwise.kernels.numerics import n_threads
 from crowdwise.scale.batches import rows_of
+from crowdwise.scale.components import digest, keep_together, write_edges
 from crowdwise.scale.inputs import Input, check_inputs, find_inputs
 from crowdwise.scale.merging import Vocabularies, merge
 from crowdwise.scale.shard import Making, build_shard, map_file
@@ -59,6 +61,7 @@ def encode(
     missing: Iterable[Any] = (),
     deduplicate: bool = False,
     gold: Any = None,
+    edges: Edges | None = None,
     n_shards: int | None = None,
     map: Map = _loop,
     hold: Callable[[Path], None] | None = None,
@@ -80,6 +83,8 @@ def encode(
         Keep one of each repeated (item, annotator, label) vote.
     gold : mapping, frame, Series or path, optional
         Known classes of some items (few enough for memory), in place of a gold column.
+    edges : Edges, optional
+        Items that are connected by them come into one shard.
     n_shards : int, optional
         Default: one per four million votes, at least one per thread.
     map : callable
@@ -97,14 +102,14 @@ def encode(
     if hold is not None:
         hold(folder)
     known = None if gold is None else _known(gold)
-    signature = _signature(inputs, request, classes, markers, deduplicate, known)
-    ready = reusable(folder, signature, n_shards)
-    if ready is not None:
+    signature = _signature(inputs, request, classes, markers, deduplicate, known, edges)
+    if (ready := reusable(folder, signature, n_shards)) is not None:
         return ready
     plan = check_inputs(inputs, request, classes=classes, missing=markers)
     rows = [rows_of(each) for each in inputs]
     n_shards = _number_of_shards(n_shards, sum(rows))
     begin(folder)
+    keep_together(folder, edges, n_shards)
     groups = _groups(inputs, rows)
     passes = map(spill, [(group, plan, str(folder), n_shards, index) for index, group in enumerate(groups)])
     spilled = list(_counted(passes, "reading", len(groups), progress))
@@ -123,9 +128,7 @@ def encode(
     if is_odd(vocabularies.annotators, "annotator"):
         look_at_annotators(vocabularies.annotators, pl.Series(counts), plan.source)
     shutil.rmtree(folder / "spill", ignore_errors=True)
-    if known is not None and n_known < len(known):
-        unused = f"{len(known) - n_known} gold labels are of items without votes and were ignored"
-        warnings.warn(unused, DataWarning, stacklevel=2)
+    _say_unused(known, n_known)
     n_gold = None if making.gold == "none" else sum(each.n_gold for each in sizes)
     n_items, n_votes = sum(each.n_items for each in sizes), sum(each.n_votes for each in sizes)
     notes = (repeats_line(plan.source, n_repeats, n_changed, n_votes),) if n_repeats else ()
@@ -133,6 +136,7 @@ def encode(
         folder, np.zeros(0), np.zeros(0), vocabularies.item_type, n_items, n_votes, vocabularies.n_missing, n_gold,
         weighted, tuple(sizes), notes,
     )  # fmt: skip
+    write_edges(store, edges)
     finish(store, signature)
     return Store.open(folder)
 
@@ -147,6 +151,12 @@ def _say_unified(spilled: Sequence[Spilled], source: str) -> None:
     if moved:
         ordered: Moved = {role: moved[role] for role in ("label", "item", "annotator") if role in moved}
         warnings.warn(unified_line(ordered, source), DataWarning, stacklevel=3)
+
+
+def _say_unused(known: pl.DataFrame | None, n_known: int) -> None:
+    if known is not None and n_known < len(known):
+        unused = f"{len(known) - n_known} gold labels are of items without votes and were ignored"
+        warnings.warn(unused, DataWarning, stacklevel=3)
 
 
 def _check_apart(folder: Path, paths: AnyPath | Sequence[AnyPath]) -> None:
@@ -182,6 +192,7 @@ def _signature(
     missing: tuple[Any, ...],
     deduplicate: bool,
     gold: pl.DataFrame | None,
+    edges: Edges | None,
 ) -> dict[str, Any]:
     """What must be the same for a finished folder to be used again."""
     return {
@@ -190,6 +201,7 @@ def _signature(
         "classes": None if classes is None else [repr(each) for each in classes],
         "missing": [repr(each) for each in missing],
         "deduplicate": deduplicate,
+        "edges": None if edges is None else digest(edges),
         "gold": None if gold is None else hashlib.sha256(f"{gold.schema}{gold.write_csv()}".encode()).hexdigest(),
     }
 

@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.edges import Edges
 from crowdwise.engines.shards import Shards
 from crowdwise.errors import SettingError
 from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.history import encode_history
 from crowdwise.estimator.outcome import Result
-from crowdwise.estimator.registry import select
+from crowdwise.estimator.registry import METHODS, select
 from crowdwise.io.leftovers import HeldFolder
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.iterative import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
+from crowdwise.scale.components import has_edges
 from crowdwise.scale.lock import Lock
 from crowdwise.scale.outcome import ShardedResult, account
 from crowdwise.scale.sharded_crowd import ShardedCrowd, answers
@@ -84,6 +86,9 @@ class Engine(ABC):
     def open(self, sources: Sequence[Source], checkpoints: Checkpoints | None) -> OpenShards:
         """The shards, ready for steps."""
 
+    #: Whether shards have files, in which what is known of edges can lie.
+    takes_edges = False
+
     # -- what they share -----------------------------------------------------------------------
 
     @property
@@ -122,8 +127,8 @@ class Engine(ABC):
         data : Annotations, frame, matrix, Store or paths
             Paths and patterns of files ("votes/*.parquet") are encoded first, with columns found by their usual names.
         """
-        check_method(estimator)
-        votes = self._votes_of(data, gold)
+        check_method(estimator, self.takes_edges)
+        votes = self._votes_of(data, gold, getattr(estimator, "edges", None))
         counts = None if history is None else encode_history(votes, history)
         shards, n_shards = self._opened(estimator, votes, counts)
         crowd = ShardedCrowd.of(votes, shards.total(answers), n_shards)
@@ -138,10 +143,15 @@ class Engine(ABC):
         estimator.keep_outcome(outcome)
         outcome.warn_if_switched()
 
-    def _votes_of(self, data: Any, gold: Any) -> Annotations | Store:
-        """Votes in memory, or encoded ones, with their gold labels."""
+    def _votes_of(self, data: Any, gold: Any, edges: Any) -> Annotations | Store:
+        """Votes in memory, or encoded ones, with their gold labels; where there are edges, cut along them."""
         if isinstance(data, str | PathLike) or (isinstance(data, list) and data and isinstance(data[0], str | PathLike)):
-            return self.encode(data, gold=gold)
+            return self.encode(data, gold=gold, edges=None if edges is None else Edges.of(edges))
+        if edges is not None and not (isinstance(data, Store) and has_edges(data)):
+            raise SettingError(
+                "items that depend on each other must lie in one shard: give files to fit, or encode(..., edges=...); "
+                "votes in memory are fitted without an engine"
+            )
         if not isinstance(data, Store):
             votes = as_annotations(data)
             return votes if gold is None else votes.with_gold(gold)
@@ -199,10 +209,15 @@ class Engine(ABC):
         self.close()
 
 
-def check_method(estimator: Aggregator) -> None:
-    """Refuse a method, or a start of one, that needs all votes in one place, before any of them is read."""
+def check_method(estimator: Aggregator, edges: bool = False) -> None:
+    """Refuse a method, or a start of one, that needs all votes in one place, before any of them is read.
+
+    Methods that need edges run where shards are cut along them (`edges`).
+    """
     name, able = estimator.name, list(select(shards=True))
-    if name not in able:
+    if METHODS[name].edges and not edges:
+        raise SettingError(f"{name} keeps what neighbours say in files beside the shards, which only --engine local has")
+    if name not in able and not METHODS[name].edges:
         raise SettingError(f"{name} needs all votes in memory, so no engine can run it; engines run {', '.join(able)}")
     init, restarts = getattr(estimator, "init", "votes"), getattr(estimator, "restarts", 1)
     if restarts > 1 or not isinstance(init, str) or init not in SHARDED_STARTS:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from crowdwise.engines.potts_shards import FIELD
 from crowdwise.engines.shards import Shard, Shards, Tally
 from crowdwise.estimator.experience import in_company, reliability_of
 from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
 from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum
 from crowdwise.kernels.types import Array, Floats
+from crowdwise.parts.priors.potts import PottsField
 from crowdwise.scale.labels import gather_labels
 from crowdwise.scale.sharded_crowd import ShardedCrowd
 
@@ -122,6 +124,10 @@ def write_part(
 ) -> Tally:
     """Write the items of a shard as a Parquet file; what is written is what `Result` says of them."""
     votes = replace(shard.votes, classes=classes)
+    if isinstance(fields["prior"], PottsField):
+        assert shard.folder is not None
+        # Of all items there is the mean; of these, what their neighbours say.
+        fields = {**fields, "prior": replace(fields["prior"], log_nk=np.load(Path(shard.folder) / FIELD))}
     # A view: a result makes its arrays read-only, and shards go on to change theirs.
     rest: dict[str, Any] = {"seed": None, "history": None, "trace": {}, "n_iter": 0, "converged": True}
     made = Result.of_fit(votes=votes, posterior=shard.posterior.view(), **fields, **rest)

@@ -24,7 +24,10 @@ from crowdwise.scale import batches
 from crowdwise.scale.batches import raw_type, read_batches
 from crowdwise.scale.inputs import Column, Input, Plan
 
-__all__ = ["Spilled", "partition_folder", "settled", "spill"]
+__all__ = ["TOGETHER", "Spilled", "partition_folder", "settled", "spill"]
+
+#: File of the partition of every item with an edge (see `crowdwise.scale.components`), in the folder of what is spilled.
+TOGETHER = "together.arrow"
 
 # Twice the number of classes that codes of 16 bits can tell apart: the rest may still be markers of missing answers.
 _MOST_LABELS = 2**16
@@ -116,6 +119,8 @@ class _Pass:
         self.n_rows = self.n_unlabelled = self.n_written = 0
         self.whole = True
         self.unified: dict[str, tuple[int, tuple[str, str]]] = {}
+        together = Path(folder) / "spill" / TOGETHER
+        self.together = pl.read_ipc(together) if together.exists() else None
 
     def run(self, inputs: Sequence[Input]) -> Spilled:
         waiting: list[pl.DataFrame] = []
@@ -191,6 +196,10 @@ class _Pass:
     def write(self, frame: pl.DataFrame) -> None:
         """Append a batch to the partitions of its items."""
         partition = partitions(frame["item"], self.n_partitions)
+        if self.together is not None:
+            place = codes_of(frame["item"].cast(pl.String), self.together["item"])
+            joined = place >= 0
+            partition = np.where(joined, self.together["partition"].to_numpy()[place * joined], partition)
         order = np.argsort(partition, kind="stable")
         frame = frame[order]
         bounds = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=self.n_partitions))])

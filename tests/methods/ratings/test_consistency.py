@@ -35,6 +35,7 @@ def error(name: str, ratings: Ratings, truth: Floats) -> float:
 
 
 # The loop of weighted-mean ends with one annotator alone; its docstring says so.
+@pytest.mark.usefixtures("model_alone")
 @pytest.mark.parametrize("name", [name for name in NUMBERS if name != "weighted-mean"])
 def test_sixteen_times_the_answers_leave_about_a_quarter_of_the_error(name: str) -> None:
     crowd = np.tile([0.5, 1.0, 1.5, 2.0], 16)
@@ -42,6 +43,7 @@ def test_sixteen_times_the_answers_leave_about_a_quarter_of_the_error(name: str)
     assert many < few / 2.5
 
 
+@pytest.mark.usefixtures("model_alone")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_noise_of_a_precise_annotator_among_noisy_ones_is_found(name: str) -> None:
     ratings, truth = uneven(6000, 5, 0)

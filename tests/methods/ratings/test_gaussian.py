@@ -254,6 +254,7 @@ def test_intervals_cover(model: type, settings: dict[str, float], low: float, hi
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("model_alone")
 def test_heavy_tails_cost_the_student_crowd_little() -> None:
     errors = dict.fromkeys(MODELS, 0.0)
     for seed in range(4):

@@ -73,7 +73,8 @@ def test_no_values_and_wrong_data_are_clear_errors(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_again_and_known_values_are_kept(name: str) -> None:
     values = simulate_values(25, 6, 3, random_state=2).values
-    one, two = fit(name, values, {3: 1.25}).result_, fit(name, values, {3: 1.25}).result_
+    settings = {"max_iter": 100} if name == "student-crowd" else {}
+    one, two = (fit(name, values, {3: 1.25}, **settings).result_ for _ in range(2))
     assert np.array_equal(one.estimate, two.estimate)
     assert np.array_equal(one.scale, two.scale)
     assert one.estimate[3, 0] == pytest.approx(1.25)

@@ -46,7 +46,7 @@ from crowdwise.engines.potts import INFERENCES, STRONGEST, couple
 from crowdwise.errors import SettingError
 from crowdwise.estimator.aggregator import Problem, as_annotations
 from crowdwise.estimator.carry import positions
-from crowdwise.estimator.estimator import setting
+from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.potts import Neighbours, association
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.labels.dawid_skene import ABOUT_SMOOTHING, smoothed_confusion
@@ -96,13 +96,14 @@ class GraphDawidSkene(IterativeAggregator):
                 "graph-dawid-skene needs the edges between items: GraphDawidSkene(edges=[('a', 'b'), ...]), "
                 "or --edges edges.csv; without any, use dawid-skene"
             )
+        if not problem.in_memory:
+            return self._over_shards(problem, given)
         votes = problem.votes
         graph = Neighbours.of(votes.n_items, *Edges.of(self.edges).between(votes.items))
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": problem.progress}
         alone = self._alone(problem, options)
         found = association(graph, alone.posterior)
-        wanted = found > math.sqrt(math.log(max(votes.n_items, 1))) if given is None else given > 0
-        if wanted and graph.n_edges:
+        if _wanted(given, found, votes.n_items) and graph.n_edges:
             beliefs = self.inference == "bp"
             done = couple(alone, votes, problem.known, graph, coupling=given, association=found, beliefs=beliefs, **options)
             # Where many edges are wrong, a coupling may draw all items to one class, and then predicts votes worse than none.
@@ -110,6 +111,25 @@ class GraphDawidSkene(IterativeAggregator):
                 return warn_unless_converged(done)
         flat = np.repeat(alone.prior.log_prob(), votes.n_items, axis=0)
         return warn_unless_converged(replace(alone, prior=PottsField(flat, alone.prior, 0.0, found)))
+
+    def _over_shards(self, problem: Problem, given: float | None) -> Fit:
+        """The same over shards that are cut along connected components."""
+        from crowdwise.engines.potts_shards import associate, couple_over, leave_alone, prepare
+
+        shards, crowd = problem.shards, problem.crowd
+        graphs = prepare(shards)
+        size = f"{graphs.most_items:,} items and {graphs.most_edges:,} edges"
+        advice = f"the largest shard has {size}, and connected items cannot be cut: leave out edges, or take more shards"
+        announce(self.name, operations=0, memory=8.0 * graphs.numbers_per_class * crowd.n_classes, advice=advice)
+        alone = self.alternate(problem, problem.marginals(), smoothed_confusion(problem, self.smoothing))
+        found, mean_square = associate(shards, graphs)
+        if _wanted(given, found, crowd.n_items) and graphs.n_edges:
+            options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": problem.progress}
+            options |= {"coupling": given, "association": found, "beliefs": self.inference == "bp"}
+            done = couple_over(shards, alone, weights=(mean_square, graphs.largest_weight), **options)
+            if given is not None or done.bound >= alone.bound:
+                return warn_unless_converged(done)
+        return leave_alone(shards, alone, found)
 
     def _alone(self, problem: Problem, options: dict[str, Any]) -> Fit:
         """Stage 1 from the best start; whether it converged matters only where it is the result."""
@@ -146,9 +166,14 @@ class GraphDawidSkene(IterativeAggregator):
     @property
     def coupling_(self) -> float:
         """Log-odds that an edge of weight one adds to the class of the neighbour; 0 where edges say nothing."""
-        return float(self._fitted().prior.coupling)
+        return float(self._outcome().prior.coupling)
 
     @property
     def association_(self) -> float:
         """Standard deviations by which neighbours are more alike than any two items, without any coupling."""
-        return float(self._fitted().prior.association)
+        return float(self._outcome().prior.association)
+
+
+def _wanted(given: float | None, association: float, n_items: int) -> bool:
+    """Whether items are to be coupled: as given, or because neighbours are alike enough."""
+    return association > math.sqrt(math.log(max(n_items, 1))) if given is None else given > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from crowdwise.errors import DataWarning
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import DIRECT, Found, RatingMethod
+from crowdwise.methods.ratings.coverage import NoiseOf
 from crowdwise.methods.ratings.problem import Problem
 
 __all__ = ["Average"]
@@ -51,6 +52,8 @@ class Average(RatingMethod):
     kind: str = setting("mean", "Mean, median, or mean weighted by agreement with it.", choices=tuple(_NAMES))
     rounds: int = setting(50, "Weighted: how often weights and means are computed.", low=1, whole=True)
     floor: float = setting(1e-9, "Weighted: added to the mean squared distances, in units of the overall variance.", above=0)
+
+    noise_is: ClassVar[NoiseOf] = "alike"
 
     @property
     def name(self) -> str:  # type: ignore[override]

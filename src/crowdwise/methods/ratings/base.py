@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from crowdwise.engines.loop import Round, Run, loop, warn_unless_converged
 from crowdwise.errors import InputError
 from crowdwise.estimator.estimator import Estimator
 from crowdwise.kernels.types import Floats
+from crowdwise.methods.ratings.coverage import NoiseOf, covering
 from crowdwise.methods.ratings.features import aligned
 from crowdwise.methods.ratings.result import Estimates
 
@@ -57,13 +58,19 @@ class _Shell(Estimator):
             trace=run.trace,
             n_iter=run.n_iter,
             converged=run.converged,
-            **found,
+            **{name: part for name, part in found.items() if name != "from_noise"},
         )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RatingMethod(_Shell):
-    """Base of methods that estimate numbers from ratings alone; a method defines `_fit`."""
+    """Base of methods that estimate numbers from ratings alone; a method defines `_fit`.
+
+    Intervals are widened by what the answers, held-out annotators and known values show (`crowdwise.methods.ratings.coverage`).
+    """
+
+    #: What has a noise of its own.
+    noise_is: ClassVar[NoiseOf] = "of annotators"
 
     def fit(
         self, data: Any, gold: Any = None, *, history: Any = None, progress: Progress | None = None, engine: Any = None
@@ -84,7 +91,13 @@ class RatingMethod(_Shell):
         """
         self._check_fit(gold=gold, history=history, engine=engine)
         ratings = as_ratings(data)
-        self._keep(ratings, *self._fit(ratings, ratings.known(gold), progress))
+        known = ratings.known(gold)
+        found, run = self._fit(ratings, known, progress)
+
+        def refit(part: Ratings, known: Floats) -> Found:
+            return self._fit(part, known, None)[0]
+
+        self._keep(ratings, covering(found, ratings, known, refit, noise_is=self.noise_is), run)
         return self
 
     def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:

@@ -66,17 +66,19 @@ class CovarianceCrowd(RatingMethod):
             n_pairs = max(len(found.first) / 2, 1)
             threshold = -float(ndtri(min(self.alarm / n_pairs, 1.0) / 2))
             parts, fitted = self._decompose(problem, d, found, threshold)
-            done.append((fitted.estimate, fitted.variance, fitted.bias, fitted.gain, parts.noise, fitted.share))
+            items = fitted.estimate, fitted.variance, fitted.from_noise
+            done.append((*items, fitted.bias, fitted.gain, parts.noise, fitted.share))
             pairs.append(_pairs(d, found, parts))
             if progress is not None:
                 progress(d + 1, float("nan"), 0.0)
-        estimate, variance, bias, gain, noise, share = (np.stack(part, axis=1) for part in zip(*done, strict=True))
+        estimate, variance, from_noise, bias, gain, noise, share = (np.stack(part, axis=1) for part in zip(*done, strict=True))
         known_rows = problem.is_known[:, None]
         signal = gain**2
         return {
             "estimate": np.where(known_rows, problem.known, estimate) * problem.spread + problem.centre,
             "scale": np.where(known_rows, 0.0, np.sqrt(variance)) * problem.spread,
             "freedom": np.full(estimate.shape, max(problem.n_annotators - 1.0, 1.0) * 5),
+            "from_noise": np.maximum(from_noise, 0.0),
             "bias": bias * problem.spread + problem.offset,
             "noise": np.sqrt(noise) * problem.spread,
             "weight": share.mean(axis=1) / share.mean(axis=1).sum(),
@@ -126,6 +128,7 @@ class _Fitted:
     gain: Floats
     share: Floats
     off: Floats
+    from_noise: Floats
 
 
 def _items(problem: Problem, d: int, found: Moments, parts: Parts) -> _Fitted:
@@ -172,7 +175,7 @@ def _items(problem: Problem, d: int, found: Moments, parts: Parts) -> _Fitted:
         variance = variance + spread * float(((count / count.sum()) ** 2).sum())
     share = np.abs(np.bincount(a, lever, minlength=len(bias))) + 1e-300
     own = np.where(problem.is_known, 0.0, 1 / total)
-    return _Fitted(middle + away, variance, own, bias, gain, share, off)
+    return _Fitted(middle + away, variance, own, bias, gain, share, off, information / total**2 / variance)
 
 
 def _weights(problem: Problem, found: Moments, parts: Parts, gain: Floats) -> Floats:

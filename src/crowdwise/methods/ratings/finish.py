@@ -68,12 +68,15 @@ def crowd_estimates(
         items = replace(items, mean=items.mean + shift, prior_mean=items.prior_mean + shift)
         bias = bias - shift
         variance = variance + spread_of_biases * max(float((share**2).sum()) - 1 / n_annotators, 0.0)
+    told = problem.by_item(precision)
+    total = told + 1 / items.prior_variance
     weight = problem.by_annotator(precision).mean(axis=1)
     signal = float(items.prior_variance.sum()) if signal is None else signal
     return {
         "estimate": items.mean * problem.spread + problem.centre,
         "scale": np.sqrt(variance) * problem.spread,
         "freedom": found.freedom,
+        "from_noise": told / total**2 / np.where(variance > 0, variance, 1.0),
         "bias": bias * problem.spread + problem.offset,
         "noise": np.sqrt(noise_variance) * problem.spread,
         "weight": weight / weight.sum(),

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
     from crowdwise.data.ratings import Ratings
 
-__all__ = ["Estimates"]
+__all__ = ["Estimates", "sd_of"]
+
+
+def sd_of(scale: Floats, freedom: Floats) -> Floats:
+    """Standard deviation of Student's t."""
+    # With two degrees of freedom or fewer there is none; three are the fewest that give a useful number.
+    enough = np.maximum(freedom, 3.0)
+    sd: Floats = scale * np.sqrt(enough / (enough - 2))
+    return sd
 
 
 @storable
@@ -40,6 +48,11 @@ class Estimates(Outcome):
         Share of an annotator in all estimates, by precision; sums to one.
     reliability : [A]
         Squared correlation of an annotator's answers with the true values, as the fit has it.
+    widened : [D] or None
+        How many times wider intervals are than the model has them, because held-out annotators are further off (see
+        `crowdwise.methods.ratings.coverage`); None where a method does not look.
+    crowd_error : [D] or None
+        Standard deviation of what the crowd as a whole gets wrong, by known values; None without any.
     more : mapping
         Further columns of the table of annotators, [A] or [A, D] each.
     pairs : mapping
@@ -54,6 +67,8 @@ class Estimates(Outcome):
     noise: Floats
     weight: Floats
     reliability: Floats
+    widened: Floats | None = None
+    crowd_error: Floats | None = None
     more: Mapping[str, Floats] = field(default_factory=dict)
     pairs: Mapping[str, Array] = field(default_factory=dict)
 
@@ -64,16 +79,14 @@ class Estimates(Outcome):
         return (
             all(part.shape == items for part in (self.estimate, self.scale, self.freedom))
             and all(part.shape == people for part in (self.bias, self.noise))
+            and all(part is None or part.shape == items[1:] for part in (self.widened, self.crowd_error))
             and all(len(part) == people[0] for part in (self.weight, self.reliability, *self.more.values()))
         )
 
     @property
     def sd(self) -> Floats:
         """Standard deviation of every estimate, [N, D]."""
-        # With two degrees of freedom or fewer there is none; three are the fewest that give a useful number.
-        freedom = np.maximum(self.freedom, 3.0)
-        spread: Floats = self.scale * np.sqrt(freedom / (freedom - 2))
-        return spread
+        return sd_of(self.scale, self.freedom)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Central interval of every estimate at this level: low and high, [N, D] each."""

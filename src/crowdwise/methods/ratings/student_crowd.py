@@ -10,6 +10,7 @@ from crowdwise.engines.loop import Progress, Run
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.ratings.base import ABOUT_TOL, DIRECT, Found, RatingMethod
+from crowdwise.methods.ratings.coverage import NoiseOf
 from crowdwise.methods.ratings.finish import answers_alone
 from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.variational import start
@@ -47,6 +48,7 @@ class StudentCrowd(RatingMethod):
     max_iter: int = setting(3000, "Rounds at most.", low=1, whole=True)
 
     name: ClassVar[str] = "student-crowd"
+    noise_is: ClassVar[NoiseOf] = "of answers"
 
     def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
         problem = Problem.of(ratings, known, correct=True)

@@ -33,7 +33,8 @@ from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.scheme import Tags
 from crowdwise.methods.tags.scoring import first_tokens
-from crowdwise.methods.tags.transitions import DirichletTransitions
+from crowdwise.methods.tags.transitions import DirichletTransitions, TransitionModel
+from crowdwise.methods.tags.word_features import ABOUT_DECAY, ABOUT_FEATURES, FEATURES, feature_chain
 from crowdwise.parts.annotators.model import DirichletConfusion
 
 __all__ = ["BSC", "by_previous_tag", "previous_tags"]
@@ -57,6 +58,8 @@ class BSC(SequenceMethod):
         None, "Dirichlet parameter of each wrong tag; by default 2 / (K - 1).", above=0, optional=True
     )
     transition_prior: float = setting(1.0, "Dirichlet parameter of every transition that is allowed.", above=0)
+    features: str = setting("none", ABOUT_FEATURES, choices=FEATURES)
+    feature_decay: float = setting(1.0, ABOUT_DECAY, above=0)
     max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
     tol: float = setting(1e-6, ABOUT_TOL, low=0)
 
@@ -67,13 +70,18 @@ class BSC(SequenceMethod):
         return fit_chain(
             votes,
             steps,
-            DirichletTransitions.start(self._allowed(scheme), self.transition_prior),
+            self._chain(tags, steps, scheme),
             DirichletConfusion.start(self._row_prior(votes.n_classes)[None], votes.n_annotators),
             start=shares_of(tags),
             max_iter=self.max_iter,
             tol=self.tol,
             progress=progress,
         )
+
+    def _chain(self, tags: TokenVotes, steps: Steps, scheme: Tags) -> TransitionModel:
+        if self.features == "words":
+            return feature_chain(tags, steps, self._allowed(scheme), self.feature_decay)
+        return DirichletTransitions.start(self._allowed(scheme), self.transition_prior)
 
     def _row_prior(self, n_classes: int) -> Floats:
         """Dirichlet parameters of a confusion matrix before any vote, [L, K]."""

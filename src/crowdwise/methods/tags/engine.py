@@ -1,9 +1,9 @@
 """The loop of sequence methods: annotators, transitions, then forward and backward sums over every sequence.
 
     annotators  = annotators.update(votes, posterior)
-    transitions = transitions.update(expected transitions)
+    transitions = transitions.update(expected transitions, posterior)
     evidence    = sum over the votes on a token of their log-likelihood
-    posterior   = forward-backward(transitions, evidence)
+    posterior   = forward-backward(transitions, evidence, tilted by features where transitions have some)
     bound       = log-evidence of all sequences - transitions.penalty() - annotators.penalty()
 
 As in `crowdwise.engines.loop`, point parts give EM and Dirichlet parts variational Bayes; the bound never falls.
@@ -73,9 +73,9 @@ def fit_chain(
 
     def step(before: _State) -> tuple[_State, Round]:
         people = before.annotators.update(votes, before.posterior)
-        chain = before.transitions.update(before.counts)
+        chain = before.transitions.update(before.counts, before.posterior)
         evidence, log_scale = evidence_of(votes, people)
-        messages = forward_backward(*chain.weights(), evidence, steps)
+        messages = forward_backward(*chain.weights(), chain.tilt(evidence), steps)
         moved = np.abs(messages.posterior - before.posterior).sum(axis=1) / 2
         bound = messages.log_evidence + log_scale - chain.penalty() - people.penalty()
         after = _State(chain, people, messages.posterior, counted(messages), messages)

@@ -31,7 +31,8 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.tags.base import SequenceMethod, shares_of
 from crowdwise.methods.tags.engine import ChainFit, fit_chain
 from crowdwise.methods.tags.scheme import Tags
-from crowdwise.methods.tags.transitions import Transitions
+from crowdwise.methods.tags.transitions import TransitionModel, Transitions
+from crowdwise.methods.tags.word_features import ABOUT_DECAY, ABOUT_FEATURES, FEATURES, feature_chain
 from crowdwise.parts.annotators.accuracy import ClassAccuracy
 from crowdwise.parts.annotators.model import AnnotatorModel, Confusion, row_smoothing
 
@@ -58,6 +59,8 @@ class HMMCrowd(SequenceMethod):
         None, "Pseudo-votes per tag added to every confusion row; by default 1 / K.", low=0, optional=True
     )
     transition_smoothing: float = setting(1.0, "Pseudo-count of every transition that is allowed.", low=0)
+    features: str = setting("none", ABOUT_FEATURES, choices=FEATURES)
+    feature_decay: float = setting(1.0, ABOUT_DECAY, above=0)
     max_iter: int = setting(200, "Most iterations.", low=1, whole=True)
     tol: float = setting(1e-6, ABOUT_TOL, low=0)
 
@@ -67,13 +70,18 @@ class HMMCrowd(SequenceMethod):
         return fit_chain(
             tags.votes,
             steps,
-            Transitions.start(self._allowed(scheme), self.transition_smoothing),
+            self._chain(tags, steps, scheme),
             self._start(tags),
             start=shares_of(tags),
             max_iter=self.max_iter,
             tol=self.tol,
             progress=progress,
         )
+
+    def _chain(self, tags: TokenVotes, steps: Steps, scheme: Tags) -> TransitionModel:
+        if self.features == "words":
+            return feature_chain(tags, steps, self._allowed(scheme), self.feature_decay)
+        return Transitions.start(self._allowed(scheme), self.transition_smoothing)
 
     def _start(self, tags: TokenVotes) -> AnnotatorModel:
         votes = tags.votes

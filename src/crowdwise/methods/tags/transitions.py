@@ -26,8 +26,11 @@ class TransitionModel(Protocol):
     def weights(self) -> tuple[Floats, Floats]:
         """Weights of the first tag, [K], and of transitions, [K, K]."""
 
-    def update(self, counts: Floats) -> TransitionModel:
-        """Fit to expected counts, [K + 1, K]."""
+    def tilt(self, evidence: Floats) -> Floats:
+        """The evidence of votes, [N, K], times what else is known of every token."""
+
+    def update(self, counts: Floats, posterior: Floats) -> TransitionModel:
+        """Fit to expected counts, [K + 1, K], and to the posterior of every token, [N, K]."""
 
     def penalty(self) -> float:
         """What the model subtracts from the bound."""
@@ -54,7 +57,11 @@ class Transitions:
         """Before any data: everything allowed is equally likely."""
         return cls(allowed, pseudo_count, allowed / allowed.sum(axis=1, keepdims=True))
 
-    def update(self, counts: Floats) -> Transitions:
+    def tilt(self, evidence: Floats) -> Floats:
+        """Nothing else is known."""
+        return evidence
+
+    def update(self, counts: Floats, posterior: Floats) -> Transitions:
         """Normalise the rows."""
         mass = np.where(self.allowed, counts + self.pseudo_count, 0.0)
         total = mass.sum(axis=1, keepdims=True)
@@ -86,7 +93,11 @@ class DirichletTransitions:
         """Before any data: the prior."""
         return cls(allowed, alpha0, np.where(allowed, alpha0, 0.0))
 
-    def update(self, counts: Floats) -> DirichletTransitions:
+    def tilt(self, evidence: Floats) -> Floats:
+        """Nothing else is known."""
+        return evidence
+
+    def update(self, counts: Floats, posterior: Floats) -> DirichletTransitions:
         """Condition the rows on expected counts."""
         return replace(self, alpha_jk=np.where(self.allowed, self.alpha0 + counts, 0.0))
 

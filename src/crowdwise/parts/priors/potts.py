@@ -28,6 +28,8 @@ class PottsField:
         Log-odds that an edge of weight one adds to the class of the neighbour; 0 where edges say nothing.
     association : float
         Standard deviations by which neighbours are more alike than any two items, before anything was coupled.
+    mean_k : [K] or None
+        Mean over all items, where `log_nk` is of some of them only.
     """
 
     said_by: ClassVar[str] = "neighbours"
@@ -35,12 +37,15 @@ class PottsField:
     shares: Any
     coupling: float
     association: float
+    mean_k: Floats | None = None
 
     @property
     def probability(self) -> Floats:
         """Mean over the items, [K]."""
         if self.coupling == 0 or not len(self.log_nk):
             return np.asarray(self.shares.probability)
+        if self.mean_k is not None:
+            return self.mean_k
         return np.asarray(np.exp(self.log_nk).mean(axis=0))
 
     @property
