@@ -1,0 +1,202 @@
+"""What a panel of judges is worth: its expected accuracy, in human votes, and the cheapest one that is good enough.
+
+The expected accuracy of a panel S is that of the best label given its answers, under a `JudgeModel`:
+
+    sum over v_S of max_k p_k P(v_S | k)
+
+P(v_S | k) keeps what families share. Up to `EXACT` patterns of answers are enumerated; larger panels take the mean of
+max_k P(k | v_S) over `DRAWS` patterns drawn from the model with a fixed seed, the same for all panels, so that differences
+between panels are not those of the draws. A panel of n people with one confusion matrix is enumerated by how many gave each
+label.
+
+`cheapest` looks at all panels in the order of their price up to `EXHAUSTIVE` judges. Beyond, it adds the judge with most
+accuracy per price, and then leaves out whom it does not need: good, not surely the cheapest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
+from math import lgamma
+
+import numpy as np
+
+from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.trust.judges.model import JudgeModel, log_sum
+
+__all__ = ["DRAWS", "EXACT", "EXHAUSTIVE", "MOST_PEOPLE", "Panel", "Panels", "with_people"]
+
+EXACT, DRAWS, EXHAUSTIVE = 4_096, 4_096, 10
+# Votes of people that a panel is compared with at most.
+MOST_PEOPLE = 25
+# Two accuracies closer than this are one.
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Codes of the judges, what a label by them costs, and its expected accuracy."""
+
+    members: tuple[int, ...]
+    price: float
+    accuracy: float
+
+
+class Panels:
+    """Panels of the judges of a model; every accuracy is computed once.
+
+    Parameters
+    ----------
+    model : JudgeModel
+    price : [A]
+        Of one vote of every judge; ones, if there are no prices.
+    """
+
+    def __init__(self, model: JudgeModel, price: Floats | None = None) -> None:
+        self.model = model
+        self.price = np.ones(model.n_judges) if price is None else price
+        self._accuracy: dict[tuple[int, ...], float] = {}
+        self._drawn: Integers | None = None
+
+    def panel(self, members: Sequence[int]) -> Panel:
+        """The panel of these judges."""
+        chosen = tuple(sorted(int(a) for a in members))
+        if chosen not in self._accuracy:
+            self._accuracy[chosen] = self._expected(chosen)
+        return Panel(chosen, float(self.price[list(chosen)].sum()), self._accuracy[chosen])
+
+    def best(self, size: int) -> Panel:
+        """The most accurate panel of so many judges, the cheaper of equal ones; beyond `EXHAUSTIVE` judges grown one by one."""
+        if self.model.n_judges <= EXHAUSTIVE:
+            found = [self.panel(who) for who in combinations(range(self.model.n_judges), size)]
+        else:
+            held = self.best(size - 1).members if size > 1 else ()
+            found = [self.panel((*held, a)) for a in range(self.model.n_judges) if a not in held]
+        return min(found, key=lambda panel: (-round(panel.accuracy, 9), panel.price, panel.members))
+
+    def cheapest(self, target: float) -> Panel | None:
+        """The cheapest panel whose expected accuracy reaches the target, the more accurate of equal ones; None if none does."""
+        if self.panel(range(self.model.n_judges)).accuracy < target:
+            # Nobody makes the best label less accurate, so that no other panel reaches it either.
+            return None
+        if self.model.n_judges > EXHAUSTIVE:
+            return self._grown(target)
+        reached: list[Panel] = []
+        for members in self._by_price():
+            price = float(self.price[list(members)].sum())
+            if reached and price > reached[0].price + _SAME:
+                break
+            panel = self.panel(members)
+            if panel.accuracy >= target:
+                reached.append(panel)
+        return max(reached, key=lambda panel: (round(panel.accuracy, 9), -len(panel.members)))
+
+    def _by_price(self) -> Iterator[tuple[int, ...]]:
+        everyone = range(self.model.n_judges)
+        subsets = [who for size in range(1, self.model.n_judges + 1) for who in combinations(everyone, size)]
+        yield from sorted(subsets, key=lambda who: (float(self.price[list(who)].sum()), len(who), who))
+
+    def _grown(self, target: float) -> Panel:
+        held: tuple[int, ...] = ()
+        now = float(self.model.prior_k.max())
+        while now < target:
+            rest = [a for a in range(self.model.n_judges) if a not in held]
+            gain = {a: (self.panel((*held, a)).accuracy - now) / max(self.price[a], _SAME) for a in rest}
+            held = (*held, max(rest, key=lambda a: gain[a]))
+            now = self.panel(held).accuracy
+        for a in sorted(held, key=lambda a: -self.price[a]):
+            without = tuple(b for b in held if b != a)
+            if without and self.panel(without).accuracy >= target:
+                held = without
+        return self.panel(held)
+
+    def _expected(self, members: tuple[int, ...]) -> float:
+        """The expected accuracy of the best label given the answers of these judges."""
+        n_classes = self.model.n_classes
+        if n_classes ** len(members) <= EXACT:
+            answers = np.stack([index.ravel() for index in np.indices((n_classes,) * len(members))], axis=1)
+            return float(np.exp((self._log_joint(members, answers)).max(axis=1)).sum())
+        if self._drawn is None:
+            self._drawn = drawn(self.model, DRAWS)
+        log_pk = self._log_joint(members, self._drawn[:, list(members)])
+        return float(np.exp(log_pk.max(axis=1) - log_sum(log_pk)).mean())
+
+    def _log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
+        """log P(k, answers) of every row of answers of these judges, [P, K]."""
+        model = self.model
+        log_pk = np.repeat(log_floored(model.prior_k)[None], len(answers), axis=0)
+        for f in np.unique(model.family[list(members)]):
+            inside = [index for index, a in enumerate(members) if model.family[a] == f]
+            log_pkc = np.repeat(log_floored(model.shared_fkc[f])[None], len(answers), axis=0)
+            for index in inside:
+                a, said = members[index], answers[:, index]
+                own_pk = model.own_akl[a].T[said]
+                same = np.arange(model.n_classes) == said[:, None]
+                log_pkc += log_floored(model.lam_a[a] * same[:, None, :] + (1 - model.lam_a[a]) * own_pk[:, :, None])
+            log_pk += log_sum(log_pkc)
+        return log_pk
+
+
+def drawn(model: JudgeModel, n: int, seed: int = 0) -> Integers:
+    """Answers of all judges to n items of the model, [n, A]."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(model.n_classes, size=n, p=model.prior_k / model.prior_k.sum())
+
+    def answer(table_kl: Floats) -> Integers:
+        return np.asarray((rng.random(n)[:, None] > np.cumsum(table_kl, axis=1)[truth][:, :-1]).sum(axis=1))
+
+    shared = [answer(table) for table in model.shared_fkc]
+    own = [answer(table) for table in model.own_akl]
+    copies = rng.random((model.n_judges, n)) < model.lam_a[:, None]
+    return np.stack([np.where(copies[a], shared[model.family[a]], own[a]) for a in range(model.n_judges)], axis=1)
+
+
+def with_people(model: JudgeModel, confusion: Floats, n: int) -> JudgeModel:
+    """The model with n more judges, who are independent and have one confusion matrix, [K, K]."""
+    many = np.repeat(confusion[None], n, axis=0)
+    return replace(
+        model,
+        family=np.concatenate([model.family, int(model.family.max(initial=-1)) + 1 + np.arange(n)]),
+        lam_a=np.concatenate([model.lam_a, np.zeros(n)]),
+        shared_fkc=np.concatenate([model.shared_fkc, many]),
+        own_akl=np.concatenate([model.own_akl, many]),
+    )
+
+
+def accuracy_of_people(prior_k: Floats, confusion: Floats, n: int) -> float:
+    """Expected accuracy of the best label by n independent votes with one confusion matrix, [K, K]; exact."""
+    n_classes = len(prior_k)
+    answers = np.array(list(combinations_with_replacement(range(n_classes), n)), np.int64).reshape(-1, n)
+    count_pl = (answers[:, :, None] == np.arange(n_classes)).sum(axis=1)
+    ways = np.array([lgamma(n + 1) - sum(lgamma(c + 1) for c in row) for row in count_pl.tolist()])
+    log_pk = log_floored(prior_k) + count_pl @ log_floored(confusion).T
+    return float(np.exp(ways + log_pk.max(axis=1)).sum())
+
+
+def in_human_votes(accuracy: float, prior_k: Floats, confusion: Floats) -> float:
+    """How many independent human votes are expected to be as accurate; infinity beyond `MOST_PEOPLE`.
+
+    Between two numbers of votes by a straight line. A vote that cannot change the label, as the second of two between two
+    classes, counts only with the next.
+    """
+    votes, reached = 0, float(prior_k.max())
+    if accuracy <= reached + _SAME:
+        return 0.0
+    for n in range(1, _most_people(len(prior_k)) + 1):
+        by_people = accuracy_of_people(prior_k, confusion, n)
+        if accuracy <= by_people + _SAME:
+            return votes + (n - votes) * (accuracy - reached) / (by_people - reached)
+        if by_people > reached + _SAME:
+            votes, reached = n, by_people
+    return float("inf")
+
+
+def _most_people(n_classes: int) -> int:
+    """So many votes that counts of labels can still be enumerated."""
+    n, patterns = 1, float(n_classes)
+    while n < MOST_PEOPLE and patterns < 20_000:
+        n += 1
+        patterns *= (n_classes + n - 1) / n
+    return n
