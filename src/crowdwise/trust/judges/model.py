@@ -67,6 +67,10 @@ class JudgeModel:
         lam = self.lam_a[:, None, None]
         return np.asarray(lam * self.shared_fkc[self.family] + (1 - lam) * self.own_akl)
 
+    def of(self, judges: Integers) -> JudgeModel:
+        """The same model of these judges alone."""
+        return replace(self, family=self.family[judges], lam_a=self.lam_a[judges], own_akl=self.own_akl[judges])
+
     @classmethod
     def fit(cls, votes: Annotations, family: Integers, posterior: Floats, *, rounds: int = _ROUNDS) -> tuple[JudgeModel, Floats]:
         """The model by EM from `posterior`, [N, K], and the posterior that it ends with; gold labels stay.

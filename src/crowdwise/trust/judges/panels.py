@@ -9,8 +9,8 @@ max_k P(k | v_S) over `DRAWS` patterns drawn from the model with a fixed seed, t
 between panels are not those of the draws. A panel of n people with one confusion matrix is enumerated by how many gave each
 label.
 
-`cheapest` looks at all panels in the order of their price up to `EXHAUSTIVE` judges. Beyond, it adds the judge with most
-accuracy per price, and then leaves out whom it does not need: good, not surely the cheapest.
+`cheapest` looks at all panels in the order of their price, where these are at most `MOST_PANELS`. Beyond, it adds the judge
+with most accuracy per price, and then leaves out whom it does not need: good, not surely the cheapest. `best` likewise.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.judges.model import JudgeModel, log_sum
 
-__all__ = ["DRAWS", "EXACT", "EXHAUSTIVE", "MOST_PEOPLE", "Panel", "Panels", "with_people"]
+__all__ = ["DRAWS", "EXACT", "MOST_PANELS", "MOST_PEOPLE", "Panel", "Panels", "accuracy_of_people", "in_human_votes"]
+__all__ += ["with_people"]
 
-EXACT, DRAWS, EXHAUSTIVE = 4_096, 4_096, 10
+EXACT, DRAWS, MOST_PANELS = 4_096, 4_096, 1_024
 # Votes of people that a panel is compared with at most.
 MOST_PEOPLE = 25
 # Two accuracies closer than this are one.
@@ -52,11 +53,14 @@ class Panels:
     model : JudgeModel
     price : [A]
         Of one vote of every judge; ones, if there are no prices.
+    n_alike : int
+        The last so many judges are alike (`with_people`), so that of panels with equally many of them one is looked at.
     """
 
-    def __init__(self, model: JudgeModel, price: Floats | None = None) -> None:
+    def __init__(self, model: JudgeModel, price: Floats | None = None, n_alike: int = 0) -> None:
         self.model = model
         self.price = np.ones(model.n_judges) if price is None else price
+        self.n_alike = n_alike
         self._accuracy: dict[tuple[int, ...], float] = {}
         self._drawn: Integers | None = None
 
@@ -68,9 +72,9 @@ class Panels:
         return Panel(chosen, float(self.price[list(chosen)].sum()), self._accuracy[chosen])
 
     def best(self, size: int) -> Panel:
-        """The most accurate panel of so many judges, the cheaper of equal ones; beyond `EXHAUSTIVE` judges grown one by one."""
-        if self.model.n_judges <= EXHAUSTIVE:
-            found = [self.panel(who) for who in combinations(range(self.model.n_judges), size)]
+        """The most accurate panel of so many judges, the cheaper of equal ones; of too many judges grown one by one."""
+        if self._few:
+            found = [self.panel(who) for who in self._subsets() if len(who) == size]
         else:
             held = self.best(size - 1).members if size > 1 else ()
             found = [self.panel((*held, a)) for a in range(self.model.n_judges) if a not in held]
@@ -81,7 +85,7 @@ class Panels:
         if self.panel(range(self.model.n_judges)).accuracy < target:
             # Nobody makes the best label less accurate, so that no other panel reaches it either.
             return None
-        if self.model.n_judges > EXHAUSTIVE:
+        if not self._few:
             return self._grown(target)
         reached: list[Panel] = []
         for members in self._by_price():
@@ -93,10 +97,22 @@ class Panels:
                 reached.append(panel)
         return max(reached, key=lambda panel: (round(panel.accuracy, 9), -len(panel.members)))
 
-    def _by_price(self) -> Iterator[tuple[int, ...]]:
-        everyone = range(self.model.n_judges)
-        subsets = [who for size in range(1, self.model.n_judges + 1) for who in combinations(everyone, size)]
-        yield from sorted(subsets, key=lambda who: (float(self.price[list(who)].sum()), len(who), who))
+    @property
+    def _few(self) -> bool:
+        """Whether all panels can be looked at."""
+        return 2.0 ** (self.model.n_judges - self.n_alike) * (self.n_alike + 1) <= MOST_PANELS
+
+    def _subsets(self) -> Iterator[tuple[int, ...]]:
+        """All panels; of those with equally many judges who are alike, one."""
+        single = self.model.n_judges - self.n_alike
+        for size in range(single + 1):
+            for who in combinations(range(single), size):
+                for alike in range(self.n_alike + 1):
+                    if size + alike:
+                        yield (*who, *range(single, single + alike))
+
+    def _by_price(self) -> list[tuple[int, ...]]:
+        return sorted(self._subsets(), key=lambda who: (float(self.price[list(who)].sum()), len(who), who))
 
     def _grown(self, target: float) -> Panel:
         held: tuple[int, ...] = ()
