@@ -97,7 +97,9 @@ class Drawn:
         family = voices(self.code)
         shared = np.stack([matrix(right) for right in [*self.right_f, *self.right_a[self.code < 0]]])
         own = np.stack([matrix(right) for right in self.right_a])
-        return JudgeModel(np.full(k, 1 / k), family, self.copies, shared, own)
+        # Hard items are a world of their own, whose true panels are not enumerated.
+        easy = np.concatenate([np.full(k, 1 / k), np.zeros(k)])
+        return JudgeModel(easy, family, self.copies, np.tile(shared, (1, 2, 1)), np.tile(own, (1, 2, 1)))
 
 
 WORLDS = {
@@ -154,6 +156,7 @@ def measured(panel: Drawn, seed: int) -> dict[str, float]:
     for name, fit, groups in (("given", given, panel.code), ("found", by_found, code)):
         looked = examine(votes, families_of(votes, groups, panel.person), fit.model_posterior, price=panel.price, target=TARGET)
         keep(f"model, {name}", looked.posterior)
+        run[f"{name} hard"], run[f"{name} seen"] = looked.model.hard, looked.model.seen
         run |= {f"{name} {key}": value for key, value in stated(looked, votes, panel, rng).items()}
     return run
 

@@ -16,8 +16,10 @@ _NUMBERS = ("right", "wrong", "accuracy", "n_votes")
 
 
 def read_families(path: AnyPath) -> dict[str, str]:
-    """Read which annotators belong together: annotator -> group, from a table with these columns."""
-    table, where = columns_by_role(FileColumns(path), {"annotator": None, "group": None})
+    """Read which annotators belong together: annotator -> group, from a table with these columns; or family for group."""
+    file = FileColumns(path)
+    family = next((name for name in file.names if name.lower() == "family"), None)
+    table, where = columns_by_role(file, {"annotator": None, "group": family})
     who, group = (tidy(table[name]).cast(pl.String) for name in table.columns)
     kept = ~(missing_mask(who, ()) | missing_mask(group, ()))
     families: dict[str, str] = {}

@@ -23,10 +23,12 @@ from crowdwise.engines.meetings import answers_of
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.crowd.table import beta_interval
+from crowdwise.trust.judges.cells import Cells
 from crowdwise.trust.judges.families import Families
 from crowdwise.trust.judges.information import added_bits, entropy
-from crowdwise.trust.judges.model import Cells, JudgeModel
-from crowdwise.trust.judges.panels import Panel, Panels, in_human_votes, with_people
+from crowdwise.trust.judges.model import JudgeModel
+from crowdwise.trust.judges.panels import Panel, Panels, in_human_votes
+from crowdwise.trust.judges.resampling import Resamples, with_people
 
 __all__ = ["LEAST_VOICES", "Findings", "examine", "human_confusion"]
 
@@ -34,6 +36,8 @@ __all__ = ["LEAST_VOICES", "Findings", "examine", "human_confusion"]
 LEAST_VOICES = 3
 # The sizes of which the best panel is named, and people whom a panel may ask.
 _SIZES, _PERSONS = 5, 5
+# Fits to drawn votes, and the votes up to which they are made: both by what they cost.
+_RESAMPLES, _FEW_VOTES = 8, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class Findings:
     table : frame
         A row per annotator: family, n_votes, accuracy with its 95 % interval, bits alone and given all others, price.
     panels : frame
-        A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_low, human_votes, and
+        A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, human_votes, and
         the share that is right of items with a known label.
     people : [K, K] or None
         The confusion matrix by which human votes are counted.
@@ -71,6 +75,7 @@ def examine(
     human_accuracy: float | None = None,
     target: float = 0.9,
     truth: Integers | None = None,
+    resamples: int | None = None,
 ) -> Findings:
     """Fit judges in families from a posterior of the labels, [N, K], and weigh them.
 
@@ -86,6 +91,9 @@ def examine(
         Expected accuracy that the cheapest panel must reach.
     truth : [N], optional
         True classes by which panels are measured, -1 where not known; `votes.gold` without it.
+    resamples : int, optional
+        Fits to drawn votes by which accuracies of panels are corrected, 0 or at least two; by default 8 up to 20,000 votes, and
+        none beyond, where there is little to correct.
     """
     n_votes = answers_of(votes).annotator
     table = pl.DataFrame(
@@ -95,15 +103,16 @@ def examine(
             "n_votes": np.bincount(n_votes, minlength=votes.n_annotators),
         }
     )
+    prices = {} if price is None else {"price": pl.Series(price).fill_nan(None)}
     if (families.n_voices < LEAST_VOICES and not votes.n_gold) or votes.n_classes < 2 or votes.n_votes == 0:
-        return Findings(None, None, table, _panel_frame([]), None)
+        return Findings(None, None, table.with_columns(**prices), _panel_frame([]), None)
     model, found = JudgeModel.fit(votes, families.code, posterior)
-    table = table.with_columns(**_measures(model, votes, found))
-    if price is not None:
-        table = table.with_columns(price=pl.Series(price).fill_nan(None))
+    table = table.with_columns(**_measures(model, votes, found), **prices)
     people = human_confusion(votes, found, families, human_accuracy)
     known = votes.gold if truth is None else truth
-    rows = list(_panels(model, votes, families, price, people, target, known))
+    n_fits = resamples if resamples is not None else _RESAMPLES if votes.n_votes <= _FEW_VOTES else 0
+    again = Resamples.of(model, votes, n_fits) if n_fits else None
+    rows = list(_panels(model, votes, families, price, people, target, known, again))
     return Findings(model, found, table.sort("accuracy", descending=True, nulls_last=True), _panel_frame(rows), people)
 
 
@@ -117,7 +126,7 @@ def human_confusion(votes: Annotations, posterior: Floats, families: Families, a
         return np.full((n_classes, n_classes), wrong) + (accuracy - wrong) * np.eye(n_classes)
     if not families.person.any():
         return None
-    cells = Cells.of(answers_of(votes), families.code)
+    cells = Cells.of(answers_of(votes), families.code, votes.n_items)
     counts = cells.counts(posterior)[families.person].sum(axis=0)
     counts += counts.sum(axis=0) / max(counts.sum(), 1e-300)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
@@ -125,7 +134,7 @@ def human_confusion(votes: Annotations, posterior: Floats, families: Families, a
 
 def _measures(model: JudgeModel, votes: Annotations, posterior: Floats) -> dict[str, Any]:
     """Accuracy with its interval, bits alone and bits given all others; empty for those without votes."""
-    cells = Cells.of(answers_of(votes), model.family)
+    cells = Cells.of(answers_of(votes), model.family, votes.n_items)
     counts = cells.counts(posterior) + cells.labels_al[:, None, :]
     total = counts.sum(axis=2, keepdims=True)
     mean, prior = counts / total, model.prior_k
@@ -148,6 +157,7 @@ def _panels(
     people: Floats | None,
     target: float,
     known: Integers | None,
+    resamples: Resamples | None,
 ) -> Iterator[dict[str, Any]]:
     """The panels that are worth a row, each once."""
     judges = np.flatnonzero(~families.person & (votes.answers_per_annotator > 0))
@@ -155,11 +165,11 @@ def _panels(
         return
     priced = price is not None and bool(np.isfinite(price[judges]).all())
     cost = price[judges] if price is not None and priced else None
-    panels = Panels(model.of(judges), cost)
+    panels = Panels(model.of(judges), cost, resamples=resamples and resamples.of_judges(judges))
     names = votes.annotators
 
     def row(what: str, panel: Panel, persons: int = 0) -> dict[str, Any]:
-        members = judges[[a for a in panel.members if a < len(judges)]]
+        members, panel = judges[[a for a in panel.members if a < len(judges)]], panel if persons else panels.corrected(panel)
         return {
             "panel": what,
             "judges": ", ".join(str(names[a]) for a in members),
@@ -167,6 +177,7 @@ def _panels(
             "n_people": persons,
             "price": panel.price if priced else None,
             "accuracy": panel.accuracy,
+            "accuracy_sd": None if np.isnan(panel.sd) else panel.sd,
             "human_votes": None if people is None else in_human_votes(panel.accuracy, model.prior_k, people),
             "right_on_gold": None if persons else _measured(model, votes, members, known),
         }
@@ -179,13 +190,13 @@ def _panels(
     found = panels.cheapest(target)
     if found is not None:
         yield row(f"cheapest for {target:g}" if priced else f"fewest for {target:g}", found)
-    human_price = np.nanmean(price[families.person]) if price is not None and np.isfinite(price[families.person]).any() else None
-    if priced and people is not None and human_price is not None:
-        both = Panels(with_people(model.of(judges), people, _PERSONS), np.append(panels.price, [human_price] * _PERSONS), _PERSONS)
-        mixed = both.cheapest(target)
-        if mixed is not None:
-            persons = sum(a >= len(judges) for a in mixed.members)
-            yield row(f"cheapest for {target:g}, people too", mixed, persons)
+    if price is not None and priced and people is not None and np.isfinite(price[families.person]).any():
+        every = np.append(panels.price, np.repeat(np.nanmean(price[families.person]), _PERSONS))
+        again = panels.resamples and panels.resamples.with_people(people, _PERSONS)
+        mixed = Panels(with_people(panels.model, people, _PERSONS), every, _PERSONS, again).cheapest(target)
+        persons = 0 if mixed is None else sum(a >= len(judges) for a in mixed.members)
+        if mixed is not None and persons:
+            yield row(f"cheapest for {target:g} with people", mixed, persons)
 
 
 def _measured(model: JudgeModel, votes: Annotations, members: Integers, known: Integers | None) -> float | None:
@@ -199,5 +210,5 @@ def _measured(model: JudgeModel, votes: Annotations, members: Integers, known: I
 
 def _panel_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     kinds: dict[str, Any] = {"panel": pl.String, "judges": pl.String, "n_judges": pl.Int64, "n_people": pl.Int64}
-    numbers = dict.fromkeys(["price", "accuracy", "human_votes", "right_on_gold"], pl.Float64)
+    numbers = dict.fromkeys(["price", "accuracy", "accuracy_sd", "human_votes", "right_on_gold"], pl.Float64)
     return pl.DataFrame(rows, schema=kinds | numbers)

@@ -6,7 +6,8 @@ The expected accuracy of a panel S is that of the best label given its answers, 
 
 P(v_S | k) keeps what families share. Up to `EXACT` patterns of answers are enumerated; larger panels take the mean of
 max_k P(k | v_S) over `DRAWS` patterns drawn from the model with a fixed seed, the same for all panels, so that differences
-between panels are not those of the draws. A panel of n people with one confusion matrix is enumerated by how many gave each
+between panels are not those of the draws. A fit to few items takes its own errors for skill, and states too much; `Resamples`
+say how much, and it is subtracted. A panel of n people with one confusion matrix is enumerated by how many gave each
 label.
 
 `cheapest` looks at all panels in the order of their price, where these are at most `MOST_PANELS`. Beyond, it adds the judge
@@ -24,10 +25,11 @@ import numpy as np
 
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.trust.judges.model import JudgeModel, log_sum
+from crowdwise.trust.judges.cells import log_sum
+from crowdwise.trust.judges.model import JudgeModel
+from crowdwise.trust.judges.resampling import Resamples, drawn
 
 __all__ = ["DRAWS", "EXACT", "MOST_PANELS", "MOST_PEOPLE", "Panel", "Panels", "accuracy_of_people", "in_human_votes"]
-__all__ += ["with_people"]
 
 EXACT, DRAWS, MOST_PANELS = 4_096, 4_096, 1_024
 # Votes of people that a panel is compared with at most.
@@ -38,11 +40,12 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Panel:
-    """Codes of the judges, what a label by them costs, and its expected accuracy."""
+    """Codes of the judges, what a label by them costs, and its expected accuracy with its standard deviation (NaN: unknown)."""
 
     members: tuple[int, ...]
     price: float
     accuracy: float
+    sd: float = float("nan")
 
 
 class Panels:
@@ -55,21 +58,39 @@ class Panels:
         Of one vote of every judge; ones, if there are no prices.
     n_alike : int
         The last so many judges are alike (`with_people`), so that of panels with equally many of them one is looked at.
+    resamples : Resamples, optional
+        Fits to votes drawn from the model, of the same judges.
     """
 
-    def __init__(self, model: JudgeModel, price: Floats | None = None, n_alike: int = 0) -> None:
-        self.model = model
+    def __init__(
+        self, model: JudgeModel, price: Floats | None = None, n_alike: int = 0, resamples: Resamples | None = None
+    ) -> None:
+        self.model, self.resamples = model, resamples
         self.price = np.ones(model.n_judges) if price is None else price
         self.n_alike = n_alike
         self._accuracy: dict[tuple[int, ...], float] = {}
+        self._corrected: dict[tuple[int, ...], tuple[float, float]] = {}
         self._drawn: Integers | None = None
 
     def panel(self, members: Sequence[int]) -> Panel:
-        """The panel of these judges."""
+        """The panel of these judges, with its accuracy as the model has it."""
         chosen = tuple(sorted(int(a) for a in members))
         if chosen not in self._accuracy:
             self._accuracy[chosen] = self._expected(chosen)
         return Panel(chosen, float(self.price[list(chosen)].sum()), self._accuracy[chosen])
+
+    def corrected(self, panel: Panel) -> Panel:
+        """The same with what fits to drawn votes state too much subtracted, and its standard deviation; see `Resamples`."""
+        if self.resamples is None or not self.resamples.models:
+            return panel
+        if panel.members not in self._corrected:
+            again = [Panels(model) for model in self.resamples.models]
+            answers, truth = self.resamples.answers[:, list(panel.members)], self.resamples.truth
+            said = [of.log_joint(panel.members, answers).argmax(axis=1) for of in again]
+            over = [of.panel(panel.members).accuracy - float((label == truth).mean()) for of, label in zip(again, said, strict=True)]
+            self._corrected[panel.members] = max(float(np.mean(over)), 0.0), float(np.std(over, ddof=1))
+        bias, sd = self._corrected[panel.members]
+        return replace(panel, accuracy=self.panel(panel.members).accuracy - bias, sd=sd)
 
     def best(self, size: int) -> Panel:
         """The most accurate panel of so many judges, the cheaper of equal ones; of too many judges grown one by one."""
@@ -93,9 +114,9 @@ class Panels:
             if reached and price > reached[0].price + _SAME:
                 break
             panel = self.panel(members)
-            if panel.accuracy >= target:
-                reached.append(panel)
-        return max(reached, key=lambda panel: (round(panel.accuracy, 9), -len(panel.members)))
+            if panel.accuracy >= target and self.corrected(panel).accuracy >= target:
+                reached.append(self.corrected(panel))
+        return max(reached, key=lambda panel: (round(panel.accuracy, 9), -len(panel.members)), default=None)
 
     @property
     def _few(self) -> bool:
@@ -114,71 +135,45 @@ class Panels:
     def _by_price(self) -> list[tuple[int, ...]]:
         return sorted(self._subsets(), key=lambda who: (float(self.price[list(who)].sum()), len(who), who))
 
-    def _grown(self, target: float) -> Panel:
+    def _grown(self, target: float) -> Panel | None:
         held: tuple[int, ...] = ()
         now = float(self.model.prior_k.max())
-        while now < target:
+        while now < target or self.corrected(self.panel(held)).accuracy < target:
+            if len(held) == self.model.n_judges:
+                return None
             rest = [a for a in range(self.model.n_judges) if a not in held]
             gain = {a: (self.panel((*held, a)).accuracy - now) / max(self.price[a], _SAME) for a in rest}
             held = (*held, max(rest, key=lambda a: gain[a]))
             now = self.panel(held).accuracy
         for a in sorted(held, key=lambda a: -self.price[a]):
             without = tuple(b for b in held if b != a)
-            if without and self.panel(without).accuracy >= target:
+            if without and self.corrected(self.panel(without)).accuracy >= target:
                 held = without
-        return self.panel(held)
+        return self.corrected(self.panel(held))
 
     def _expected(self, members: tuple[int, ...]) -> float:
         """The expected accuracy of the best label given the answers of these judges."""
         n_classes = self.model.n_classes
         if n_classes ** len(members) <= EXACT:
             answers = np.stack([index.ravel() for index in np.indices((n_classes,) * len(members))], axis=1)
-            return float(np.exp((self._log_joint(members, answers)).max(axis=1)).sum())
+            return float(np.exp(self.log_joint(members, answers).max(axis=1)).sum())
         if self._drawn is None:
-            self._drawn = drawn(self.model, DRAWS)
-        log_pk = self._log_joint(members, self._drawn[:, list(members)])
+            self._drawn = drawn(self.model, DRAWS)[0]
+        log_pk = self.log_joint(members, self._drawn[:, list(members)])
         return float(np.exp(log_pk.max(axis=1) - log_sum(log_pk)).mean())
 
-    def _log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
+    def log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
         """log P(k, answers) of every row of answers of these judges, [P, K]."""
         model = self.model
-        log_pk = np.repeat(log_floored(model.prior_k)[None], len(answers), axis=0)
+        log_ps = np.repeat(log_floored(model.prior_s)[None], len(answers), axis=0)
         for f in np.unique(model.family[list(members)]):
-            inside = [index for index, a in enumerate(members) if model.family[a] == f]
-            log_pkc = np.repeat(log_floored(model.shared_fkc[f])[None], len(answers), axis=0)
-            for index in inside:
-                a, said = members[index], answers[:, index]
-                own_pk = model.own_akl[a].T[said]
-                same = np.arange(model.n_classes) == said[:, None]
-                log_pkc += log_floored(model.lam_a[a] * same[:, None, :] + (1 - model.lam_a[a]) * own_pk[:, :, None])
-            log_pk += log_sum(log_pkc)
-        return log_pk
-
-
-def drawn(model: JudgeModel, n: int, seed: int = 0) -> Integers:
-    """Answers of all judges to n items of the model, [n, A]."""
-    rng = np.random.default_rng(seed)
-    truth = rng.choice(model.n_classes, size=n, p=model.prior_k / model.prior_k.sum())
-
-    def answer(table_kl: Floats) -> Integers:
-        return np.asarray((rng.random(n)[:, None] > np.cumsum(table_kl, axis=1)[truth][:, :-1]).sum(axis=1))
-
-    shared = [answer(table) for table in model.shared_fkc]
-    own = [answer(table) for table in model.own_akl]
-    copies = rng.random((model.n_judges, n)) < model.lam_a[:, None]
-    return np.stack([np.where(copies[a], shared[model.family[a]], own[a]) for a in range(model.n_judges)], axis=1)
-
-
-def with_people(model: JudgeModel, confusion: Floats, n: int) -> JudgeModel:
-    """The model with n more judges, who are independent and have one confusion matrix, [K, K]."""
-    many = np.repeat(confusion[None], n, axis=0)
-    return replace(
-        model,
-        family=np.concatenate([model.family, int(model.family.max(initial=-1)) + 1 + np.arange(n)]),
-        lam_a=np.concatenate([model.lam_a, np.zeros(n)]),
-        shared_fkc=np.concatenate([model.shared_fkc, many]),
-        own_akl=np.concatenate([model.own_akl, many]),
-    )
+            log_psc = np.repeat(log_floored(model.shared_fsc[f])[None], len(answers), axis=0)
+            for a, said in zip(members, answers.T, strict=True):
+                if model.family[a] == f:
+                    same, own_ps = np.arange(model.n_classes) == said[:, None], model.own_asl[a].T[said]
+                    log_psc += log_floored(model.lam_a[a] * same[:, None, :] + (1 - model.lam_a[a]) * own_ps[:, :, None])
+            log_ps += log_sum(log_psc)
+        return np.logaddexp(log_ps[:, : model.n_classes], log_ps[:, model.n_classes :])
 
 
 def accuracy_of_people(prior_k: Floats, confusion: Floats, n: int) -> float:
