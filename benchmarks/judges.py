@@ -20,10 +20,9 @@ from page import interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 from crowdwise.data.annotations import Annotations
-from crowdwise.trust.crowd.dependence import Reading, find
+from crowdwise.trust.crowd.dependence import find
 from crowdwise.trust.crowd.fusion import fused
 from crowdwise.trust.judges import Families, Findings, JudgeModel, Panels, examine, in_human_votes
-from crowdwise.trust.judges.panels import accuracy_of_people
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
 FIRST_SEED, N_ITEMS, FRESH, TARGET = 9000, 300, 5000, 0.9
@@ -128,8 +127,17 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=10)
     seeds = arguments.parse_args().seeds
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
-    runs = {name: [measured(world.drawn(FIRST_SEED + s), FIRST_SEED + s) for s in range(seeds)] for name, world in WORLDS.items()}
-    parts = [provenance(f"python benchmarks/judges.py --seeds {seeds}"), labels(runs), panels(runs), human(runs), found(runs), alarms()]
+    runs = {
+        name: [measured(world.drawn(FIRST_SEED + s), FIRST_SEED + s) for s in range(seeds)] for name, world in WORLDS.items()
+    }
+    parts = [
+        provenance(f"python benchmarks/judges.py --seeds {seeds}"),
+        labels(runs),
+        panels(runs),
+        human(runs),
+        found(runs),
+        alarms(),
+    ]
     put("judges", "\n".join(parts))
 
 
@@ -153,11 +161,13 @@ def measured(panel: Drawn, seed: int) -> dict[str, float]:
     keep("families given", given.posterior)
     by_found = crowdwise.make("consensus").fit(fused(votes, code)).result_
     keep("families found", by_found.posterior)
-    for name, fit, groups in (("given", given, panel.code), ("found", by_found, code)):
+    looks = {"given": (given, panel.code)} | ({} if run["exact"] else {"found": (by_found, code)})
+    for name, (fit, groups) in looks.items():
         looked = examine(votes, families_of(votes, groups, panel.person), fit.model_posterior, price=panel.price, target=TARGET)
         keep(f"model, {name}", looked.posterior)
-        run[f"{name} hard"], run[f"{name} seen"] = looked.model.hard, looked.model.seen
         run |= {f"{name} {key}": value for key, value in stated(looked, votes, panel, rng).items()}
+    if run["exact"]:
+        run |= {key.replace("given", "found"): value for key, value in run.items() if "given" in key}
     return run
 
 
@@ -188,7 +198,7 @@ def stated(looked: Findings, votes: Annotations, panel: Drawn, rng: np.random.Ge
             run[f"{what} by people"] = between(row["human_votes"], lambda n: simulated(n, person, panel.world.n_classes, rng))
     best = everyone.cheapest(TARGET)
     run["reachable"] = float(best is not None)
-    if best is not None and "cheapest price" in run:
+    if best is not None and "cheapest price" in run and not panel.world.hard:
         run["price over least"] = run["cheapest price"] / best.price
     return run
 
@@ -216,7 +226,9 @@ def labels(runs: dict[str, list[dict[str, float]]]) -> str:
             "annotator, as `crowdwise judges` labels. *Model*: the posterior of the model by which panels are weighed.\n"]  # fmt: skip
     for title, key, scale, digits in (("Accuracy, percent", "accuracy", 100, 1), ("Log-loss", "loss", 1, 3),
                                       ("Calibration error (ECE), percent", "ece", 100, 1)):  # fmt: skip
-        rows = [[name, *(interval([run[f"{way} {key}"] for run in of], scale, digits) for way in ways)] for name, of in runs.items()]
+        rows = [
+            [name, *(interval([run[f"{way} {key}"] for run in of], scale, digits) for way in ways)] for name, of in runs.items()
+        ]
         text.append(f"\n{title}.\n\n{table(['panel', *ways], rows)}\n")
     return "\n".join(text)
 
@@ -229,7 +241,9 @@ def panels(runs: dict[str, list[dict[str, float]]]) -> str:
         for how in ("given", "found"):
             named = [run for run in of if f"{how} cheapest stated" in run]
             pick = lambda key, of=of, how=how: interval([run[f"{how} {key}"] for run in of], 100, 1)  # noqa: E731
-            chosen = lambda key, named=named, how=how: interval([run[f"{how} {key}"] for run in named], 100, 1) if named else "-"  # noqa: E731
+            chosen = lambda key, named=named, how=how: (
+                interval([run[f"{how} {key}"] for run in named], 100, 1) if named else "-"
+            )  # noqa: E731
             short = sum(run[f"{how} cheapest fresh"] < TARGET - 0.01 for run in named)
             over = [run[f"{how} price over least"] for run in named if f"{how} price over least" in run]
             rows.append([name, how, pick("all judges stated"), pick("all judges fresh"), pick("best 3 stated"), pick("best 3 fresh"),
@@ -268,7 +282,11 @@ def found(runs: dict[str, list[dict[str, float]]]) -> str:
         rows.append([name, f"{sum(run['exact'] for run in of):.0f}", f"{sum(run['none'] for run in of):.0f}", interval(gain, 100, 1),
                      f"{100 * worst:.1f}"])  # fmt: skip
     header = ["panel", "found exactly", "nothing found", "gain in accuracy", "worst run"]
-    return f"\n**Families found** of {len(of)} runs, and what counting them as one brings over plain consensus, in points.\n\n" + table(header, rows) + "\n"
+    return (
+        f"\n**Families found** of {len(of)} runs, and what counting them as one brings over plain consensus, in points.\n\n"
+        + table(header, rows)
+        + "\n"
+    )
 
 
 def alarms(seeds: int = 20) -> str:
@@ -279,7 +297,11 @@ def alarms(seeds: int = 20) -> str:
             fired = []
             for n_items in (50, 200, 600):
                 world = [World(k, (), (0, 0), (0, 0), (0, 0), alone=n_judges, hard=hard) for k in (2, 3)]
-                drawn = [one.drawn(FIRST_SEED + s).answers(n_items, np.random.default_rng(s))[0] for one in world for s in range(seeds)]
+                drawn = [
+                    one.drawn(FIRST_SEED + s).answers(n_items, np.random.default_rng(s))[0]
+                    for one in world
+                    for s in range(seeds)
+                ]
                 fired.append(sum(bool(find(Annotations.from_matrix(answers))) for answers in drawn))
                 total, wrong = total + len(drawn), wrong + fired[-1]
             rows.append([f"{n_judges} judges{', 3 in 10 items hard' if hard else ''}", *map(str, fired)])

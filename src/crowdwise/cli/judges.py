@@ -48,7 +48,10 @@ class FamilyOptions:
 
     families: Path | None = file("--families", "Judges that share errors: annotator, family (or group).", _FAMILIES)
     by_name: str | None = option(
-        "--by-name", "MARK", "Judges whose names are alike up to this mark are a family: / of model/prompt/0.7.", panel=_FAMILIES
+        "--by-name",
+        "MARK",
+        "Judges whose names are alike up to this mark are a family: / of model/prompt/0.7.",
+        panel=_FAMILIES,
     )
     parts: str | None = option(
         "--parts", "A,B", "Columns that name a judge together, such as model,prompt,temperature; the first is the family.",
@@ -63,9 +66,13 @@ class FamilyOptions:
 class PanelOptions:
     """What panels cost, and what they are measured by."""
 
-    prices: Path | None = file("--prices", "Price of a vote: annotator (or family), price. Else from a column of the votes.", _PANELS)
+    prices: Path | None = file(
+        "--prices", "Price of a vote: annotator (or family), price. Else from a column of the votes.", _PANELS
+    )
     target: float = share("--target", "Expected accuracy that the cheapest panel is to reach.", 0.9, _PANELS)
-    human_accuracy: float | None = share("--human-accuracy", "How often a person is right, where none is in the file.", None, _PANELS)
+    human_accuracy: float | None = share(
+        "--human-accuracy", "How often a person is right, where none is in the file.", None, _PANELS
+    )
 
 
 @group
@@ -128,7 +135,9 @@ def _check(options: Options, families: FamilyOptions, read: ReadOptions, method:
     if families.by_name == "":
         raise SettingError("--by-name needs a mark, such as / in model/prompt/0.7")
     if options.votes == STDIN or is_saved(options.votes):
-        raise InputError("crowdwise judges reads a file of votes more than once; name that file instead of stdin or a saved model")
+        raise InputError(
+            "crowdwise judges reads a file of votes more than once; name that file instead of stdin or a saved model"
+        )
     if families.parts is not None:
         words = "{} does not go with --parts; join the columns in the file instead, and use --by-name"
         refuse(words, (read, ["annotator", "probabilities", "sure", "weight", "format", "question"]))
@@ -178,7 +187,9 @@ def _given(votes: Annotations, options: FamilyOptions, given: bool) -> Families:
             known = read_families(options.families)
         present = {str(name) for name in votes.annotators}
         if not present & set(known):
-            raise SettingError(f"--families: {options.families} names no annotator of these votes, such as {some(sorted(present), 3)}")
+            raise SettingError(
+                f"--families: {options.families} names no annotator of these votes, such as {some(sorted(present), 3)}"
+            )
         absent = sorted(set(known) - present)
         if absent:
             note(f"{count(len(absent), 'name')} of {options.families} gave no votes: {some(absent, 5)}")
@@ -187,15 +198,15 @@ def _given(votes: Annotations, options: FamilyOptions, given: bool) -> Families:
         if not known:
             note(f"no name of a judge has a {options.by_name!r}, so everybody stands alone")
     people = options.people or PEOPLE
-    lost = [name for name in options.people or () if name not in known.values() and name not in {str(a) for a in votes.annotators}]
+    lost = [
+        name for name in options.people or () if name not in known.values() and name not in {str(a) for a in votes.annotators}
+    ]
     if lost:
         raise SettingError(f"--people: nobody, and no family, is called {lost[0]!r}")
     return Families.of(votes, known, people)
 
 
-def _found(
-    votes: Annotations, who: Families, estimator: Aggregator, method: MethodOptions
-) -> tuple[Families, Result | None]:
+def _found(votes: Annotations, who: Families, estimator: Aggregator, method: MethodOptions) -> tuple[Families, Result | None]:
     """Families as the votes show them, with people to rely on, and the labels by them; None where votes are soft."""
     from crowdwise.trust.judges import Families, decided
 
@@ -267,12 +278,16 @@ def _with_biases(frame: pl.DataFrame, pairs: Verdicts) -> pl.DataFrame:
         "position_p": seen.p_value,
     }
     if pairs.doublings is not None and np.nanmax(np.abs(pairs.doublings), initial=0.0) > 0:
-        columns["length_slope"], columns["length_slope_se"] = length_slopes(judge, pairs.doublings, pairs.chose_first, len(names))
+        columns["length_slope"], columns["length_slope_se"] = length_slopes(
+            judge, pairs.doublings, pairs.chose_first, len(names)
+        )
         if pairs.truth is not None:
             slopes = length_slopes(judge, pairs.doublings, pairs.chose_first, len(names), pairs.truth)
             columns["length_slope_given_truth"], columns["length_slope_given_truth_se"] = slopes
     biases = pl.DataFrame({"annotator": names} | columns).with_columns(pl.col(pl.Float64).fill_nan(None))
-    return frame.with_columns(pl.col("annotator").cast(pl.String)).join(biases, on="annotator", how="left", maintain_order="left")
+    return frame.with_columns(pl.col("annotator").cast(pl.String)).join(
+        biases, on="annotator", how="left", maintain_order="left"
+    )
 
 
 def _narrow(frame: pl.DataFrame) -> pl.DataFrame:

@@ -45,7 +45,9 @@ def read_prices(path: AnyPath) -> dict[str, float]:
     file = FileColumns(path)
     name = next((name for name in file.names if name.lower() in _PRICES), None)
     if name is None:
-        raise InputError(f"{file.name}: no column of prices; expected annotator and price, found {', '.join(map(repr, file.names))}")
+        raise InputError(
+            f"{file.name}: no column of prices; expected annotator and price, found {', '.join(map(repr, file.names))}"
+        )
     return _by_judge(file, None, name, file.name)
 
 

@@ -253,7 +253,9 @@ def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple
         cells = [_stripped(cell) if isinstance(cell, dict) else cell for cell in cells]
         found = classes or sorted({str(key) for cell in cells if isinstance(cell, dict) for key in cell})
         # A class that is not named is none of the most probable: not a number, for 0 would be the logarithm of 1.
-        rows = [[(cell or {}).get(str(key), np.nan) for key in found] if isinstance(cell, dict | None) else None for cell in cells]
+        rows = [
+            [(cell or {}).get(str(key), np.nan) for key in found] if isinstance(cell, dict | None) else None for cell in cells
+        ]
     else:
         size = max((len(cell) for cell in cells if cell), default=0)
         found = classes or range(size)
@@ -266,7 +268,11 @@ def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple
 
 def _is_top(cell: Any) -> bool:
     """Whether a cell lists the most probable tokens as interfaces of language models do: token and logprob."""
-    return isinstance(cell, list) and bool(cell) and all(isinstance(one, dict) and {"token", "logprob"} <= set(one) for one in cell)
+    return (
+        isinstance(cell, list)
+        and bool(cell)
+        and all(isinstance(one, dict) and {"token", "logprob"} <= set(one) for one in cell)
+    )
 
 
 def _stripped(cell: dict[Any, Any]) -> dict[str, Any]:

@@ -25,7 +25,18 @@ from crowdwise.io.source import AnyPath, open_source
 
 __all__ = ["Verdicts", "are_verdicts", "read_verdicts"]
 
-_QUESTION = ("question_id", "prompt_id", "instruction_id", "example_id", "item_id", "item", "id", "question", "prompt", "instruction")
+_QUESTION = (
+    "question_id",
+    "prompt_id",
+    "instruction_id",
+    "example_id",
+    "item_id",
+    "item",
+    "id",
+    "question",
+    "prompt",
+    "instruction",
+)
 _TRUTH = ("gold", "truth", "gold_winner", "true_winner", "correct")
 _SIDES = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"))
 _LENGTHS = ("length", "len", "n_tokens", "tokens", "n_words", "words", "n_chars")
@@ -92,7 +103,9 @@ def are_verdicts(path: AnyPath) -> bool:
     return compares(source.names) or _swap(source.names) is not None
 
 
-def read_verdicts(path: AnyPath, *, question: str | None = None, judge: str | None = None, label: str | None = None) -> Verdicts:
+def read_verdicts(
+    path: AnyPath, *, question: str | None = None, judge: str | None = None, label: str | None = None
+) -> Verdicts:
     """Read verdicts from a table, battles, MT-Bench or AlpacaEval; columns are found by their names where none is given."""
     source = open_source(path)
     names = source.names

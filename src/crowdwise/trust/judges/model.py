@@ -45,8 +45,9 @@ from crowdwise.trust.judges.cells import Cells, log_sum, row_sums
 
 __all__ = ["JudgeModel"]
 
-# Rounds of EM at most, and the mean change of an item's probabilities at which it ends.
-_ROUNDS, _STILL = 200, 1e-5
+# Rounds of EM at most, and the mean change of an item's probabilities at which it ends: accuracies of panels then move by less
+# than 0.001 more.
+_ROUNDS, _STILL = 200, 3e-4
 # Where the fit starts: shares of items that are hard, and of answers to them that come from the class.
 _HARD, _SEEN = 0.2, 0.5
 
@@ -147,7 +148,9 @@ class JudgeModel:
     # -- the fit -------------------------------------------------------------------------------
 
     @classmethod
-    def fit(cls, votes: Annotations, family: Integers, posterior: Floats, *, rounds: int = _ROUNDS) -> tuple[JudgeModel, Floats]:
+    def fit(
+        cls, votes: Annotations, family: Integers, posterior: Floats, *, rounds: int = _ROUNDS
+    ) -> tuple[JudgeModel, Floats]:
         """The model by EM from `posterior`, [N, K], and the posterior that it ends with; gold labels stay.
 
         Parameters

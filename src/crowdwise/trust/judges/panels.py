@@ -87,10 +87,14 @@ class Panels:
             again = [Panels(model) for model in self.resamples.models]
             answers, truth = self.resamples.answers[:, list(panel.members)], self.resamples.truth
             said = [of.log_joint(panel.members, answers).argmax(axis=1) for of in again]
-            over = [of.panel(panel.members).accuracy - float((label == truth).mean()) for of, label in zip(again, said, strict=True)]
+            over = [
+                of.panel(panel.members).accuracy - float((label == truth).mean()) for of, label in zip(again, said, strict=True)
+            ]
             self._corrected[panel.members] = max(float(np.mean(over)), 0.0), float(np.std(over, ddof=1))
         bias, sd = self._corrected[panel.members]
-        return replace(panel, accuracy=self.panel(panel.members).accuracy - bias, sd=sd)
+        # Never below the most frequent class, which takes no judge.
+        accuracy = max(self.panel(panel.members).accuracy - bias, float(self.model.prior_k.max()))
+        return replace(panel, accuracy=accuracy, sd=sd)
 
     def best(self, size: int) -> Panel:
         """The most accurate panel of so many judges, the cheaper of equal ones; of too many judges grown one by one."""
