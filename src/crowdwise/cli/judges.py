@@ -1,4 +1,4 @@
-"""``crowdwise judges``: language models, or people and models, as a crowd: who shares errors, who adds what, which panel to ask."""
+"""``crowdwise judges``: models and people as a crowd of judges: who shares errors, who adds what, which panel to ask."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ class Options(OutputOptions):
 def run(options: Options, families: FamilyOptions, panels: PanelOptions, read: ReadOptions, method: MethodOptions) -> None:
     """Treat judges as a crowd: families that share errors, what each judge adds to the others, and what panels are worth.
 
-    Families are given (--families, --by-name, --parts) or found in the votes; members count as one. Per judge: accuracy with its
-    interval, bits alone and bits added given all others, price. Per panel: expected accuracy, price of a label, and how many
-    human votes it is worth. Repeated votes of a judge on an item are one soft vote.
+    Families are given (--families, --by-name, --parts) or found in the votes; members count as one. Per judge: accuracy with
+    its interval, bits alone and bits added given all others, price. Per panel: expected accuracy, price of a label, and how
+    many human votes it is worth. Repeated votes of a judge on an item are one soft vote.
 
-    Files of pairs add columns: with question, two names (model_a, model_b; first, second), judge and winner, or with verdicts and a
-    column swapped, whether a judge favours a place; with length_a and length_b, or the texts output_1 and output_2, whether it
-    prefers the longer, and beside the truth where a column truth names the better one.
+    Files of pairs say more. With question, two names (model_a, model_b; first, second), judge and winner, or with a winner
+    (a or b) and a column swapped: whether a judge favours a place. With length_a and length_b, or texts such as output_1 and
+    output_2: whether it prefers the longer, and beside the truth where a column truth names the better one.
     """
     from crowdwise.report.judges_text import bias_lines, family_lines, panel_lines
     from crowdwise.trust.judges import examine, one_vote_each

@@ -83,8 +83,8 @@ def _note_logs(probability: NDArray[np.float64], name: str, request: Request) ->
     short = int((total < 0.98).sum())
     if short:
         request.notes.append(
-            f"{name}: log-probabilities of {short:,} of {len(given):,} votes leave {1 - total[total < 0.98].mean():.0%} to answers "
-            "that are no class, on average; they were scaled to sum to one"
+            f"{name}: log-probabilities of {short:,} of {len(given):,} votes leave {1 - total[total < 0.98].mean():.0%} to "
+            "answers that are no class, on average; they were scaled to sum to one"
         )
 
 

@@ -155,12 +155,11 @@ def _columns(
 ) -> tuple[pl.DataFrame, Where]:
     """The columns of a plain table; where nobody names the two, they are a and b, and `swapped` says which stood first."""
     swap = _swap(names)
-    roles: dict[str, str | None] = {"annotator": judge, "winner": label}
-    if compares(names) or swap is None:
-        roles = {"first": None, "second": None} | roles
+    roles: dict[str, str | None] = {"first": None, "second": None} if compares(names) or swap is None else {}
+    roles |= {"annotator": judge, "winner": label}
     file = FileColumns(path)
     table, where = columns_by_role(file, roles)
-    more = {role: name for role, name in beside.items()} | ({} if swap is None or "first" in roles else {"swap": swap})
+    more = dict(beside) | ({} if swap is None or "first" in roles else {"swap": swap})
     fetched, _ = file.fetch(list(dict.fromkeys(more.values())))
     table = table.with_columns(fetched[name].alias(role) for role, name in more.items())
     return (table if "swap" not in more else _turned(table)), where

@@ -55,8 +55,8 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
         yield f"no panel of these judges alone is expected to reach {target:g}"
     if named:
         yield (
-            "expected of judges who err independently between families, given the class and how hard an item is; to measure it, "
-            "check some labels: crowdwise audit"
+            "expected of judges who err independently between families, given the class and how hard an item is; to measure "
+            "it, check some labels: crowdwise audit"
         )
 
 
@@ -88,9 +88,9 @@ def bias_lines(table: pl.DataFrame) -> Iterator[str]:
         sure = asked.filter(asked["position_p"] < _LEVEL / max(asked.height, 1))
         for row in sure.iter_rows(named=True):
             yield (
-                f"{one_line(row['annotator'])} favours the {'first' if row['first_advantage'] > 0 else 'second'} place: the same "
-                f"answer wins {100 * abs(row['first_advantage']):.0f} points more often there (p {_chance(row['position_p'])}); "
-                "crowdwise rank --method noisy-bt takes it out of a ranking"
+                f"{one_line(row['annotator'])} favours the {'first' if row['first_advantage'] > 0 else 'second'} place: the "
+                f"same answer wins {100 * abs(row['first_advantage']):.0f} points more often there "
+                f"(p {_chance(row['position_p'])}); crowdwise rank --method noisy-bt takes it out of a ranking"
             )
     if "length_slope" in table.columns:
         known = "length_slope_given_truth" in table.columns

@@ -44,7 +44,9 @@ def test_repeats_become_one_soft_vote() -> None:
 
 
 def test_votes_that_are_evenly_split_decide_nothing() -> None:
-    votes = Annotations.from_probabilities(["q", "q", "r"], ["a", "b", "a"], [[0.5, 0.5], [0.4, 0.6], [1, 0]], classes=["x", "y"])
+    votes = Annotations.from_probabilities(
+        ["q", "q", "r"], ["a", "b", "a"], [[0.5, 0.5], [0.4, 0.6], [1, 0]], classes=["x", "y"]
+    )
     hard = decided(votes)
     assert list(zip(hard.items[hard.item], hard.annotators[hard.annotator], hard.classes[hard.label], strict=True)) == [
         ("q", "b", "y"),

@@ -15,6 +15,7 @@ from crowdwise.trust.judges.cells import Cells, log_sum
 from crowdwise.trust.judges.model import JudgeModel
 from crowdwise.trust.judges.resampling import drawn
 
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_posterior_by_enumeration(n_classes: int) -> None:
     model = some_model(1, n_classes)

@@ -97,6 +97,7 @@ def test_people_who_are_alike_are_interchangeable() -> None:
     assert found.members == (1, 2, 3)
 
 
+@pytest.mark.slow
 def test_what_few_items_state_too_much_is_subtracted() -> None:
     true = independent(0.7, 0.72, 0.74, 0.76)
     answers, _ = drawn(true, 40, seed=5)

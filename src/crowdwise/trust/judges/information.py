@@ -2,9 +2,9 @@
 
     I(Y; V_j | V_-j) = E[ H(Y | v_-j) - sum_l P(V_j = l | v_-j) H(Y | v_-j, l) ]
 
-under a `JudgeModel`. The mean is over the items that the judge answered, with the answers of the others as they are; the judge's
-own answer is summed over all that it could have been, so that every term is zero or more and no luck of a single answer counts.
-Over answers of the others drawn from the model, the mean is the conditional mutual information itself.
+under a `JudgeModel`. The mean is over the items that the judge answered, with the answers of the others as they are; the
+judge's own answer is summed over all that it could have been, so that every term is zero or more and no luck of a single
+answer counts. Over answers of the others drawn from the model, the mean is the conditional mutual information itself.
 
 Within a family, answers of the other members say what the family's hidden answer was. With w_sc = B_f[s, c] times the
 probabilities of their answers, and s the state of the item, its class and whether it is hard:

@@ -63,4 +63,4 @@ def firth(design: Floats, share: Floats) -> tuple[Floats, Floats]:
         beta = beta + step
         if np.abs(step).max() < _STILL:
             break
-    return beta, covariance
+    return np.asarray(beta), np.asarray(covariance, np.float64)
