@@ -195,7 +195,7 @@ def stated(looked: Findings, votes: Annotations, panel: Drawn, rng: np.random.Ge
             matrix = np.full((panel.world.n_classes,) * 2, wrong) + (person - wrong) * np.eye(panel.world.n_classes)
             run[f"{what} votes stated"] = row["human_votes"]
             run[f"{what} votes true"] = in_human_votes(run[f"{what} fresh"], true.prior_k, matrix)
-            run[f"{what} by people"] = between(row["human_votes"], lambda n: simulated(n, person, panel.world.n_classes, rng))
+            run[f"{what} by people"] = by_people(row["human_votes"], person, panel.world.n_classes, rng)
     best = everyone.cheapest(TARGET)
     run["reachable"] = float(best is not None)
     if best is not None and "cheapest price" in run and not panel.world.hard:
@@ -203,10 +203,13 @@ def stated(looked: Findings, votes: Annotations, panel: Drawn, rng: np.random.Ge
     return run
 
 
-def between(n: float, measure: object) -> float:
+def by_people(n: float, right: float, n_classes: int, rng: np.random.Generator) -> float:
+    """The accuracy of n people, between two whole numbers by a straight line; two people are as good as one."""
+    if not np.isfinite(n):
+        return np.nan
     low, high = int(np.floor(n)), int(np.ceil(n))
-    first = measure(low)
-    return first + (n - low) * (measure(high) - first) if high > low else first
+    first = simulated(low, right, n_classes, rng)
+    return first + (n - low) * (simulated(high, right, n_classes, rng) - first) if high > low else first
 
 
 def simulated(n: int, right: float, n_classes: int, rng: np.random.Generator) -> float:
@@ -220,73 +223,81 @@ def simulated(n: int, right: float, n_classes: int, rng: np.random.Generator) ->
     return float((counts.argmax(axis=1) == truth).mean())
 
 
-def labels(runs: dict[str, list[dict[str, float]]]) -> str:
+Runs = dict[str, list[dict[str, float]]]
+
+
+def labels(runs: Runs) -> str:
     ways = [*METHODS, "families given", "families found", "model, given", "model, found"]
-    text = [f"\n**Labels**, {N_ITEMS} items that everybody judges. *Families given, found*: consensus with each family as one "
-            "annotator, as `crowdwise judges` labels. *Model*: the posterior of the model by which panels are weighed.\n"]  # fmt: skip
-    for title, key, scale, digits in (("Accuracy, percent", "accuracy", 100, 1), ("Log-loss", "loss", 1, 3),
-                                      ("Calibration error (ECE), percent", "ece", 100, 1)):  # fmt: skip
-        rows = [
-            [name, *(interval([run[f"{way} {key}"] for run in of], scale, digits) for way in ways)] for name, of in runs.items()
-        ]
+    text = [
+        f"\n**Labels**, {N_ITEMS} items that everybody judges. *Families given, found*: consensus with each family as one "
+        "annotator, as `crowdwise judges` labels. *Model*: the posterior of the model by which panels are weighed.\n"
+    ]
+    for title, key, scale, digits in (
+        ("Accuracy, percent", "accuracy", 100, 1),
+        ("Log-loss", "loss", 1, 3),
+        ("Calibration error (ECE), percent", "ece", 100, 1),
+    ):
+        rows = []
+        for name, of in runs.items():
+            rows.append([name, *(interval([run[f"{way} {key}"] for run in of], scale, digits) for way in ways)])
         text.append(f"\n{title}.\n\n{table(['panel', *ways], rows)}\n")
     return "\n".join(text)
 
 
-def panels(runs: dict[str, list[dict[str, float]]]) -> str:
-    header = ["panel", "families", "all: stated", "all: fresh", "best 3: stated", "best 3: fresh", "target named", "stated",
-              "fresh", "fresh 1 point short", "price over least"]  # fmt: skip
+def percent(of: list[dict[str, float]], key: str) -> str:
+    return interval([run[key] for run in of], 100, 1) if of else "-"
+
+
+def panels(runs: Runs) -> str:
+    header = ["panel", "families", "all: stated", "all: fresh", "best 3: stated", "best 3: fresh", "target named", "stated"]
+    header += ["fresh", "a point short", "price over least"]
     rows = []
     for name, of in runs.items():
         for how in ("given", "found"):
             named = [run for run in of if f"{how} cheapest stated" in run]
-            pick = lambda key, of=of, how=how: interval([run[f"{how} {key}"] for run in of], 100, 1)  # noqa: E731
-            chosen = lambda key, named=named, how=how: (
-                interval([run[f"{how} {key}"] for run in named], 100, 1) if named else "-"
-            )  # noqa: E731
             short = sum(run[f"{how} cheapest fresh"] < TARGET - 0.01 for run in named)
             over = [run[f"{how} price over least"] for run in named if f"{how} price over least" in run]
-            rows.append([name, how, pick("all judges stated"), pick("all judges fresh"), pick("best 3 stated"), pick("best 3 fresh"),
-                         f"{len(named)} of {len(of)}", chosen("cheapest stated"), chosen("cheapest fresh"), str(short),
-                         interval(over, 1, 2) if over else "-"])  # fmt: skip
+            row = [name, how]
+            row += [percent(of, f"{how} {what} {key}") for what in ("all judges", "best 3") for key in ("stated", "fresh")]
+            row += [f"{len(named)} of {len(of)}", *(percent(named, f"{how} cheapest {key}") for key in ("stated", "fresh"))]
+            rows.append([*row, str(short), interval(over, 1, 2) if over else "-"])
     return (
         f"\n**Panels**, accuracy in percent: as stated from {N_ITEMS} items without any true label, and of the panel's labels on "
         f"{FRESH:,} fresh items. *Target named*: runs in which some panel is said to reach {TARGET:.0%}; then the accuracy of "
         "the cheapest such panel as stated and on fresh items, how many of them are more than a point short of the target, and "
-        "their price over that of the cheapest panel that truly reaches it.\n\n" + table(header, rows) + "\n"
+        "their price over that of the cheapest panel that truly reaches it, where one does.\n\n" + table(header, rows) + "\n"
     )
 
 
-def human(runs: dict[str, list[dict[str, float]]]) -> str:
+def human(runs: Runs) -> str:
     header = ["panel", "judges", "votes stated", "votes true", "fresh accuracy", "as many people, simulated"]
+    measures = (("votes stated", 1, 2), ("votes true", 1, 2), ("fresh", 100, 1), ("by people", 100, 1))
     rows = []
     for name, of in runs.items():
         for what in ("best 3", "all judges"):
-            kept = [run for run in of if np.isfinite(run.get(f"given {what} votes stated", np.nan))
-                    and np.isfinite(run[f"given {what} votes true"])]  # fmt: skip
+            kept = [run for run in of if np.isfinite(run.get(f"given {what} votes stated", np.nan))]
+            kept = [run for run in kept if np.isfinite(run[f"given {what} votes true"])]
             if kept:
-                rows.append([name, what, *(interval([run[f"given {what} {key}"] for run in kept], scale, digits) for key, scale, digits in
-                             (("votes stated", 1, 2), ("votes true", 1, 2), ("fresh", 100, 1), ("by people", 100, 1)))])  # fmt: skip
+                shown = [
+                    interval([run[f"given {what} {key}"] for run in kept], scale, digits) for key, scale, digits in measures
+                ]
+                rows.append([name, what, *shown])
     return (
         "\n**In human votes**, families given: the stated number; that of the panel's accuracy on fresh items with the true "
         "accuracy of people; and, in percent, the panel on fresh items beside the plurality of as many simulated people.\n\n"
-        + table(header, rows) + "\n"
-    )  # fmt: skip
+        f"{table(header, rows)}\n"
+    )
 
 
-def found(runs: dict[str, list[dict[str, float]]]) -> str:
+def found(runs: Runs) -> str:
     rows = []
     for name, of in runs.items():
         gain = [run["families found accuracy"] - run["consensus accuracy"] for run in of]
-        worst = min(gain)
-        rows.append([name, f"{sum(run['exact'] for run in of):.0f}", f"{sum(run['none'] for run in of):.0f}", interval(gain, 100, 1),
-                     f"{100 * worst:.1f}"])  # fmt: skip
+        seen = [f"{sum(run[key] for run in of):.0f} of {len(of)}" for key in ("exact", "none")]
+        rows.append([name, *seen, interval(gain, 100, 1), f"{100 * min(gain):.1f}"])
     header = ["panel", "found exactly", "nothing found", "gain in accuracy", "worst run"]
-    return (
-        f"\n**Families found** of {len(of)} runs, and what counting them as one brings over plain consensus, in points.\n\n"
-        + table(header, rows)
-        + "\n"
-    )
+    about = "and what counting them as one brings over plain consensus, in points."
+    return f"\n**Families found**, {about}\n\n{table(header, rows)}\n"
 
 
 def alarms(seeds: int = 20) -> str:
@@ -296,13 +307,10 @@ def alarms(seeds: int = 20) -> str:
         for hard in (0.0, 0.3):
             fired = []
             for n_items in (50, 200, 600):
-                world = [World(k, (), (0, 0), (0, 0), (0, 0), alone=n_judges, hard=hard) for k in (2, 3)]
-                drawn = [
-                    one.drawn(FIRST_SEED + s).answers(n_items, np.random.default_rng(s))[0]
-                    for one in world
-                    for s in range(seeds)
-                ]
-                fired.append(sum(bool(find(Annotations.from_matrix(answers))) for answers in drawn))
+                worlds = [World(k, (), (0, 0), (0, 0), (0, 0), alone=n_judges, hard=hard) for k in (2, 3)]
+                drawn = [world.drawn(FIRST_SEED + s) for world in worlds for s in range(seeds)]
+                panels = [one.answers(n_items, np.random.default_rng(s))[0] for s, one in enumerate(drawn)]
+                fired.append(sum(bool(find(Annotations.from_matrix(answers))) for answers in panels))
                 total, wrong = total + len(drawn), wrong + fired[-1]
             rows.append([f"{n_judges} judges{', 3 in 10 items hard' if hard else ''}", *map(str, fired)])
     return (

@@ -278,11 +278,10 @@ def _with_biases(frame: pl.DataFrame, pairs: Verdicts) -> pl.DataFrame:
         "position_p": seen.p_value,
     }
     if pairs.doublings is not None and np.nanmax(np.abs(pairs.doublings), initial=0.0) > 0:
-        columns["length_slope"], columns["length_slope_se"] = length_slopes(
-            judge, pairs.doublings, pairs.chose_first, len(names)
-        )
+        asked = judge, pair, pairs.doublings, pairs.chose_first, len(names)
+        columns["length_slope"], columns["length_slope_se"] = length_slopes(*asked)
         if pairs.truth is not None:
-            slopes = length_slopes(judge, pairs.doublings, pairs.chose_first, len(names), pairs.truth)
+            slopes = length_slopes(*asked, pairs.truth)
             columns["length_slope_given_truth"], columns["length_slope_given_truth_se"] = slopes
     biases = pl.DataFrame({"annotator": names} | columns).with_columns(pl.col(pl.Float64).fill_nan(None))
     return frame.with_columns(pl.col("annotator").cast(pl.String)).join(

@@ -44,6 +44,22 @@ def test_a_copy_and_a_coin_add_nothing() -> None:
     np.testing.assert_allclose(bits, 0, atol=1e-9)
 
 
+def test_a_soft_vote_adds_as_much_as_it_is_sure() -> None:
+    model = some_model(9, 2, np.array([0, 1]))
+    soft = [[0.5, 0.5], [0.7, 0.3], [0.2, 0.8], [0.7, 0.3]]
+    votes = Annotations.from_probabilities(["x", "x", "y", "y"], [0, 1, 0, 1], soft, classes=[0, 1])
+
+    def uncertain(first: float, second: float | None) -> float:
+        tables = [first * joint(model, (1,), (0,)) + (1 - first) * joint(model, (1,), (1,))]
+        if second is not None:
+            answers = [(a, b, p * q) for a, p in ((0, second), (1, 1 - second)) for b, q in ((0, first), (1, 1 - first))]
+            tables = [sum(weight * joint(model, (0, 1), (a, b)) for a, b, weight in answers)]
+        return float(entropy(tables[0] / tables[0].sum()))
+
+    wanted = (0 + uncertain(0.7, None) - uncertain(0.7, 0.2)) / 2
+    assert added_bits(model, votes)[0] == pytest.approx(max(wanted, 0), abs=1e-12)
+
+
 def test_nobody_is_known_of_those_who_never_voted() -> None:
     votes = Annotations.from_codes(
         np.array([0, 0]), np.array([0, 1]), np.array([0, 1]), np.array([0]), np.arange(3), np.array([0, 1])

@@ -93,7 +93,7 @@ def examine(
         True classes by which panels are measured, -1 where not known; `votes.gold` without it.
     resamples : int, optional
         Fits to drawn votes by which accuracies of panels are corrected, 0 or at least two; by default 8 up to 20,000 votes, and
-        none beyond, where there is little to correct.
+        none beyond, where there is little to correct. Soft votes are not drawn.
     """
     n_votes = answers_of(votes).annotator
     table = pl.DataFrame(
@@ -111,7 +111,7 @@ def examine(
     people = human_confusion(votes, found, families, human_accuracy)
     known = votes.gold if truth is None else truth
     n_fits = resamples if resamples is not None else _RESAMPLES if votes.n_votes <= _FEW_VOTES else 0
-    again = Resamples.of(model, votes, n_fits) if n_fits else None
+    again = Resamples.of(model, votes, n_fits) if n_fits and not votes.soft else None
     rows = list(_panels(model, votes, families, price, people, target, known, again))
     return Findings(model, found, table.sort("accuracy", descending=True, nulls_last=True), _panel_frame(rows), people)
 
@@ -139,10 +139,10 @@ def _measures(model: JudgeModel, votes: Annotations, posterior: Floats) -> dict[
     total = counts.sum(axis=2, keepdims=True)
     mean, prior = counts / total, model.prior_k
     variance = np.einsum("akk,k->a", mean * (1 - mean) / (total + 1), prior**2)
-    accuracy = np.einsum("akk,k->a", model.confusion, prior)
+    # Of a soft vote, the probability that it gives to the class.
+    accuracy = np.einsum("akk,k->a", mean, prior)
     low, high = beta_interval(accuracy, variance)
-    said = np.einsum("k,akl->al", prior, model.confusion)
-    alone = entropy(said) - np.einsum("k,ak->a", prior, entropy(model.confusion))
+    alone = entropy(np.einsum("k,akl->al", prior, mean)) - np.einsum("k,ak->a", prior, entropy(mean))
     columns = {"accuracy": accuracy, "accuracy_low": low, "accuracy_high": high, "bits": np.maximum(alone, 0.0)}
     columns["bits_added"] = added_bits(model, votes)
     none = np.bincount(cells.annotator, minlength=votes.n_annotators) == 0
@@ -165,8 +165,12 @@ def _panels(
         return
     priced = price is not None and bool(np.isfinite(price[judges]).all())
     cost = price[judges] if price is not None and priced else None
-    panels = Panels(model.of(judges), cost, resamples=resamples and resamples.of_judges(judges))
-    names = votes.annotators
+    names, again = votes.annotators, resamples and resamples.of_judges(judges)
+
+    def soft(members: tuple[int, ...]) -> float:
+        return _believed(model, votes, judges[list(members)])
+
+    panels = Panels(model.of(judges), cost, resamples=again, measure=soft if votes.soft else None)
 
     def row(what: str, panel: Panel, persons: int = 0) -> dict[str, Any]:
         members, panel = judges[[a for a in panel.members if a < len(judges)]], panel if persons else panels.corrected(panel)
@@ -190,13 +194,22 @@ def _panels(
     found = panels.cheapest(target)
     if found is not None:
         yield row(f"cheapest for {target:g}" if priced else f"fewest for {target:g}", found)
-    if price is not None and priced and people is not None and np.isfinite(price[families.person]).any():
+    if price is None or not priced or people is None or votes.soft:
+        return
+    if np.isfinite(price[families.person]).any():
         every = np.append(panels.price, np.repeat(np.nanmean(price[families.person]), _PERSONS))
-        again = panels.resamples and panels.resamples.with_people(people, _PERSONS)
-        mixed = Panels(with_people(panels.model, people, _PERSONS), every, _PERSONS, again).cheapest(target)
+        more = again and again.with_people(people, _PERSONS)
+        mixed = Panels(with_people(panels.model, people, _PERSONS), every, _PERSONS, more).cheapest(target)
         persons = 0 if mixed is None else sum(a >= len(judges) for a in mixed.members)
         if mixed is not None and persons:
             yield row(f"cheapest for {target:g} with people", mixed, persons)
+
+
+def _believed(model: JudgeModel, votes: Annotations, members: Integers) -> float:
+    """The mean probability of the best label by soft votes of these judges, over the items that one of them answered."""
+    alone = replace(votes.take_votes(np.isin(votes.annotator, members)), gold=None)
+    given = alone.votes_per_item > 0
+    return float(model.posterior(alone)[given].max(axis=1).mean()) if given.any() else float(model.prior_k.max())
 
 
 def _measured(model: JudgeModel, votes: Annotations, members: Integers, known: Integers | None) -> float | None:

@@ -6,6 +6,8 @@ under a `JudgeModel`. The mean is over the items that the judge answered, with t
 judge's own answer is summed over all that it could have been, so that every term is zero or more and no luck of a single
 answer counts. Over answers of the others drawn from the model, the mean is the conditional mutual information itself.
 
+Soft votes are as sure as they are: of them, the mean is of H(Y | v_-j) - H(Y | v) with the vote as it was given.
+
 Within a family, answers of the other members say what the family's hidden answer was. With w_sc = B_f[s, c] times the
 probabilities of their answers, and s the state of the item, its class and whether it is hard:
 
@@ -41,12 +43,20 @@ def added_bits(model: JudgeModel, votes: Annotations) -> Floats:
     joint_esl *= np.exp(outside_es - outside_es.max(axis=1, keepdims=True))[:, :, None]
     joint_elk = model.by_class(joint_esl.transpose(0, 2, 1))
     joint_elk /= joint_elk.sum(axis=(1, 2), keepdims=True)
+    n_votes = segment_sum(cells.annotator, None, model.n_judges)
+    total = segment_sum(cells.annotator, _bits(joint_elk, cells.share_el if votes.soft else None), model.n_judges)
+    return np.asarray(np.where(n_votes > 0, np.maximum(total, 0.0) / np.maximum(n_votes, 1), np.nan))
+
+
+def _bits(joint_elk: Floats, share_el: Floats | None) -> Floats:
+    """What every answer adds, from P(answer, class | the others), [E]: over all answers that it could be, or in fractions."""
+    before = entropy(joint_elk.sum(axis=1))
+    if share_el is not None:
+        with_it = np.einsum("elk,el->ek", joint_elk, share_el)
+        return np.asarray(before - entropy(with_it / np.maximum(with_it.sum(axis=1, keepdims=True), 1e-300)))
     answer_el = joint_elk.sum(axis=2)
     given_el = entropy(joint_elk / np.maximum(answer_el, 1e-300)[:, :, None])
-    bits_e = entropy(joint_elk.sum(axis=1)) - (answer_el * given_el).sum(axis=1)
-    n_votes = segment_sum(cells.annotator, None, model.n_judges)
-    total = segment_sum(cells.annotator, np.maximum(bits_e, 0.0), model.n_judges)
-    return np.asarray(np.where(n_votes > 0, total / np.maximum(n_votes, 1), np.nan))
+    return np.asarray(before - (answer_el * given_el).sum(axis=1))
 
 
 def entropy(probability: Floats) -> Floats:

@@ -16,7 +16,7 @@ with most accuracy per price, and then leaves out whom it does not need: good, n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from math import lgamma
@@ -60,12 +60,19 @@ class Panels:
         The last so many judges are alike (`with_people`), so that of panels with equally many of them one is looked at.
     resamples : Resamples, optional
         Fits to votes drawn from the model, of the same judges.
+    measure : function, optional
+        From codes of judges to their expected accuracy, where it is not that of single labels: of soft votes.
     """
 
     def __init__(
-        self, model: JudgeModel, price: Floats | None = None, n_alike: int = 0, resamples: Resamples | None = None
+        self,
+        model: JudgeModel,
+        price: Floats | None = None,
+        n_alike: int = 0,
+        resamples: Resamples | None = None,
+        measure: Callable[[tuple[int, ...]], float] | None = None,
     ) -> None:
-        self.model, self.resamples = model, resamples
+        self.model, self.resamples, self.measure = model, resamples, measure
         self.price = np.ones(model.n_judges) if price is None else price
         self.n_alike = n_alike
         self._accuracy: dict[tuple[int, ...], float] = {}
@@ -86,10 +93,10 @@ class Panels:
         if panel.members not in self._corrected:
             again = [Panels(model) for model in self.resamples.models]
             answers, truth = self.resamples.answers[:, list(panel.members)], self.resamples.truth
-            said = [of.log_joint(panel.members, answers).argmax(axis=1) for of in again]
-            over = [
-                of.panel(panel.members).accuracy - float((label == truth).mean()) for of, label in zip(again, said, strict=True)
-            ]
+            own, *theirs = ((of.log_joint(panel.members, answers).argmax(axis=1) == truth).mean() for of in (self, *again))
+            # Against the labels of this model on the same items, so that the luck of these items cancels.
+            stated = np.array([of.panel(panel.members).accuracy for of in again]) - self.panel(panel.members).accuracy
+            over = stated - (np.array(theirs) - own)
             self._corrected[panel.members] = max(float(np.mean(over)), 0.0), float(np.std(over, ddof=1))
         bias, sd = self._corrected[panel.members]
         # Never below the most frequent class, which takes no judge.
@@ -157,6 +164,8 @@ class Panels:
 
     def _expected(self, members: tuple[int, ...]) -> float:
         """The expected accuracy of the best label given the answers of these judges."""
+        if self.measure is not None:
+            return self.measure(members)
         n_classes = self.model.n_classes
         if n_classes ** len(members) <= EXACT:
             answers = np.stack([index.ravel() for index in np.indices((n_classes,) * len(members))], axis=1)

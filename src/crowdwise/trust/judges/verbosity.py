@@ -4,7 +4,9 @@
 
 t says whether the first is truly the better one, where that is known: the slope is then what length adds to it. Fitted with
 Firth's penalty, half the log-determinant of the information, which has no knob and keeps slopes finite where a judge always
-prefers the longer. Longer answers may be better ones: without the truth, compare with the slope of people on the same pairs.
+prefers the longer. Verdicts on one pair, as in both orders, are no independent ones: the standard error is the larger of the
+model's and of the one that sums over pairs first. Longer answers may be better ones: without the truth, compare with the slope
+of people on the same pairs.
 
 References
 ----------
@@ -16,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.kernels.types import Floats, Integers
+from crowdwise.trust.judges.cells import row_sums
 
 __all__ = ["firth", "length_slopes"]
 
@@ -23,12 +26,14 @@ _ROUNDS, _STILL, _LONGEST_STEP = 100, 1e-8, 2.0
 
 
 def length_slopes(
-    judge: Integers, doublings: Floats, chose_first: Floats, n_judges: int, truth: Floats | None = None
+    judge: Integers, pair: Integers, doublings: Floats, chose_first: Floats, n_judges: int, truth: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Slope of every judge per doubling of length, and its standard error, [A] each; NaN where lengths never differ.
 
     Parameters
     ----------
+    judge, pair : [E]
+        Codes of who judged, and of what.
     doublings : [E]
         log2 of the first's length over the second's; NaN where a length is not known.
     chose_first, truth : [E]
@@ -45,8 +50,20 @@ def length_slopes(
             # Nothing varies but the place, or length goes with the truth throughout.
             continue
         found, covariance = firth(design, chose_first[rows])
-        slope[a], error[a] = found[1], np.sqrt(covariance[1, 1])
+        slope[a], error[a] = (
+            found[1],
+            np.sqrt(max(covariance[1, 1], _by_pair(design, chose_first[rows], found, covariance, pair[rows]))),
+        )
     return slope, error
+
+
+def _by_pair(design: Floats, share: Floats, beta: Floats, covariance: Floats, pair: Integers) -> float:
+    """Variance of the slope where verdicts on one pair go together: the sandwich of scores summed by pair."""
+    residual = share - 1 / (1 + np.exp(-design @ beta))
+    codes = np.unique(pair, return_inverse=True)[1]
+    score = row_sums(design * residual[:, None], codes, int(codes.max()) + 1)
+    wide = covariance @ (score.T @ score) @ covariance
+    return float(wide[1, 1] * len(score) / max(len(score) - 1, 1))
 
 
 def firth(design: Floats, share: Floats) -> tuple[Floats, Floats]:
