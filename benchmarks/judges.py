@@ -262,8 +262,8 @@ def panels(runs: Runs) -> str:
             row += [f"{len(named)} of {len(of)}", *(percent(named, f"{how} cheapest {key}") for key in ("stated", "fresh"))]
             rows.append([*row, str(short), interval(over, 1, 2) if over else "-"])
     return (
-        f"\n**Panels**, accuracy in percent: as stated from {N_ITEMS} items without any true label, and of the panel's labels on "
-        f"{FRESH:,} fresh items. *Target named*: runs in which some panel is said to reach {TARGET:.0%}; then the accuracy of "
+        f"\n**Panels**, accuracy in percent: as stated from {N_ITEMS} items without any true label, and of the panel's labels "
+        f"on {FRESH:,} fresh items. *Target named*: runs in which some panel is said to reach {TARGET:.0%}; then the accuracy of "
         "the cheapest such panel as stated and on fresh items, how many of them are more than a point short of the target, and "
         "their price over that of the cheapest panel that truly reaches it, where one does.\n\n" + table(header, rows) + "\n"
     )
@@ -314,8 +314,8 @@ def alarms(seeds: int = 20) -> str:
                 total, wrong = total + len(drawn), wrong + fired[-1]
             rows.append([f"{n_judges} judges{', 3 in 10 items hard' if hard else ''}", *map(str, fired)])
     return (
-        f"\n**Families found where there are none**: {wrong} of {total} panels of independent judges with two or three classes; "
-        f"of {2 * seeds} in each cell.\n\n{table(['panel', '50 items', '200 items', '600 items'], rows)}\n"
+        f"\n**Families found where there are none**: {wrong} of {total} panels of independent judges with two or three "
+        f"classes; of {2 * seeds} in each cell.\n\n{table(['panel', '50 items', '200 items', '600 items'], rows)}\n"
     )
 
 

@@ -87,6 +87,7 @@ def test_of_many_judges_a_panel_is_grown_and_pruned() -> None:
     assert found is not None
     assert found.members == (11,)
     assert panels.best(1).members == (11,)
+    assert len(getattr(panels.cheapest(0.3), "members", ())) == 1  # it takes a judge even where a guess would do
     assert panels.cheapest(0.9999) is None
 
 

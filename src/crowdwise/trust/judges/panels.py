@@ -34,8 +34,8 @@ __all__ = ["DRAWS", "EXACT", "MOST_PANELS", "MOST_PEOPLE", "Panel", "Panels", "a
 EXACT, DRAWS, MOST_PANELS = 4_096, 4_096, 1_024
 # Votes of people that a panel is compared with at most.
 MOST_PEOPLE = 25
-# Two accuracies closer than this are one.
-_SAME = 1e-9
+# Two accuracies closer than this are one; those by draws may be off by this.
+_SAME, _LUCK = 1e-9, 0.01
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Panels:
 
     def cheapest(self, target: float) -> Panel | None:
         """The cheapest panel whose expected accuracy reaches the target, the more accurate of equal ones; None if none does."""
-        if self.panel(range(self.model.n_judges)).accuracy < target:
+        if self.panel(range(self.model.n_judges)).accuracy < target - _LUCK:
             # Nobody makes the best label less accurate, so that no other panel reaches it either.
             return None
         if not self._few:
@@ -149,7 +149,7 @@ class Panels:
     def _grown(self, target: float) -> Panel | None:
         held: tuple[int, ...] = ()
         now = float(self.model.prior_k.max())
-        while now < target or self.corrected(self.panel(held)).accuracy < target:
+        while not held or now < target or self.corrected(self.panel(held)).accuracy < target:
             if len(held) == self.model.n_judges:
                 return None
             rest = [a for a in range(self.model.n_judges) if a not in held]
