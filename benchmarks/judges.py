@@ -263,9 +263,10 @@ def panels(runs: Runs) -> str:
             rows.append([*row, str(short), interval(over, 1, 2) if over else "-"])
     return (
         f"\n**Panels**, accuracy in percent: as stated from {N_ITEMS} items without any true label, and of the panel's labels "
-        f"on {FRESH:,} fresh items. *Target named*: runs in which some panel is said to reach {TARGET:.0%}; then the accuracy of "
-        "the cheapest such panel as stated and on fresh items, how many of them are more than a point short of the target, and "
-        "their price over that of the cheapest panel that truly reaches it, where one does.\n\n" + table(header, rows) + "\n"
+        f"on {FRESH:,} fresh items. *Target named*: runs in which some panel is said to reach {TARGET:.0%}; then the accuracy "
+        "of the cheapest such panel as stated and on fresh items, how many of them are more than a point short of the target, "
+        "and their price over that of the cheapest panel that truly reaches it, where one does.\n\n"
+        f"{table(header, rows)}\n"
     )
 
 

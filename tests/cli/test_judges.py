@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.cli.conftest import Run
+from tests.io.exports import export
 
 FIT = ("--method", "dawid-skene")
 NAMES = ["mé/a", "mé/b", "mé/c", "ann", "bob", "cleo", "dan"]
@@ -204,6 +205,16 @@ def test_bad_input_is_refused_with_the_fix(
 ) -> None:
     (folder / "others.csv").write_text("annotator,group\nzoe,m\n")
     assert message in run("judges", "panel.csv", *FIT, *arguments, code=2).stderr
+
+
+def test_real_preferences_of_one_judge(run: Run, folder: Path) -> None:
+    path = export("llm_judge_preferences.json")
+    done = run("judges", str(path), "-o", "judges.csv")
+    assert "no pair was asked in both orders" in done.stderr
+    (row,) = pl.read_csv(folder / "judges.csv").to_dicts()
+    paid = [record["price_per_example"] for record in json.loads(path.read_text(encoding="utf-8"))]
+    assert row["price"] == pytest.approx(np.mean(paid), rel=1e-4)
+    assert (row["n_votes"], row["n_swapped"]) == (120, 0)
 
 
 def test_stdin_is_refused(run: Run) -> None:

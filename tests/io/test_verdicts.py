@@ -100,6 +100,8 @@ def test_a_plain_table_and_what_is_none(tmp_path: Path) -> None:
     assert found.truth is None
     assert found.doublings is None
     assert not are_verdicts(write(tmp_path / "v.csv", "item,annotator,label\na,x,1\n"))
+    assert not are_verdicts(write(tmp_path / "u.csv", "id,judge,verdict,swapped\na,x,good,0\n"))
+    assert are_verdicts(write(tmp_path / "u.csv", "id,judge,verdict,swapped\na,x,A,0\n"))
     with pytest.raises(InputError, match="row 2: the winner 'z' is neither"):
         read_verdicts(write(tmp_path / "w.csv", "first,second,annotator,winner\nx,y,j,z\n"))
 

@@ -40,6 +40,7 @@ _QUESTION = (
 _TRUTH = ("gold", "truth", "gold_winner", "true_winner", "correct")
 _SIDES = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"))
 _LENGTHS = ("length", "len", "n_tokens", "tokens", "n_words", "words", "n_chars")
+_PLACES = ("a", "b", "first", "second", "left", "right", "1", "2", "tie", "draw", "equal")
 _TEXTS = ("output", "response", "answer", "completion", "text", "summary")
 
 
@@ -100,7 +101,11 @@ def are_verdicts(path: AnyPath) -> bool:
     source = open_source(path)
     if source.kind in ("folder", "matrix"):
         return False
-    return compares(source.names) or _swap(source.names) is not None
+    verdict = _verdict(source.names)
+    if compares(source.names) or _swap(source.names) is None or verdict is None:
+        return compares(source.names)
+    said = as_text(tidy(source.table([verdict]).frame[verdict])).str.to_lowercase().drop_nulls()
+    return bool(said.is_in(_PLACES).all())
 
 
 def read_verdicts(
@@ -150,13 +155,18 @@ def _swap(names: Sequence[str]) -> str | None:
     return next((name for name in names if name.lower() in ("swapped", "is_swapped", "reversed")), None)
 
 
+def _verdict(names: Sequence[str]) -> str | None:
+    """The column that says which place won."""
+    return next((name for name in names if name.lower() in ("winner", "verdict", "preference", "preferred")), None)
+
+
 def _columns(
     path: AnyPath, names: Sequence[str], beside: Mapping[str, str], judge: str | None, label: str | None
 ) -> tuple[pl.DataFrame, Where]:
     """The columns of a plain table; where nobody names the two, they are a and b, and `swapped` says which stood first."""
     swap = _swap(names)
     roles: dict[str, str | None] = {"first": None, "second": None} if compares(names) or swap is None else {}
-    roles |= {"annotator": judge, "winner": label}
+    roles |= {"annotator": judge, "winner": label or (None if "first" in roles else _verdict(names))}
     file = FileColumns(path)
     table, where = columns_by_role(file, roles)
     more = dict(beside) | ({} if swap is None or "first" in roles else {"swap": swap})

@@ -37,7 +37,7 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
             "(--gold FILE), or add a judge of another family or a person"
         )
         return
-    table = found.table.drop_nulls("bits_added")
+    table = found.table.filter(~found.table["person"]).drop_nulls("bits_added")
     little = table.filter(table["bits_added"] < _LITTLE)["annotator"].to_list()
     if table.height:
         most = table.row(int(table["bits_added"].arg_max() or 0), named=True)

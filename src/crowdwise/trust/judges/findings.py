@@ -5,7 +5,7 @@
 >>> votes = crowdwise.Annotations.from_matrix([[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 0]] * 10)
 >>> found = examine(votes, Families.of(votes, {}), crowdwise.make("dawid-skene").fit(votes).result_.posterior)
 >>> found.table.columns[:4]
-['annotator', 'family', 'n_votes', 'accuracy']
+['annotator', 'family', 'person', 'n_votes']
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Findings:
     posterior : [N, K] or None
         Of the labels, by the model.
     table : frame
-        A row per annotator: family, n_votes, accuracy with its 95 % interval, bits alone and given all others, price.
+        A row per annotator: family, person, n_votes, accuracy with its 95 % interval, bits alone and given all others, price.
     panels : frame
         A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, human_votes, and
         the share that is right of items with a known label.
@@ -100,6 +100,7 @@ def examine(
         {
             "annotator": series_of(votes.annotators),
             "family": pl.Series(families.name, dtype=pl.String),
+            "person": families.person,
             "n_votes": np.bincount(n_votes, minlength=votes.n_annotators),
         }
     )
