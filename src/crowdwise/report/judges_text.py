@@ -44,6 +44,9 @@ def panel_lines(found: Findings, target: float) -> Iterator[str]:
         yield f"most is added by {one_line(most['annotator'])}: {most['bits_added']:.2f} bits given all the others"
     if little:
         yield f"next to nothing, less than {_LITTLE} bits, is added by {some(little, 5)}{_more(little, 5)}"
+    together = table.filter(table["family"].is_duplicated() & (table["family"] != "")).unique("family", maintain_order=True)
+    for row in together.iter_rows(named=True):
+        yield f"{one_line(row['family'])} as a whole adds {row['family_bits_added']:.2f} bits"
     if found.people is not None:
         right = float((found.people.diagonal() * found.model.prior_k).sum())
         yield f"a human vote is taken to be right in {right:.0%} of the cases"

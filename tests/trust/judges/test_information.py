@@ -9,7 +9,7 @@ import pytest
 from tests.trust.judges.models import joint, some_model
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.trust.judges.information import added_bits, entropy
+from crowdwise.trust.judges.information import added_bits, entropy, family_bits
 from crowdwise.trust.judges.model import JudgeModel
 
 
@@ -33,6 +33,20 @@ def test_the_mean_over_all_patterns_is_the_conditional_information(n_classes: in
         total += joint(model, (0, 1, 2), said).sum() * added_bits(model, votes)
     np.testing.assert_allclose(total, [conditional(model, j) for j in range(3)], rtol=1e-9)
     assert (total > 0).all()
+
+
+def test_a_family_as_a_whole() -> None:
+    model = some_model(6, 2, np.array([0, 1, 0]))
+    total, left = np.zeros(2), np.zeros(2)
+    for said in product(range(2), repeat=3):
+        table = joint(model, (0, 1, 2), said)
+        total += table.sum() * family_bits(model, Annotations.from_matrix(np.array([said]), classes=[0, 1]))
+        for f, others in enumerate([(1,), (0, 2)]):
+            rest = joint(model, others, tuple(said[a] for a in others))
+            gain = float(entropy(rest / rest.sum()) - entropy(table / table.sum()))
+            # Of single items no family adds less than nothing, over all of them none does anyway.
+            left[f] += table.sum() * max(gain, 0.0)
+    np.testing.assert_allclose(total, left, rtol=1e-9)
 
 
 def test_a_copy_and_a_coin_add_nothing() -> None:

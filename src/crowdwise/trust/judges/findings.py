@@ -25,7 +25,7 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.crowd.table import beta_interval
 from crowdwise.trust.judges.cells import Cells
 from crowdwise.trust.judges.families import Families
-from crowdwise.trust.judges.information import added_bits, entropy
+from crowdwise.trust.judges.information import added_bits, entropy, family_bits
 from crowdwise.trust.judges.model import JudgeModel
 from crowdwise.trust.judges.panels import Panel, Panels, in_human_votes
 from crowdwise.trust.judges.resampling import Resamples, with_people
@@ -51,7 +51,8 @@ class Findings:
     posterior : [N, K] or None
         Of the labels, by the model.
     table : frame
-        A row per annotator: family, person, n_votes, accuracy with its 95 % interval, bits alone and given all others, price.
+        A row per annotator: family, person, n_votes, accuracy with its 95 % interval, bits alone, bits added
+        to all others and those of the whole family, price.
     panels : frame
         A row per panel: what it is, its judges, n_judges, people, price of a label, accuracy, accuracy_sd, human_votes, and
         the share that is right of items with a known label.
@@ -146,6 +147,7 @@ def _measures(model: JudgeModel, votes: Annotations, posterior: Floats) -> dict[
     alone = entropy(np.einsum("k,akl->al", prior, mean)) - np.einsum("k,ak->a", prior, entropy(mean))
     columns = {"accuracy": accuracy, "accuracy_low": low, "accuracy_high": high, "bits": np.maximum(alone, 0.0)}
     columns["bits_added"] = added_bits(model, votes)
+    columns["family_bits_added"] = family_bits(model, votes)[model.family]
     none = np.bincount(cells.annotator, minlength=votes.n_annotators) == 0
     return {name: pl.Series(np.where(none, np.nan, values)).fill_nan(None) for name, values in columns.items()}
 

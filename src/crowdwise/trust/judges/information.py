@@ -25,7 +25,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.trust.judges.cells import Cells, log_sum
 from crowdwise.trust.judges.model import JudgeModel
 
-__all__ = ["added_bits", "entropy"]
+__all__ = ["added_bits", "entropy", "family_bits"]
 
 
 def added_bits(model: JudgeModel, votes: Annotations) -> Floats:
@@ -46,6 +46,20 @@ def added_bits(model: JudgeModel, votes: Annotations) -> Floats:
     n_votes = segment_sum(cells.annotator, None, model.n_judges)
     total = segment_sum(cells.annotator, _bits(joint_elk, cells.share_el if votes.soft else None), model.n_judges)
     return np.asarray(np.where(n_votes > 0, np.maximum(total, 0.0) / np.maximum(n_votes, 1), np.nan))
+
+
+def family_bits(model: JudgeModel, votes: Annotations) -> Floats:
+    """Bits that the answers of every family add to those of all others, [F]; NaN without an answer.
+
+    The mean over items of H(Y | answers of the others) - H(Y | all answers), with the answers as they are.
+    """
+    cells = Cells.of(answers_of(votes), model.family, votes.n_items)
+    log_ms = log_sum(model.messages(cells, model.probability(cells)))
+    score_ms = model.scores(cells, log_ms)[cells.item_m]
+    with_it, without = (entropy(model.by_class(np.exp(one - log_sum(one)[:, None]))) for one in (score_ms, score_ms - log_ms))
+    n_items, size = segment_sum(cells.family_m, None, len(model.shared_fsc)), len(model.shared_fsc)
+    total = np.maximum(segment_sum(cells.family_m, without - with_it, size), 0.0)
+    return np.asarray(np.where(n_items > 0, total / np.maximum(n_items, 1), np.nan))
 
 
 def _bits(joint_elk: Floats, share_el: Floats | None) -> Floats:
