@@ -20,7 +20,7 @@ from crowdwise.cli.fitting import (
     read_votes,
 )
 from crowdwise.cli.job import Job, count, naming, note, progress_of, refuse, some
-from crowdwise.cli.options import MORE, VOTES, MethodOptions, OutputOptions, ReadOptions
+from crowdwise.cli.options import MORE, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class PanelOptions:
 class Options(OutputOptions):
     """What is read and written."""
 
-    votes: str = argument("VOTES", VOTES)
+    votes: str = argument("VOTES", "A table of votes, a platform's export, or verdicts between two answers.")
     labels: Path | None = table("--labels", "Write the labels, with each family counted as one.", MORE)
     panels: Path | None = table("--panels", "Write a table of panels: judges, price, accuracy, human votes.", MORE)
 
