@@ -20,12 +20,12 @@ from page import interval, provenance, put, table
 import crowdwise
 import crowdwise.errors
 from crowdwise.data.annotations import Annotations
-from crowdwise.trust.crowd.dependence import find
+from crowdwise.trust.crowd.dependence import find, rooted
 from crowdwise.trust.crowd.fusion import fused
 from crowdwise.trust.judges import Families, Findings, JudgeModel, Panels, examine, in_human_votes
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
-FIRST_SEED, N_ITEMS, FRESH, TARGET = 9000, 300, 5000, 0.9
+FIRST_SEED, N_ITEMS, FRESH, TARGET = 12000, 300, 5000, 0.9
 METHODS = ("majority", "dawid-skene", "ebcc", "consensus")
 
 
@@ -151,9 +151,12 @@ def measured(panel: Drawn, seed: int) -> dict[str, float]:
         run[f"{name} accuracy"], run[f"{name} loss"] = accuracy(posterior, truth), log_loss(posterior, truth)
         run[f"{name} ece"] = ece(posterior, truth)
 
-    for name in METHODS:
-        keep(name, crowdwise.make(name).fit(votes).posterior_)
-    seen = find(votes)
+    fits = {name: crowdwise.make(name).fit(votes).result_ for name in METHODS}
+    for name, fit in fits.items():
+        keep(name, fit.posterior)
+    # As the command does: people are relied on.
+    people = np.flatnonzero(panel.person).tolist()
+    seen = rooted(fits["consensus"], people) if people else find(votes)
     code = seen.readings[0].code if seen else np.full(votes.n_annotators, -1)
     run["exact"] = float(pairs(code) == pairs(panel.code))
     run["none"] = float(not seen)
