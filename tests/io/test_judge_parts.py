@@ -31,9 +31,11 @@ def test_parts_are_joined(tmp_path: Path) -> None:
 
 def test_prices(tmp_path: Path) -> None:
     assert read_prices(write(tmp_path / "p.csv", "annotator,price\na,0.5\nb,2\n")) == {"a": 0.5, "b": 2}
-    votes = write(tmp_path / "v.csv", "item,annotator,label,cost\nq,a,x,1\nr,a,x,2\nq,b,x,\n")
+    votes = write(tmp_path / "v.csv", "item,annotator,label,cost_per_vote\nq,a,x,1\nr,a,x,2\nq,b,x,\n")
     assert prices_in(votes) == {"a": 1.5}
-    assert prices_in(write(tmp_path / "n.csv", "item,annotator,label\nq,a,x\n")) == {}
+    # A price may be that of the item, and a table with a column per annotator has none.
+    assert prices_in(write(tmp_path / "n.csv", "item,annotator,label,price\nq,a,x,cheap\n")) == {}
+    assert prices_in(write(tmp_path / "n.csv", "item,ann,bob,price_per_vote\nq,x,x,1\n")) == {}
     with pytest.raises(InputError, match="no column of prices"):
         read_prices(write(tmp_path / "q.csv", "annotator,group\na,b\n"))
     for wrong in ("dear", "-1"):

@@ -67,7 +67,7 @@ class PanelOptions:
     """What panels cost, and what they are measured by."""
 
     prices: Path | None = file(
-        "--prices", "Price of a vote: annotator (or family), price. Else from a column of the votes.", _PANELS
+        "--prices", "Price of a vote: annotator (or family), price. Else from a column price_per_vote.", _PANELS
     )
     target: float = share("--target", "Expected accuracy that the cheapest panel is to reach.", 0.9, _PANELS)
     human_accuracy: float | None = share(

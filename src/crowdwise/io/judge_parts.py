@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.data.columns import columns_by_role
+from crowdwise.data.columns import columns_by_role, plays_role
 from crowdwise.data.encode import as_text, missing_mask, tidy
 from crowdwise.errors import InputError
 from crowdwise.io.file_columns import FileColumns
@@ -18,7 +18,9 @@ __all__ = ["MARK", "prices_in", "read_parts", "read_prices"]
 
 # Between the parts of a judge's name.
 MARK = "/"
-_PRICES = ("price_per_example", "price_per_vote", "price", "cost")
+_PRICES = ("price", "cost", "price_per_example", "price_per_vote", "cost_per_vote")
+# Of a file of votes: a price may be that of the item.
+_OF_VOTES = _PRICES[2:]
 
 
 def read_parts(
@@ -48,7 +50,7 @@ def read_prices(path: AnyPath) -> dict[str, float]:
         raise InputError(
             f"{file.name}: no column of prices; expected annotator and price, found {', '.join(map(repr, file.names))}"
         )
-    return _by_judge(file, None, name, file.name)
+    return _by_judge(file, None, name)
 
 
 def prices_in(path: AnyPath, annotator: str | None = None) -> Mapping[str, float]:
@@ -56,11 +58,12 @@ def prices_in(path: AnyPath, annotator: str | None = None) -> Mapping[str, float
     file = FileColumns(path)
     if file.source.kind in ("folder", "matrix"):
         return {}
-    name = next((name for name in file.names if name.lower() in _PRICES), None)
-    return {} if name is None else _by_judge(file, annotator, name, file.name)
+    name = next((name for name in file.names if name.lower() in _OF_VOTES), None)
+    found = annotator is not None or plays_role(file.names, "annotator")
+    return _by_judge(file, annotator, name) if name is not None and found else {}
 
 
-def _by_judge(file: FileColumns, annotator: str | None, price: str, source: str) -> dict[str, float]:
+def _by_judge(file: FileColumns, annotator: str | None, price: str) -> dict[str, float]:
     """The mean of a column of prices by annotator."""
     who, where = columns_by_role(file, {"annotator": annotator})
     cells = file.fetch([price])[0][price]
