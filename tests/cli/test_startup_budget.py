@@ -32,6 +32,7 @@ BUDGET = {
     "aggregate votes.csv -m dawid-skene": (TABLES, 85),
     "aggregate votes.csv -m majority": (TABLES, 80),
     "annotators votes.csv": (f"{TABLES} scipy.stats", 112),
+    "judges votes.csv -m dawid-skene": (f"{TABLES} scipy.special", 125),
     "explain i1 votes.csv": (f"{TABLES} rich.table", 90),
     "calibrate votes.csv --truth truth.csv": (f"{TABLES} scipy.optimize", 120),
     "review votes.csv": (TABLES, 105),

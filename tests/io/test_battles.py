@@ -49,7 +49,8 @@ def test_mt_bench_pairs_are_judged_twice(tmp_path: Path) -> None:
     first = {"question_id": 81, "model_1": "x", "model_2": "y", "g1_winner": "model_1", "g2_winner": "tie", "judge": judge}
     second = first | {"question_id": 82, "g1_winner": "error", "g2_winner": "model_2"}
     votes = read(write_lines(tmp_path / "pair.jsonl", [first, second]), Comparisons)
-    assert rows(votes) == [("x", "y", "gpt-4 pair-v2", -1), ("x", "y", "gpt-4 pair-v2", 0), ("x", "y", "gpt-4 pair-v2", 1)]
+    # In the second game the judge saw y first, and preferred it to x.
+    assert rows(votes) == [("x", "y", "gpt-4 pair-v2", 1), ("y", "x", "gpt-4 pair-v2", 0), ("y", "x", "gpt-4 pair-v2", 1)]
     assert votes.n_missing == 1
 
 

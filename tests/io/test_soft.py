@@ -114,3 +114,27 @@ def test_two_ways_at_once_are_refused(tmp_path: Path) -> None:
         read(path, probabilities="p_*", sure="p_cat")
     with pytest.raises(SettingError, match="no other weight"):
         read(path, probabilities="p_*", weight="p_cat")
+
+
+def test_the_most_probable_tokens_are_a_vote(tmp_path: Path) -> None:
+    # What is no class, and what is not listed, has no part in the vote; " good" and "good" are one.
+    top = [{"token": " good", "logprob": -1.2}, {"token": "good", "logprob": -1.2}, {"token": "The", "logprob": -2.5}]
+    records = [
+        {"id": "q", "judge": "a", "logprobs": {"good": -0.1}},
+        {"id": "q", "judge": "b", "logprobs": {"good": -0.5, "bad": -1.5}},
+        {"id": "r", "judge": "a", "logprobs": [*top, {"token": "bad", "logprob": -1.2}]},
+    ]
+    notes: list[str] = []
+    path = write_lines(tmp_path / "v.jsonl", records)
+    votes = read(path, probabilities="logprobs", classes=["good", "bad"], notes=notes)
+    first = 1 / (1 + 2.718281828459045**-1)
+    assert votes.weights.tolist() == pytest.approx([1, first, 1 - first, 2 / 3, 1 / 3])
+    assert "log-probabilities of 3 of 3 votes leave" in notes[-1]
+
+
+def test_logarithms_that_sum_to_one_need_no_note(tmp_path: Path) -> None:
+    notes: list[str] = []
+    records = [{"id": "q", "judge": "a", "p": {"x": -0.2231, "y": -1.6094}}, {"id": "r", "judge": "a", "p": {"x": 0.0}}]
+    votes = read(write_lines(tmp_path / "v.jsonl", records), probabilities="p", notes=notes)
+    assert votes.weights.tolist() == pytest.approx([0.8, 0.2, 1], abs=1e-4)
+    assert not any("log-prob" in line for line in notes)

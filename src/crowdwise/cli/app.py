@@ -230,7 +230,7 @@ def _root(
 app.callback(help=paragraphs(_root))(_root)
 # Every command is a module of this package, with `run` and `EXAMPLES`.
 _PANELS = {
-    "Labels from votes": "aggregate annotators explain calibrate review audit report compare summary fairness",
+    "Labels from votes": "aggregate annotators judges explain calibrate review audit report compare summary fairness",
     "Classifiers from features and votes": "train predict",
     "Answers that are not one class per item": "rank regress cluster spans",
     "Campaigns": "suggest plan simulate-campaign",

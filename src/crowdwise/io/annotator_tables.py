@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from crowdwise.data.columns import columns_by_role
+from crowdwise.data.columns import columns_by_role, plays_role
 from crowdwise.data.encode import missing_mask, tidy
 from crowdwise.errors import InputError
 from crowdwise.io.file_columns import FileColumns
@@ -16,8 +16,11 @@ _NUMBERS = ("right", "wrong", "accuracy", "n_votes")
 
 
 def read_families(path: AnyPath) -> dict[str, str]:
-    """Read which annotators belong together: annotator -> group, from a table with these columns."""
-    table, where = columns_by_role(FileColumns(path), {"annotator": None, "group": None}, fixed=True)
+    """Read which annotators belong together: annotator -> group, from a table with these columns; or family for group."""
+    file = FileColumns(path)
+    family = next((name for name in file.names if name.lower() == "family"), None)
+    roles = {"annotator": None, "group": None if plays_role(file.names, "group") else family}
+    table, where = columns_by_role(file, roles, fixed=True)
     who, group = (tidy(table[name]).cast(pl.String) for name in table.columns)
     kept = ~(missing_mask(who, ()) | missing_mask(group, ()))
     families: dict[str, str] = {}

@@ -10,7 +10,7 @@ the probability that the second is better, plus one: see `Comparisons`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -28,8 +28,12 @@ _JUDGES = ("annotator", "judge", "judge_hash", "user", "user_id", "annotator_ind
 ANONYMOUS = "anonymous"
 
 
-def battle_table(source: Source, weight: str | None) -> Table | None:
-    """Columns first, second, annotator, winner and perhaps weight; None where the file has none of the four shapes."""
+def battle_table(source: Source, weight: str | None, beside: Mapping[str, str] | None = None) -> Table | None:
+    """Columns first, second, annotator, winner and perhaps weight; None where the file has none of the four shapes.
+
+    The first is what the judge saw first: MT-Bench's second game has the two in the other order. `beside` are
+    further columns by the names that they get; those called *_first and *_second turn with the two.
+    """
     if source.kind not in ("delimited", "json", "jsonl", "parquet", "arrow"):
         return None
     names = source.names
@@ -48,21 +52,33 @@ def battle_table(source: Source, weight: str | None) -> Table | None:
             stacklevel=5,
         )
     wanted = [first, second, *(name for name in ("g2_winner", "winner_tie", *said) if name in names)]
-    table = _cells(source, [*wanted, *([judge] if judge else []), *([weight] if weight else [])])
+    more = [name for name in dict.fromkeys((beside or {}).values()) if name not in (*wanted, judge, weight)]
+    table = _cells(source, [*wanted, *([judge] if judge else []), *([weight] if weight else []), *more])
     frame = table.frame
     columns = {"first": frame[first], "second": frame[second]}
     columns["annotator"] = frame[judge] if judge else pl.repeat(ANONYMOUS, frame.height, eager=True)
     if weight is not None:
         columns["weight"] = frame[weight]
-    base = pl.DataFrame(columns)
-    winners = _winners(frame, said)
+    base = pl.DataFrame(columns | {role: frame[name] for role, name in (beside or {}).items()})
+    games = _games(base, frame, said)
     rows = np.arange(frame.height) + table.where.first_row if table.where.rows is None else table.where.rows
-    where = Places(source.name, rows=np.tile(rows, len(winners)), unit=table.where.unit)
-    return Table(pl.concat([base.with_columns(winner=winner) for winner in winners]), where)
+    where = Places(source.name, rows=np.tile(rows, len(games)), unit=table.where.unit)
+    return Table(pl.concat(games), where)
+
+
+def _games(base: pl.DataFrame, frame: pl.DataFrame, said: tuple[str, ...]) -> list[pl.DataFrame]:
+    """The rows with their winners; where both orders of two answers were judged, once for each, as they stood."""
+    winners = _winners(frame, said)
+    games = [base.with_columns(winner=winner) for winner in winners]
+    if len(games) > 1:
+        sides = [(name, name.removesuffix("first") + "second") for name in base.columns if name.endswith("first")]
+        turned = games[1].rename({old: new for one, other in sides for old, new in ((one, other), (other, one))})
+        games[1] = turned.with_columns(winner=winners[1].replace({"a": "b", "b": "a"})).select(games[0].columns)
+    return games
 
 
 def _winners(frame: pl.DataFrame, said: tuple[str, ...]) -> list[pl.Series]:
-    """The winner of every row; where both orders of two answers were judged, once for each."""
+    """The winner of every row, a for the first of the two columns; where both orders were judged, once for each."""
     if said == ("winner_model_a", "winner_model_b"):
         won = [frame[name].cast(pl.String).is_in(["1", "1.0", "true", "True"]) for name in said]
         return [pl.DataFrame({"a": won[0], "b": won[1]}).select(pl.when("a").then(pl.lit("a")).when("b").then(pl.lit("b"))

@@ -68,9 +68,24 @@ def read_soft(
         probability, found = (
             _from_columns(table, columns, classes) if len(columns) > 1 else _from_cells(table, columns[0], classes)
         )
+    _note_logs(probability, source.name, request)
     item = integers(tidy(table.frame[ids[0]]))
     annotator = integers(tidy(table.frame[ids[1]])) if len(ids) > 1 else pl.Series(["model"] * len(item))
     return Annotations.from_probabilities(item, annotator, probability, classes=found, where=table.where)
+
+
+def _note_logs(probability: NDArray[np.float64], name: str, request: Request) -> None:
+    """Say that logarithms of the most probable answers were made to sum to one, where they do not by themselves."""
+    given = probability[~np.isnan(probability).all(axis=1)]
+    if not len(given) or np.nanmax(given) > 0 or np.nanmin(given) >= 0:
+        return
+    total = np.nansum(np.exp(given), axis=1)
+    short = int((total < 0.98).sum())
+    if short:
+        request.notes.append(
+            f"{name}: log-probabilities of {short:,} of {len(given):,} votes leave {1 - total[total < 0.98].mean():.0%} to "
+            "answers that are no class, on average; they were scaled to sum to one"
+        )
 
 
 def _ids(source: Source, request: Request, names: list[str]) -> list[str]:
@@ -233,11 +248,13 @@ def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple
     for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
         if cell is None and text not in (None, ""):
             raise InputError(f"{table.where.row(row)}: {text!s:.60} is no list or mapping of probabilities")
+    cells = [cell if not _is_top(cell) else {one["token"]: one["logprob"] for one in cell} for cell in cells]
     if any(isinstance(cell, dict) for cell in cells):
+        cells = [_stripped(cell) if isinstance(cell, dict) else cell for cell in cells]
         found = classes or sorted({str(key) for cell in cells if isinstance(cell, dict) for key in cell})
+        # A class that is not named is none of the most probable: not a number, for 0 would be the logarithm of 1.
         rows = [
-            [(cell or {}).get(str(key), 0.0 if cell else np.nan) for key in found] if isinstance(cell, dict | None) else None
-            for cell in cells
+            [(cell or {}).get(str(key), np.nan) for key in found] if isinstance(cell, dict | None) else None for cell in cells
         ]
     else:
         size = max((len(cell) for cell in cells if cell), default=0)
@@ -247,6 +264,27 @@ def _from_cells(table: Table, name: str, classes: Sequence[Any] | None) -> tuple
         if numbers is None or len(numbers) != len(found) or any(type(n) not in (int, float) for n in numbers):
             raise InputError(f"{table.where.row(row)}: {texts[row]!s:.60} is no list of {len(found)} probabilities")
     return np.array(rows, np.float64), list(found)
+
+
+def _is_top(cell: Any) -> bool:
+    """Whether a cell lists the most probable tokens as interfaces of language models do: token and logprob."""
+    return (
+        isinstance(cell, list)
+        and bool(cell)
+        and all(isinstance(one, dict) and {"token", "logprob"} <= set(one) for one in cell)
+    )
+
+
+def _stripped(cell: dict[Any, Any]) -> dict[str, Any]:
+    """Numbers by names without white space around them; tokens " yes" and "yes" are one, with both probabilities."""
+    found: dict[str, Any] = {}
+    for key, value in cell.items():
+        name, known = str(key).strip(), found.get(str(key).strip())
+        if known is None or type(value) not in (int, float) or type(known) not in (int, float):
+            found[name] = value
+        else:
+            found[name] = float(np.logaddexp(known, value)) if max(known, value) <= 0 else known + value
+    return found
 
 
 def _cut(table: Table, label: str) -> Table:

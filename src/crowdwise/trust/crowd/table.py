@@ -18,7 +18,7 @@ from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
-__all__ = ["Findings", "annotator_table", "examine", "for_terminal", "run_detectors", "with_dropped"]
+__all__ = ["Findings", "annotator_table", "beta_interval", "examine", "for_terminal", "run_detectors", "with_dropped"]
 
 # Flags that say what somebody is.
 _KINDS = ("spammer", "copier", "colluder", "group")
@@ -183,16 +183,17 @@ def _interval(result: Result) -> tuple[Floats, Floats]:
     shares = result.concentration / result.concentration.sum(axis=2, keepdims=True)
     mean = np.einsum("akk,k->a", shares, result.class_prior)
     variance = np.einsum("akk,k->a", result.confusion_sd**2, result.class_prior**2)
-    low, high = _beta_interval(mean, variance)
+    low, high = beta_interval(mean, variance)
     margin = 1 / (result.votes.votes_per_annotator + 2)
     around = np.clip(result.accuracy, margin, 1 - margin)
     outside = (result.accuracy < low) | (result.accuracy > high)
-    low, high = np.where(outside, _beta_interval(around, variance), (low, high))
+    low, high = np.where(outside, beta_interval(around, variance), (low, high))
     # With one class there is nothing to be wrong about, and no spread; fmin and fmax leave out what is no number.
     return np.fmin(low, result.accuracy), np.fmax(high, result.accuracy)
 
 
-def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+def beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Central 95 % of the Beta distributions with these means and variances."""
     from scipy.special import betaincinv
 
     mean = np.clip(mean, 1e-6, 1 - 1e-6)

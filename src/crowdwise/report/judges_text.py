@@ -1,0 +1,116 @@
+"""A crowd of judges in a few sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from crowdwise.report.text import count, one_line, some
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdwise.trust.judges import Families, Findings
+
+__all__ = ["bias_lines", "family_lines", "panel_lines"]
+
+# A judge that adds fewer bits than this to what the others say hardly adds anything; of two classes there is one bit in all.
+_LITTLE = 0.01
+_LEVEL = 0.05
+
+
+def family_lines(families: Families, source: str) -> Iterator[str]:
+    """Who counts as one, and who are people."""
+    code, names = families.fused_code, families.fused_names
+    for j, name in enumerate(names):
+        yield f"{count(int((code == j).sum()), 'judge')} share errors as one family ({source}): {one_line(name)}"
+    if families.person.any():
+        yield f"{int(families.person.sum())} of {len(families.person)} annotators are people, by whom human votes are measured"
+
+
+def panel_lines(found: Findings, target: float) -> Iterator[str]:
+    """What judges add, what panels are worth, and how far to believe that."""
+    if found.model is None:
+        yield (
+            "how often anybody is right cannot be seen in votes of fewer than three independent voices: name known labels "
+            "(--gold FILE), or add a judge of another family or a person"
+        )
+        return
+    table = found.table.filter(~found.table["person"]).drop_nulls("bits_added")
+    little = table.filter(table["bits_added"] < _LITTLE)["annotator"].to_list()
+    if table.height:
+        most = table.row(int(table["bits_added"].arg_max() or 0), named=True)
+        yield f"most is added by {one_line(most['annotator'])}: {most['bits_added']:.2f} bits given all the others"
+    if little:
+        yield f"next to nothing, less than {_LITTLE} bits, is added by {some(little, 5)}{_more(little, 5)}"
+    together = table.filter(table["family"].is_duplicated() & (table["family"] != "")).unique("family", maintain_order=True)
+    for row in together.iter_rows(named=True):
+        yield f"{one_line(row['family'])} as a whole adds {row['family_bits_added']:.2f} bits"
+    if found.people is not None:
+        right = float((found.people.diagonal() * found.model.prior_k).sum())
+        yield f"a human vote is taken to be right in {right:.0%} of the cases"
+    for row in found.panels.iter_rows(named=True):
+        if not row["panel"].startswith("best") or row["panel"] == "best 3":
+            yield panel_line(row)
+    named = found.panels["panel"].to_list()
+    if named and not {f"cheapest for {target:g}", f"fewest for {target:g}"} & set(named):
+        yield f"no panel of these judges alone is expected to reach {target:g}"
+    if named:
+        yield (
+            "expected of judges who err independently between families, given the class and how hard an item is; to measure "
+            "it, check some labels: crowdwise audit"
+        )
+
+
+def panel_line(row: dict[str, Any]) -> str:
+    """One panel: who, how accurate, at what price, and what that is in human votes."""
+    people = f" and {count(row['n_people'], 'person')}" if row["n_people"] else ""
+    names = row["judges"].split(", ")
+    who = f" ({some(names, 4)}{_more(names, 4)}{people})" if row["panel"] != "all judges" else ""
+    give = "" if row["accuracy_sd"] is None else f" ± {1.96 * row['accuracy_sd']:.3f}"
+    said = f"{row['panel']}{who}: expected accuracy {row['accuracy']:.3f}{give}"
+    if row["price"] is not None:
+        said += f", {row['price']:.4g} per label"
+    if row["human_votes"] is not None:
+        said += ", worth more human votes than can be compared" if math.isinf(row["human_votes"]) else (
+            f", worth {row['human_votes']:.1f} human votes"
+        )  # fmt: skip
+    return said if row["right_on_gold"] is None else f"{said}; right on {row['right_on_gold']:.0%} of the known labels"
+
+
+def bias_lines(table: pl.DataFrame) -> Iterator[str]:
+    """Which judges favour a place or length."""
+    if "first_advantage" in table.columns:
+        asked = table.filter(table["n_swapped"] > 0)
+        if not asked.height:
+            yield (
+                "no pair was asked in both orders, so that a favoured place cannot be told from better answers standing first: "
+                "ask some pairs twice, swapped"
+            )
+        sure = asked.filter(asked["position_p"] < _LEVEL / max(asked.height, 1))
+        for row in sure.iter_rows(named=True):
+            yield (
+                f"{one_line(row['annotator'])} favours the {'first' if row['first_advantage'] > 0 else 'second'} place: the "
+                f"same answer wins {100 * abs(row['first_advantage']):.0f} points more often there "
+                f"(p {_chance(row['position_p'])}); crowdwise rank --method noisy-bt takes it out of a ranking"
+            )
+    if "length_slope" in table.columns:
+        known = "length_slope_given_truth" in table.columns
+        for row in table.iter_rows(named=True):
+            kind = "length_slope_given_truth" if known else "length_slope"
+            slope, error = row[kind], row[f"{kind}_se"]
+            if slope is not None and error is not None and abs(slope) > 1.96 * error:
+                chance = 1 / (1 + math.exp(-slope))
+                yield (
+                    f"{one_line(row['annotator'])} prefers the {'longer' if slope > 0 else 'shorter'}: twice as long wins "
+                    f"{chance:.0%} of the time, all else equal{', the right answer included' if known else ''}"
+                )
+
+
+def _chance(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
+
+
+def _more(names: list[Any], shown: int) -> str:
+    return f" and {len(names) - shown} more" if len(names) > shown else ""

@@ -1,0 +1,226 @@
+"""What a panel of judges is worth: its expected accuracy, in human votes, and the cheapest one that is good enough.
+
+The expected accuracy of a panel S is that of the best label given its answers, under a `JudgeModel`:
+
+    sum over v_S of max_k p_k P(v_S | k)
+
+P(v_S | k) keeps what families share. Up to `EXACT` patterns of answers are enumerated; larger panels take the mean of
+max_k P(k | v_S) over `DRAWS` patterns drawn from the model with a fixed seed, the same for all panels, so that differences
+between panels are not those of the draws. A fit to few items takes its own errors for skill, and states too much; `Resamples`
+say how much, and it is subtracted. A panel of n people with one confusion matrix is enumerated by how many gave each
+label.
+
+`cheapest` looks at all panels in the order of their price, where these are at most `MOST_PANELS`. Beyond, it adds the judge
+with most accuracy per price, and then leaves out whom it does not need: good, not surely the cheapest. `best` likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
+from math import lgamma
+
+import numpy as np
+
+from crowdwise.kernels.numerics import log_floored
+from crowdwise.kernels.types import Floats, Integers
+from crowdwise.trust.judges.cells import log_sum
+from crowdwise.trust.judges.model import JudgeModel
+from crowdwise.trust.judges.resampling import Resamples, drawn
+
+__all__ = ["DRAWS", "EXACT", "MOST_PANELS", "MOST_PEOPLE", "Panel", "Panels", "accuracy_of_people", "in_human_votes"]
+
+EXACT, DRAWS, MOST_PANELS = 4_096, 4_096, 1_024
+# Votes of people that a panel is compared with at most.
+MOST_PEOPLE = 25
+# Two accuracies closer than this are one; those by draws may be off by this.
+_SAME, _LUCK = 1e-9, 0.01
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Codes of the judges, what a label by them costs, and its expected accuracy with its standard deviation (NaN: unknown)."""
+
+    members: tuple[int, ...]
+    price: float
+    accuracy: float
+    sd: float = float("nan")
+
+
+class Panels:
+    """Panels of the judges of a model; every accuracy is computed once.
+
+    Parameters
+    ----------
+    model : JudgeModel
+    price : [A]
+        Of one vote of every judge; ones, if there are no prices.
+    n_alike : int
+        The last so many judges are alike (`with_people`), so that of panels with equally many of them one is looked at.
+    resamples : Resamples, optional
+        Fits to votes drawn from the model, of the same judges.
+    measure : function, optional
+        From codes of judges to their expected accuracy, where it is not that of single labels: of soft votes.
+    """
+
+    def __init__(
+        self,
+        model: JudgeModel,
+        price: Floats | None = None,
+        n_alike: int = 0,
+        resamples: Resamples | None = None,
+        measure: Callable[[tuple[int, ...]], float] | None = None,
+    ) -> None:
+        self.model, self.resamples, self.measure = model, resamples, measure
+        self.price = np.ones(model.n_judges) if price is None else price
+        self.n_alike = n_alike
+        self._accuracy: dict[tuple[int, ...], float] = {}
+        self._corrected: dict[tuple[int, ...], tuple[float, float]] = {}
+        self._drawn: Integers | None = None
+
+    def panel(self, members: Sequence[int]) -> Panel:
+        """The panel of these judges, with its accuracy as the model has it."""
+        chosen = tuple(sorted(int(a) for a in members))
+        if chosen not in self._accuracy:
+            self._accuracy[chosen] = self._expected(chosen)
+        return Panel(chosen, float(self.price[list(chosen)].sum()), self._accuracy[chosen])
+
+    def corrected(self, panel: Panel) -> Panel:
+        """The same with what fits to drawn votes state too much subtracted, and its standard deviation; see `Resamples`."""
+        if self.resamples is None or not self.resamples.models:
+            return panel
+        if panel.members not in self._corrected:
+            again = [Panels(model) for model in self.resamples.models]
+            answers, truth = self.resamples.answers[:, list(panel.members)], self.resamples.truth
+            own, *theirs = ((of.log_joint(panel.members, answers).argmax(axis=1) == truth).mean() for of in (self, *again))
+            # Against the labels of this model on the same items, so that the luck of these items cancels.
+            stated = np.array([of.panel(panel.members).accuracy for of in again]) - self.panel(panel.members).accuracy
+            over = stated - (np.array(theirs) - own)
+            self._corrected[panel.members] = max(float(np.mean(over)), 0.0), float(np.std(over, ddof=1))
+        bias, sd = self._corrected[panel.members]
+        # Never below the most frequent class, which takes no judge.
+        accuracy = max(self.panel(panel.members).accuracy - bias, float(self.model.prior_k.max()))
+        return replace(panel, accuracy=accuracy, sd=sd)
+
+    def best(self, size: int) -> Panel:
+        """The most accurate panel of so many judges, the cheaper of equal ones; of too many judges grown one by one."""
+        if self._few:
+            found = [self.panel(who) for who in self._subsets() if len(who) == size]
+        else:
+            held = self.best(size - 1).members if size > 1 else ()
+            found = [self.panel((*held, a)) for a in range(self.model.n_judges) if a not in held]
+        return min(found, key=lambda panel: (-round(panel.accuracy, 9), panel.price, panel.members))
+
+    def cheapest(self, target: float) -> Panel | None:
+        """The cheapest panel whose expected accuracy reaches the target, the more accurate of equal ones; None if none does."""
+        if self.panel(range(self.model.n_judges)).accuracy < target - _LUCK:
+            # Nobody makes the best label less accurate, so that no other panel reaches it either.
+            return None
+        if not self._few:
+            return self._grown(target)
+        reached: list[Panel] = []
+        for members in self._by_price():
+            price = float(self.price[list(members)].sum())
+            if reached and price > reached[0].price + _SAME:
+                break
+            panel = self.panel(members)
+            if panel.accuracy >= target and self.corrected(panel).accuracy >= target:
+                reached.append(self.corrected(panel))
+        return max(reached, key=lambda panel: (round(panel.accuracy, 9), -len(panel.members)), default=None)
+
+    @property
+    def _few(self) -> bool:
+        """Whether all panels can be looked at."""
+        return 2.0 ** (self.model.n_judges - self.n_alike) * (self.n_alike + 1) <= MOST_PANELS
+
+    def _subsets(self) -> Iterator[tuple[int, ...]]:
+        """All panels; of those with equally many judges who are alike, one."""
+        single = self.model.n_judges - self.n_alike
+        for size in range(single + 1):
+            for who in combinations(range(single), size):
+                for alike in range(self.n_alike + 1):
+                    if size + alike:
+                        yield (*who, *range(single, single + alike))
+
+    def _by_price(self) -> list[tuple[int, ...]]:
+        return sorted(self._subsets(), key=lambda who: (float(self.price[list(who)].sum()), len(who), who))
+
+    def _grown(self, target: float) -> Panel | None:
+        held: tuple[int, ...] = ()
+        now = float(self.model.prior_k.max())
+        while not held or now < target or self.corrected(self.panel(held)).accuracy < target:
+            if len(held) == self.model.n_judges:
+                return None
+            rest = [a for a in range(self.model.n_judges) if a not in held]
+            gain = {a: (self.panel((*held, a)).accuracy - now) / max(self.price[a], _SAME) for a in rest}
+            held = (*held, max(rest, key=lambda a: gain[a]))
+            now = self.panel(held).accuracy
+        for a in sorted(held, key=lambda a: -self.price[a]):
+            without = tuple(b for b in held if b != a)
+            if without and self.corrected(self.panel(without)).accuracy >= target:
+                held = without
+        return self.corrected(self.panel(held))
+
+    def _expected(self, members: tuple[int, ...]) -> float:
+        """The expected accuracy of the best label given the answers of these judges."""
+        if self.measure is not None:
+            return self.measure(members)
+        n_classes = self.model.n_classes
+        if n_classes ** len(members) <= EXACT:
+            answers = np.stack([index.ravel() for index in np.indices((n_classes,) * len(members))], axis=1)
+            return float(np.exp(self.log_joint(members, answers).max(axis=1)).sum())
+        if self._drawn is None:
+            self._drawn = drawn(self.model, DRAWS)[0]
+        log_pk = self.log_joint(members, self._drawn[:, list(members)])
+        return float(np.exp(log_pk.max(axis=1) - log_sum(log_pk)).mean())
+
+    def log_joint(self, members: tuple[int, ...], answers: Integers) -> Floats:
+        """log P(k, answers) of every row of answers of these judges, [P, K]."""
+        model = self.model
+        log_ps = np.repeat(log_floored(model.prior_s)[None], len(answers), axis=0)
+        for f in np.unique(model.family[list(members)]):
+            log_psc = np.repeat(log_floored(model.shared_fsc[f])[None], len(answers), axis=0)
+            for a, said in zip(members, answers.T, strict=True):
+                if model.family[a] == f:
+                    same, own_ps = np.arange(model.n_classes) == said[:, None], model.own_asl[a].T[said]
+                    log_psc += log_floored(model.lam_a[a] * same[:, None, :] + (1 - model.lam_a[a]) * own_ps[:, :, None])
+            log_ps += log_sum(log_psc)
+        return np.logaddexp(log_ps[:, : model.n_classes], log_ps[:, model.n_classes :])
+
+
+def accuracy_of_people(prior_k: Floats, confusion: Floats, n: int) -> float:
+    """Expected accuracy of the best label by n independent votes with one confusion matrix, [K, K]; exact."""
+    n_classes = len(prior_k)
+    answers = np.array(list(combinations_with_replacement(range(n_classes), n)), np.int64).reshape(-1, n)
+    count_pl = (answers[:, :, None] == np.arange(n_classes)).sum(axis=1)
+    ways = np.array([lgamma(n + 1) - sum(lgamma(c + 1) for c in row) for row in count_pl.tolist()])
+    log_pk = log_floored(prior_k) + count_pl @ log_floored(confusion).T
+    return float(np.exp(ways + log_pk.max(axis=1)).sum())
+
+
+def in_human_votes(accuracy: float, prior_k: Floats, confusion: Floats) -> float:
+    """How many independent human votes are expected to be as accurate; infinity beyond `MOST_PEOPLE`.
+
+    Between two numbers of votes by a straight line. A vote that cannot change the label, as the second of two between two
+    classes, counts only with the next.
+    """
+    votes, reached = 0, float(prior_k.max())
+    if accuracy <= reached + _SAME:
+        return 0.0
+    for n in range(1, _most_people(len(prior_k)) + 1):
+        by_people = accuracy_of_people(prior_k, confusion, n)
+        if accuracy <= by_people + _SAME:
+            return votes + (n - votes) * (accuracy - reached) / (by_people - reached)
+        if by_people > reached + _SAME:
+            votes, reached = n, by_people
+    return float("inf")
+
+
+def _most_people(n_classes: int) -> int:
+    """So many votes that counts of labels can still be enumerated."""
+    n, patterns = 1, float(n_classes)
+    while n < MOST_PEOPLE and patterns < 20_000:
+        n += 1
+        patterns *= (n_classes + n - 1) / n
+    return n

@@ -1,0 +1,229 @@
+"""``crowdwise judges``: families, panels, and what judges favour."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.cli.conftest import Run
+from tests.io.exports import export
+
+FIT = ("--method", "dawid-skene")
+NAMES = ["mé/a", "mé/b", "mé/c", "ann", "bob", "cleo", "dan"]
+FAMILIES = "annotator,family\nmé/a,m\nmé/b,m\nmé/c,m\nann,people\nbob,people\nghost,m\n"
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed does not depend on how often votes are drawn; tests/trust/judges has the correction."""
+    monkeypatch.setattr("crowdwise.trust.judges.findings._RESAMPLES", 2)
+
+
+@pytest.fixture
+def truth(folder: Path) -> pl.DataFrame:
+    """Write panel.csv, families.csv, prices.csv and some gold; return the true labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=150)
+
+    def answer(right: float, seen: np.ndarray) -> np.ndarray:
+        return np.where(rng.random(150) < right, seen, (seen + rng.integers(1, 3, size=150)) % 3)
+
+    shared = answer(0.75, truth)
+    labels = [answer(0.97, shared) for _ in range(3)] + [answer(0.8, truth) for _ in range(4)]
+    classes = np.array(["bad", "fair", "good"])
+    frame = pl.DataFrame(
+        {"item": np.tile(np.arange(150), 7), "annotator": np.repeat(NAMES, 150), "label": classes[np.concatenate(labels)]}
+    )
+    frame.write_csv(folder / "panel.csv")
+    (folder / "families.csv").write_text(FAMILIES, encoding="utf-8")
+    (folder / "prices.csv").write_text("annotator,price\nm,0.01\ncleo,0.02\ndan,0.03\npeople,0.2\n")
+    known = pl.DataFrame({"item": np.arange(150), "label": classes[truth]})
+    known.head(60).write_csv(folder / "gold.csv")
+    return known
+
+
+@pytest.mark.slow
+def test_given_families_prices_and_people(run: Run, folder: Path, truth: pl.DataFrame) -> None:
+    done = run("judges", "panel.csv", *FIT, "--families", "families.csv", "--prices", "prices.csv", "--target", "0.85",
+               "-o", "judges.csv", "--panels", "panels.csv", "--labels", "labels.csv")  # fmt: skip
+    assert "3 judges share errors as one family (given): m" in done.stderr
+    assert "2 of 7 annotators are people" in done.stderr
+    assert "1 name of families.csv gave no votes: ghost" in done.stderr
+    assert "next to nothing, less than 0.01 bits, is added by" in done.stderr
+    judges = pl.read_csv(folder / "judges.csv")
+    by_name = {row["annotator"]: row for row in judges.iter_rows(named=True)}
+    assert by_name["mé/a"]["price"] == 0.01
+    assert by_name["ann"]["price"] == 0.2
+    # Members of one family add little to each other, and people much to them.
+    assert max(by_name[name]["bits_added"] for name in NAMES[:3]) < 0.02 < by_name["ann"]["bits_added"]
+    assert ((judges["accuracy_low"] < judges["accuracy"]) & (judges["accuracy"] < judges["accuracy_high"])).all()
+    panels = {row["panel"]: row for row in pl.read_csv(folder / "panels.csv").iter_rows(named=True)}
+    assert panels["cheapest 3"]["judges"] == "mé/a, mé/b, mé/c"
+    assert panels["cheapest 3"]["human_votes"] < 1.1  # three voices, but one answer
+    assert panels["all judges"]["price"] == pytest.approx(0.08)
+    assert "ann" not in panels["all judges"]["judges"]
+    assert panels["cheapest for 0.85"]["accuracy"] >= 0.85
+    right = (pl.read_csv(folder / "labels.csv")["label"] == truth["label"]).mean()
+    assert right > 0.9
+
+
+@pytest.mark.slow
+def test_found_families_count_as_one_and_json_says_so(run: Run, truth: pl.DataFrame) -> None:
+    done = run("judges", "panel.csv", *FIT, "--json")
+    assert "warning: 3 annotators seem to share errors: mé/a, mé/b, mé/c" in done.stderr
+    told = json.loads(done.stdout)
+    assert told["families_are"] == "found"
+    assert {row["annotator"] for row in told["judges"] if row["family"]} == set(NAMES[:3])
+    assert told["panels"][0]["panel"] == "all judges"
+    assert told["panels"][0]["accuracy"] == pytest.approx(0.95, abs=0.05)
+
+
+@pytest.mark.slow
+def test_families_by_name_known_accuracy_of_people_and_no_panel(run: Run, truth: pl.DataFrame) -> None:
+    done = run("judges", "panel.csv", *FIT, "--by-name", "/", "--human-accuracy", "0.85", "--target", "0.999")
+    assert "3 judges share errors as one family (given): mé" in done.stderr
+    assert "a human vote is taken to be right in 85% of the cases" in done.stderr
+    assert "no panel of these judges alone is expected to reach 0.999" in done.stderr
+
+
+@pytest.mark.slow
+def test_gold_measures_panels(run: Run, folder: Path, truth: pl.DataFrame) -> None:
+    more = ("--by-name", "/", "--gold", "gold.csv", "--panels", "panels.csv", "-o", "judges.csv")
+    done = run("judges", "panel.csv", *FIT, *more, "--gold-is", "truth")
+    assert "of the known labels" in done.stderr
+    measured = pl.read_csv(folder / "panels.csv")
+    rows = pl.read_csv(folder / "panel.csv").filter(
+        pl.col("annotator") == measured.filter(pl.col("panel") == "best 1")["judges"][0]
+    )
+    agree = rows.join(truth.head(60), on="item").select((pl.col("label") == pl.col("label_right")).mean()).item()
+    assert measured.filter(pl.col("panel") == "best 1")["right_on_gold"][0] == pytest.approx(agree)
+
+
+@pytest.mark.slow
+def test_models_with_prompts_in_columns(run: Run, folder: Path, truth: pl.DataFrame) -> None:
+    frame = pl.read_csv(folder / "panel.csv")
+    parts = frame["annotator"].str.split("/")
+    split = frame.with_columns(model=parts.list.get(0), prompt=parts.list.get(1, null_on_oob=True)).drop("annotator")
+    split.write_csv(folder / "parts.csv")
+    done = run("judges", "parts.csv", *FIT, "--parts", "model,prompt")
+    assert "3 judges share errors as one family (given): mé" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("a,x,1\nb,x,2\n", "fewer than three independent voices"),
+        ("a,x,1\nb,x,2\na,y,1\nb,y,1\n", "fewer than three independent voices"),
+        ("a,x,1\na,y,1\na,z,1\n", "fewer than three"),
+        ("a,x,1\na,y,2\na,z,1\n", "all judges: expected accuracy"),
+    ],
+    ids=["one judge", "two judges", "one class", "one item"],
+)
+@pytest.mark.filterwarnings("ignore::crowdwise.errors.DataWarning")
+def test_odd_shapes(run: Run, folder: Path, rows: str, said: str) -> None:
+    (folder / "odd.csv").write_text(f"item,annotator,label\n{rows}")
+    done = run("judges", "odd.csv", *FIT, "-o", "judges.csv")
+    assert said in done.stderr
+    assert pl.read_csv(folder / "judges.csv")["n_votes"].sum() == len(rows.splitlines())
+
+
+def test_repeated_samples_are_one_soft_vote(run: Run, folder: Path) -> None:
+    lines = [{"id": f"q{n}", "judge": j, "votes": ["good", "good", "bad"] if (n + k) % 3 else ["bad"] * 3}
+             for n in range(12) for k, j in enumerate("abc")]  # fmt: skip
+    (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    run("judges", "samples.jsonl", *FIT, "-o", "judges.csv")
+    assert pl.read_csv(folder / "judges.csv")["n_votes"].to_list() == [12, 12, 12]
+
+
+def test_logprobs_are_soft_votes(run: Run, folder: Path) -> None:
+    lines = [{"id": f"q{n}", "judge": j, "logprobs": {"good": -0.1} if (n + k) % 4 else {" bad": -0.3, "The": -2.0}}
+             for n in range(12) for k, j in enumerate("abc")]  # fmt: skip
+    (folder / "logs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    done = run("judges", "logs.jsonl", *FIT, "--probabilities", "logprobs", "--classes", "good,bad", "-o", "judges.csv")
+    assert "log-probabilities of 36 of 36 votes leave" in done.stderr
+    assert pl.read_csv(folder / "judges.csv")["n_votes"].to_list() == [12, 12, 12]
+
+
+def battles(folder: Path) -> None:
+    """Two models asked in both orders; j1 always says first, j2 prefers the longer, j3 and j4 the better."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for q in range(60):
+        better, lengths = rng.integers(2), rng.integers(20, 400, size=2)
+        for first, second in ((0, 1), (1, 0)):
+            said = {
+                "j1": 0,
+                "j2": int(lengths[second] > lengths[first]),
+                "j3": int(better == second),
+                "j4": int(better == second),
+            }
+            for judge, side in said.items():
+                side = side if rng.random() < 0.9 else 1 - side
+                rows.append(f"q{q},m{first},m{second},{judge},{'ab'[side]},{lengths[first]},{lengths[second]},m{better}")
+    header = "question_id,model_a,model_b,judge,winner,length_a,length_b,truth"
+    (folder / "battles.csv").write_text("\n".join([header, *rows]) + "\n")
+
+
+@pytest.mark.slow
+def test_pairs_show_what_judges_favour(run: Run, folder: Path) -> None:
+    battles(folder)
+    done = run("judges", "battles.csv", *FIT, "-o", "judges.csv")
+    assert "j1 favours the first place: the same answer wins" in done.stderr
+    assert "crowdwise rank --method noisy-bt" in done.stderr
+    assert "j2 prefers the longer: twice as long wins" in done.stderr
+    assert not any(f"{judge} favours" in done.stderr or f"{judge} prefers" in done.stderr for judge in ("j3", "j4"))
+    table = {row["annotator"]: row for row in pl.read_csv(folder / "judges.csv").iter_rows(named=True)}
+    assert table["j1"]["first_advantage"] > 0.6
+    assert table["j1"]["n_swapped"] == 60
+    assert table["j3"]["consistency"] > 0.7 > table["j1"]["consistency"]
+    assert table["j2"]["length_slope_given_truth"] > 5 * abs(table["j3"]["length_slope_given_truth"])
+    # The ranking without the place: both models are as good as each other.
+    run("rank", "battles.csv", "--method", "noisy-bt", "--annotators", "a.csv", "-o", "scores.csv")
+    habits = pl.read_csv(folder / "a.csv").filter(pl.col("annotator") == "j1")
+    assert habits["attention"][0] < 0.5
+    assert habits["first_share"][0] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--families", "families.csv", "--by-name", "/"), "three ways to say who belongs together"),
+        (("--by-name", ""), "--by-name needs a mark"),
+        (("--people", "nobody"), "--people: nobody, and no family, is called 'nobody'"),
+        (("--target", "1.5"), "--target must lie between 0 and 1"),
+        (("--by-name", "/", "--human-accuracy", "0.2"), "no better than guessing among 3 classes"),
+        (("--parts", "model", "--annotator", "judge"), "--annotator does not go with --parts"),
+        (("--families", "others.csv"), "names no annotator of these votes"),
+        (("--by-name", "/", "--prices", "others.csv"), "no column of prices"),
+    ],
+)
+def test_bad_input_is_refused_with_the_fix(
+    run: Run, folder: Path, truth: pl.DataFrame, arguments: tuple[str, ...], message: str
+) -> None:
+    (folder / "others.csv").write_text("annotator,group\nzoe,m\n")
+    assert message in run("judges", "panel.csv", *FIT, *arguments, code=2).stderr
+
+
+def test_real_preferences_of_one_judge(run: Run, folder: Path) -> None:
+    path = export("llm_judge_preferences.json")
+    done = run("judges", str(path), "-o", "judges.csv")
+    assert "no pair was asked in both orders" in done.stderr
+    (row,) = pl.read_csv(folder / "judges.csv").to_dicts()
+    paid = [record["price_per_example"] for record in json.loads(path.read_text(encoding="utf-8"))]
+    assert row["price"] == pytest.approx(np.mean(paid), rel=1e-4)
+    assert (row["n_votes"], row["n_swapped"]) == (120, 0)
+
+
+def test_stdin_is_refused(run: Run) -> None:
+    assert "name that file instead of stdin" in run("judges", "-", input="item,annotator,label\n", code=1).stderr
+
+
+@pytest.mark.slow
+def test_prices_that_miss_a_judge_are_said(run: Run, folder: Path, truth: pl.DataFrame) -> None:
+    (folder / "some.csv").write_text("annotator,price\nann,1\n")
+    done = run("judges", "panel.csv", *FIT, "--by-name", "/", "--prices", "some.csv")
+    assert "no price is known of bob, cleo, dan, mé/a, mé/b: panels are compared without prices" in done.stderr
+    assert "fewest for 0.9" in done.stderr
