@@ -10,8 +10,9 @@
 
 Readings. Votes give a tree without a root: "three judges share errors" and "three are right, the other four share errors"
 look the same. So the search starts from ordinary crowds (median and lower quartile of agreement) and from "those outside are
-the group"; where a group works against the others, also from "they are right, the others are the group". Preferred is a reading in which no group has more than three quarters of the votes and most annotators carry the
-background. Others that stand are kept beside it: which one is right cannot be seen in votes.
+the group"; where a group works against the others, also from "they are right, the others are the group". Preferred is a
+reading in which no group has more than three quarters of the votes and most annotators carry the background. Others that
+stand are kept beside it: which one is right cannot be seen in votes.
 
 Notes
 -----
