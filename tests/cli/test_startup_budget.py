@@ -44,7 +44,7 @@ BUDGET = {
     "plan votes.csv --target 0.9": (TABLES, 95),
     "simulate-campaign --items 50 --policies random --campaigns 1 --no-plot": (f"{TABLES} scipy.optimize", 115),
     "rank pairs.csv": (f"{TABLES} scipy.optimize", 105),
-    "regress numbers.csv": (f"{TABLES} scipy.sparse scipy.special", 105),
+    "regress numbers.csv": (f"{TABLES} scipy.sparse scipy.optimize", 105),
     "cluster same.csv": (f"{TABLES} scipy.sparse", 95),
     "spans spans.jsonl": (TABLES, 95),
     "train votes.csv --features features.csv -m raykar --save model": (f"{TABLES} sklearn", 100),

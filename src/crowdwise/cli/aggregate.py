@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli import fitting, sharded
 from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
-from crowdwise.cli.edges import read_edges, said_of_edges
 from crowdwise.cli.job import Job, among, progress_of, refuse
 from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.cli.sharded import ScaleOptions
@@ -171,6 +170,8 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
     if hasattr(result.prior, "coupling"):
+        from crowdwise.cli.edges import said_of_edges
+
         more |= said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
@@ -218,6 +219,8 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
     data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
     if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
         estimator.set_params(edges=read_edges(options.edges, data.items))
     if _by_cost(options):
         read_costs(options, data.classes)  # what is wrong with them is said before the fit
@@ -252,6 +255,8 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
         raise SettingError(f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together")
     fresh = fitting.read_votes(options.votes[0], read)
     if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
         known = estimator.result_.votes.items.tolist()
         estimator.set_params(edges=read_edges(options.edges, [*known, *fresh.items.tolist()]))
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.costs import read_costs
 from crowdwise.cli.declare import group, option
-from crowdwise.cli.edges import read_edges, said_of_edges
 from crowdwise.cli.fitting import DEFAULT_METHOD, DEFAULT_ON_EDGES, STDIN, build, noted, parse_list, read_gold, read_history
 from crowdwise.cli.job import Job, among, count, note, one_line, progress_of, refuse, say, steps, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
@@ -146,8 +145,11 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     check_target(options.output)
     estimator: Any = build(method, DEFAULT_METHOD if options.edges is None else DEFAULT_ON_EDGES, options.edges is not None)
     check_method(estimator, name == "local")
-    edges = None if options.edges is None else read_edges(options.edges)
-    if edges is not None:
+    edges = None
+    if options.edges is not None:
+        from crowdwise.cli.edges import read_edges
+
+        edges = read_edges(options.edges)
         estimator.set_params(edges=edges)
     history = read_history(method.history)
     with _engine(name, scale) as engine:
@@ -160,7 +162,11 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.say(store_lines(store, scale.work_dir if earlier else None))
         first = _fit(estimator, store, history, engine)
         result = estimator.result_
-        more = said_of_edges(result) if edges is not None else {}
+        more = {}
+        if edges is not None:
+            from crowdwise.cli.edges import said_of_edges
+
+            more = said_of_edges(result)
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
         kept = {"spreadsheet_safe": not options.raw, "fill_unvoted": options.fill_unvoted}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 
 from crowdwise.data.token_votes import TokenVotes
 from crowdwise.errors import SettingError
 from crowdwise.kernels.chains import Steps
 from crowdwise.kernels.types import Flags
 from crowdwise.methods.tags.feature_chain import FeatureChain
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 __all__ = ["ABOUT_DECAY", "ABOUT_FEATURES", "FEATURES", "feature_chain", "word_features"]
 
@@ -30,6 +33,8 @@ def word_features(tags: TokenVotes) -> scipy.sparse.csr_matrix:
 
     What occurs once fits its token whatever its tag, and says nothing of others.
     """
+    import scipy.sparse
+
     if tags.tokens is None:
         raise SettingError('features="words" needs the words: name their column (--token), or give from_arrays(token=...)')
     words = ["" if word is None else str(word) for word in tags.tokens.tolist()]
