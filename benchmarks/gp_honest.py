@@ -34,7 +34,7 @@ SEEDS = {
     "convarg_pairs": 3,
     "ner_mturk": 1,
 }
-PAPERS = {"likelihood": "robust-max", "epsilon": "fixed"}
+PAPERS = {"likelihood": "robust-max", "epsilon": "fixed", "annotator_prior": "dir:2,1", "class_shares": "free"}
 PROCESSES = {
     "svgpcr": {},
     "svgpcr, robust-max": {"likelihood": "robust-max"},

@@ -39,7 +39,6 @@ from crowdwise.methods.classify.opened import NotThere
 from crowdwise.methods.classify.process import SAMPLE, ProcessClassifier, likelihood_of, standardised_sample
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.inference_network import InferenceNetworkHead
-from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.covariance import covariance
 from crowdwise.parts.priors.inference_network import InferenceNetwork, RandomFeatures
 from crowdwise.parts.priors.logistic_gp import median_distance
@@ -113,10 +112,9 @@ class GPNETCR(ProcessClassifier):
         assert isinstance(network, InferenceNetwork)
         if self._earlier is None:
             self._learn_start(network, votes, start)
-        prior = dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
         head = InferenceNetworkHead(
             votes,
-            prior,
+            self._rows(votes),
             start.posterior,
             network,
             beta=self.beta,
@@ -125,6 +123,7 @@ class GPNETCR(ProcessClassifier):
             warmup=self._warm_epochs(votes),
             learning=self._learning(votes),
             memoised=self.steps == "memoised",
+            anchored=self.class_shares == "anchored",
         )
         self._stepped(head)
         return head

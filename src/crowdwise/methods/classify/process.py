@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -14,17 +14,20 @@ from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
+from crowdwise.kernels.clustering import log_softmax_rows
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
 from crowdwise.methods.classify.chosen_likelihood import chosen_likelihood
 from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.opened import SAMPLE, OpenedProcess, answers_at, sampled
 from crowdwise.methods.classify.runs import Start
+from crowdwise.methods.classify.start import crowd_rows
 from crowdwise.methods.classify.variational import settled
 from crowdwise.parts.annotators.model import AnnotatorModel
 from crowdwise.parts.heads.batch import n_batches
 from crowdwise.parts.heads.dirichlet import DirichletHead
 from crowdwise.parts.heads.head import Head
+from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
 
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
@@ -54,10 +57,17 @@ class ProcessClassifier(OpenedProcess):
         free=True,
     )
     annotator_prior: Any = setting(
-        "dir:2,1",
-        'Dirichlet prior of confusion rows, "dir:R,W": R on the diagonal, W spread over the wrong labels; "dir:1,W" with '
-        'W = K - 1 is the paper\'s. Or annotator -> such a prior, with "*" for all others.',
+        "crowd",
+        'Dirichlet prior of confusion rows: "crowd" (what votes alone say of all annotators), "dir:R,W" (R on the diagonal, '
+        'W spread over the wrong labels; the paper has R = 1 and W = K - 1), or annotator -> such a prior, with "*" for all '
+        "others.",
         free=True,
+    )
+    class_shares: str = setting(
+        "anchored",
+        "anchored: shares of the classes among the labels stay near those among the votes; free: as the paper's, which lets a "
+        "class that features cannot tell fade.",
+        choices=("anchored", "free"),
     )
     steps: str = setting(
         "memoised",
@@ -81,9 +91,20 @@ class ProcessClassifier(OpenedProcess):
         """Whether rows may be images: a process reads a table of numbers."""
         return False
 
+    _saved: ClassVar[tuple[str, ...]] = (*OpenedProcess._saved, "log_shares_")
+
     def _name_network(self, network: Any) -> None:
         if network is not None:
             self.kernel = network
+
+    def _rows(self, votes: Annotations) -> Floats:
+        """Dirichlet parameters of confusion rows before any vote, [1 or A, L, K]."""
+        if isinstance(self.annotator_prior, str) and self.annotator_prior == "crowd":
+            return crowd_rows(votes)
+        return dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
+
+    def _before_votes(self, log_prob: Floats) -> Floats:
+        return log_softmax_rows(log_prob + self.log_shares_)
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         tried: dict[str, float] = {}
@@ -146,7 +167,9 @@ class ProcessClassifier(OpenedProcess):
         """Inference to its end under the finished process."""
         head = heads[0]
         assert isinstance(head, DirichletHead)
-        return settled(votes, head.annotators(), log_prob), log_prob
+        self.log_shares_ = head.log_shares().cpu().numpy()
+        log_prior = self._prior(votes, log_prob)
+        return settled(votes, head.annotators(), log_prior), log_prior
 
     def _dtype(self, features: Any) -> torch.dtype:
         if self.precision == "mixed":

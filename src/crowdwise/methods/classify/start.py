@@ -14,7 +14,7 @@ from crowdwise.kernels.numerics import clamp, vote_shares
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.annotators.model import counts_of, weight_of
 
-__all__ = ["crowd_confusion", "start_confusion", "start_posterior"]
+__all__ = ["crowd_confusion", "crowd_rows", "start_confusion", "start_posterior"]
 
 
 def start_posterior(votes: Annotations, init: Any) -> Floats:
@@ -65,6 +65,18 @@ def crowd_confusion(votes: Annotations, posterior: Floats) -> Floats:
     np.fill_diagonal(plain, right)
     crowd = pooled + n_classes * plain
     return np.asarray(crowd / crowd.sum(axis=1, keepdims=True))
+
+
+def crowd_rows(votes: Annotations) -> Floats:
+    """What the votes say of this crowd as a whole: Dirichlet parameters of a confusion matrix that is not known yet, [1, L, K].
+
+    They are those of a single community to which all annotators belong.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        fitted = make_aggregator("cbcc", communities=1, class_prior="anchored").fit(votes)
+    return np.asarray(fitted.result_.annotators.eta_mlk)
 
 
 def start_confusion(votes: Annotations, posterior: Floats) -> Floats:

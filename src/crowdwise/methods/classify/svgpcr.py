@@ -46,7 +46,6 @@ from crowdwise.methods.classify.process import ProcessClassifier, likelihood_of,
 from crowdwise.methods.classify.runs import Start
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.process import ProcessHead
-from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.covariance import PerClass, covariance
 from crowdwise.parts.priors.logistic_gp import median_distance
 from crowdwise.parts.priors.sparse_gp import SparseGP
@@ -172,13 +171,12 @@ class SVGPCR(ProcessClassifier):
         return made, spec
 
     def _head(self, votes: Annotations, start: Start) -> ProcessHead:
-        prior = dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators)
         assert isinstance(start.network, nn.Sequential)
         process = start.network[1]
         assert isinstance(process, SparseGP)
         head = ProcessHead(
             votes,
-            prior,
+            self._rows(votes),
             start.posterior,
             process,
             rate=self.rate,
@@ -187,6 +185,7 @@ class SVGPCR(ProcessClassifier):
             frozen=self.frozen,
             together=self.epochs // 2,
             memoised=self.steps == "memoised",
+            anchored=self.class_shares == "anchored",
         )
         self._stepped(head)
         return head

@@ -32,7 +32,6 @@ from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.runs import Start
 from crowdwise.methods.classify.svgpcr import SVGPCR, build_process
 from crowdwise.parts.heads.flow_process import FlowProcessHead
-from crowdwise.parts.priors.abilities import dirichlet_rows
 from crowdwise.parts.priors.flow_gp import FlowGP
 from crowdwise.parts.priors.sparse_gp import SparseGP
 
@@ -66,7 +65,7 @@ class SVGPCRNF(SVGPCR):
         assert isinstance(process, FlowGP)
         head = FlowProcessHead(
             votes,
-            dirichlet_rows(self.annotator_prior, votes.n_classes, votes.annotators),
+            self._rows(votes),
             start.posterior,
             process,
             rate=self.rate,
@@ -76,6 +75,7 @@ class SVGPCRNF(SVGPCR):
             together=self.epochs // 2,
             base=0 if self._earlier is not None and bool(process.flowing) else round(self.base * self.epochs),
             memoised=self.steps == "memoised",
+            anchored=self.class_shares == "anchored",
         )
         self._stepped(head)
         return head

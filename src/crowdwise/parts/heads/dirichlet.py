@@ -29,7 +29,8 @@ import torch
 from torch import Tensor, nn
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.parts.annotators.model import DirichletConfusion, counts_of
+from crowdwise.kernels.numerics import vote_shares
+from crowdwise.parts.annotators.model import DirichletConfusion, counts_of, weight_of
 from crowdwise.parts.heads.batch import Batch
 from crowdwise.parts.heads.head import Head
 from crowdwise.parts.heads.parallel import Group
@@ -207,6 +208,7 @@ class LatentHead(DirichletHead):
     """
 
     start_nk: Tensor
+    log_votes_k: Tensor
     asked: Tensor
     waits: Tensor
 
@@ -220,9 +222,12 @@ class LatentHead(DirichletHead):
         learning: tuple[int, int] | None,
         *,
         memoised: bool = True,
+        anchored: bool = False,
     ) -> None:
-        super().__init__(votes, prior_alk, 1.0, posterior, memoised=memoised, shares=False)
+        super().__init__(votes, prior_alk, 1.0, posterior, memoised=memoised, shares=anchored)
         self.warmup = warmup
+        shares = vote_shares(votes.item_ptr, votes.label, weight_of(votes), votes.n_classes)[votes.votes_per_item > 0]
+        self.register_buffer("log_votes_k", torch.from_numpy(np.log(1 + shares.sum(axis=0))))
         # In a tuple, so that it is a part of the network alone.
         self.likelihood = (likelihood,)
         self.learns, self.joins = learning or (0, 0)
@@ -236,6 +241,15 @@ class LatentHead(DirichletHead):
         waits[torch.from_numpy(asked)] = not few
         self.register_buffer("asked", torch.from_numpy(asked), persistent=False)
         self.register_buffer("waits", waits, persistent=False)
+
+    def log_shares(self) -> Tensor:
+        """What draws the labels towards the class shares of the votes, [K]: zero where they have them.
+
+        What f says of the shares of the labels becomes the geometric mean of theirs and those of the votes, as in `Anchored`.
+        """
+        if not self.shares:
+            return torch.zeros_like(self.share_k)
+        return (self.log_votes_k.log_softmax(0) - self.alpha.log().log_softmax(0)) / 2
 
     @torch.no_grad()
     def begin_epoch(self, epoch: int, log_prob: Callable[..., Tensor]) -> None:

@@ -35,16 +35,10 @@ class FlowProcessHead(ProcessHead):
         posterior: Tensor,
         process: FlowGP,
         *,
-        rate: float,
-        warmup: int,
-        learning: tuple[int, int] | None = None,
-        frozen: int,
-        together: int = 0,
         base: int,
-        memoised: bool = True,
+        **settings: Any,
     ) -> None:
-        schedule: dict[str, Any] = {"warmup": warmup, "learning": learning, "frozen": frozen, "together": together}
-        super().__init__(votes, prior_alk, posterior, process, rate=rate, memoised=memoised, **schedule)
+        super().__init__(votes, prior_alk, posterior, process, **settings)
         self.flow_process, self.base = (process,), base
 
     def begin_epoch(self, epoch: int, log_prob: Callable[..., Tensor]) -> None:

@@ -58,8 +58,11 @@ class InferenceNetworkHead(LatentHead):
         warmup: int,
         learning: tuple[int, int] | None = None,
         memoised: bool = True,
+        anchored: bool = False,
     ) -> None:
-        super().__init__(votes, prior_alk, posterior, warmup, network.likelihood, learning, memoised=memoised)
+        super().__init__(
+            votes, prior_alk, posterior, warmup, network.likelihood, learning, memoised=memoised, anchored=anchored
+        )
         # In a tuple, so that the network, which the trainer has, is not a part of the head as well.
         self.network = (network,)
         self.beta, self.decay, self.hold = beta, decay, hold

@@ -64,8 +64,11 @@ class ProcessHead(LatentHead):
         frozen: int,
         together: int = 0,
         memoised: bool = True,
+        anchored: bool = False,
     ) -> None:
-        super().__init__(votes, prior_alk, posterior, warmup, process.likelihood, learning, memoised=memoised)
+        super().__init__(
+            votes, prior_alk, posterior, warmup, process.likelihood, learning, memoised=memoised, anchored=anchored
+        )
         # In a tuple, so that the process, which the trainer has as its network, is not a part of the head as well.
         self.process = (process,)
         self.step_rate, self.frozen, self.together = rate, frozen, together
