@@ -42,7 +42,7 @@ def test_the_warning_comes_first_and_names_the_next_step(run: Run, truth: pl.Ser
     result = run("aggregate", "verdicts.csv", *FIT, "-o", "labels.csv")
     lines = result.stderr.splitlines()
     assert lines[0].startswith("warning: 3 annotators seem to share errors: m-a, m-b, m-c (43 % of the votes; ")
-    assert any("--groups families.csv" in line and "crowdwise audit" in line for line in lines)
+    assert any("--groups families.csv" in line and "labels in which the readings differ" in line for line in lines)
     first_number = next(k for k, line in enumerate(lines) if "2,100 votes on 300 items" in line)
     assert next(k for k, line in enumerate(lines) if line.startswith("next:")) < first_number
     # Lowered confidence is below what most crowds would leave: no range that begins and ends with one number.

@@ -62,6 +62,8 @@ def heed(result: Result, found: Dependence, trusted: Sequence[str], *, fuse: boo
         if fuse or drop:
             note("no annotators seem to share errors: labels are as fitted")
         return Heeded(result, found)
+    # The reading that is preferred may have no groups, beside one that has.
+    fuse = fuse and bool(found.groups)
     undropped = "undecided" if len(found.readings) > 1 else "nobody"
     known = bool(trusted) or votes.n_gold > 0
     untouched = "chosen" if known and len(found.readings) == 1 else "fitted"
