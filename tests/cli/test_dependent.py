@@ -322,6 +322,12 @@ def test_annotators_are_judged_by_a_fit_in_which_groups_count_as_one(run: Run, f
     assert "as fitted" not in result.stderr
     found = pl.read_csv(folder / "judged.csv")
     assert sorted(found["annotator"]) == sorted(NAMES)
+    # Groups have the names that they were given, and the table goes in again.
+    assert dict(found.filter(pl.col("group").is_not_null()).select("annotator", "group").rows()) == dict.fromkeys(
+        ("m-a", "m-b", "m-c"), "model m"
+    )
+    again = run("annotators", "verdicts.csv", *FIT, "--groups", "judged.csv", "-o", "again.csv")
+    assert "3 annotators count as 1 group: model m" in again.stderr
     right = {
         name: (group["label"] == truth[group["item"].to_list()]).mean()
         for (name,), group in pl.read_csv(folder / "verdicts.csv").group_by("annotator")
