@@ -342,6 +342,16 @@ def test_annotators_are_judged_by_a_fit_in_which_groups_count_as_one(run: Run, f
     assert pl.read_csv(folder / "plain.csv").filter(annotator="m-a")["accuracy"].item() > right["m-a"] + 0.15
 
 
+def test_beside_given_groups_only_what_goes_with_them_is_advised(run: Run, folder: Path, truth: pl.Series) -> None:
+    # The three who share errors are not in the table.
+    (folder / "other.csv").write_text("annotator,group\nann,people\nbob,people\n")
+    result = run("aggregate", "verdicts.csv", *FIT, "--groups", "other.csv", "-o", "x.csv")
+    assert "3 annotators seem to share errors: m-a, m-b, m-c" in result.stderr
+    assert "next: add those who belong together to the table of --groups, or check some labels" in result.stderr
+    assert "--trusted" not in result.stderr
+    assert "--fuse-groups" not in result.stderr
+
+
 @pytest.mark.parametrize(("option", "words"), [("--drop-spammers", "single annotators"), ("--trusted", "single annotators")])
 def test_groups_of_annotators_refuse_what_is_about_single_ones(run: Run, truth: pl.Series, option: str, words: str) -> None:
     more = ["ann"] if option == "--trusted" else []

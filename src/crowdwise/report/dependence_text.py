@@ -21,6 +21,7 @@ _DISPUTED = "check some labels in which the readings differ and name them as kno
 _DONE = {
     "fitted": _FITTED,
     "chosen": _FITTED,
+    "given": _FITTED,
     "fused": "labels are those with every group counted as one annotator",
     "dropped": "labels are those without the colluders",
     "nobody": "nobody is dropped: no minority works against the others; labels are as fitted, with lower confidence",
@@ -54,6 +55,9 @@ def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted
             f"crowdwise annotators -o FILE writes of those found) or somebody to rely on (--trusted NAME), or {check}; then "
             "aggregate --fuse-groups counts those who share errors as one"
         )
+    elif done == "given":
+        # What names single annotators does not go with groups.
+        yield f"next: add those who belong together to the table of --groups, or {check}"
     elif done == "judged":
         yield (
             "next: name those who belong together (annotators --groups families.csv, with the columns annotator, group, as -o "
