@@ -350,6 +350,12 @@ def test_beside_given_groups_only_what_goes_with_them_is_advised(run: Run, folde
     assert "next: add those who belong together to the table of --groups, or check some labels" in result.stderr
     assert "--trusted" not in result.stderr
     assert "--fuse-groups" not in result.stderr
+    # Annotators are judged by such a fit too, and those who are left confirm each other in it.
+    judged = run("annotators", "verdicts.csv", *FIT, "--groups", "other.csv", "-o", "y.csv")
+    assert "3 annotators seem to share errors: m-a, m-b, m-c" in judged.stderr
+    assert "accuracies are as fitted" in judged.stderr
+    table = pl.read_csv(folder / "y.csv").drop_nulls("group")
+    assert dict(table.select("annotator", "group").rows()) == {"ann": "people", "bob": "people"}
 
 
 @pytest.mark.parametrize(("option", "words"), [("--drop-spammers", "single annotators"), ("--trusted", "single annotators")])

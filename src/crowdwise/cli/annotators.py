@@ -115,6 +115,7 @@ def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple
 
 def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence, Grouped]:
     from crowdwise.cli.groups import read_grouped
+    from crowdwise.report.dependence_text import dependence_lines
     from crowdwise.trust.crowd.dependence import Dependence, find
     from crowdwise.trust.crowd.members import judged
 
@@ -123,6 +124,8 @@ def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions
     estimator, votes = build(method), _named_votes(path, read)
     grouped = read_grouped(votes, groups)
     result = fit_to(grouped.fused, estimator, method).result_
+    for line in dependence_lines(find(grouped.fused), grouped.fused, "judged"):
+        say(line)
     # Readings of the votes that the table of groups does not contradict.
     shared = Dependence(tuple(reading for reading in find(votes).readings if grouped.explains(reading)))
     return judged(result, votes, grouped.code), shared, grouped

@@ -50,8 +50,10 @@ class Grouped:
 
         if not self.names:
             return table
-        place = self.votes.positions(table["annotator"].to_list(), "annotator")
-        names = [self.names[code] if code >= 0 else None for code in self.code[place].tolist()]
+        groups = self.names
+        pairs = zip(self.votes.annotators.tolist(), self.code.tolist(), strict=True)
+        group = {name: groups[code] for name, code in pairs if code >= 0}
+        names = [group.get(name) for name in table["annotator"].to_list()]
         rest = table.drop("group", strict=False)
         return rest.insert_column(rest.columns.index("flags"), pl.Series("group", names, dtype=pl.String))
 
