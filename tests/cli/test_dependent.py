@@ -42,7 +42,7 @@ def test_the_warning_comes_first_and_names_the_next_step(run: Run, truth: pl.Ser
     result = run("aggregate", "verdicts.csv", *FIT, "-o", "labels.csv")
     lines = result.stderr.splitlines()
     assert lines[0].startswith("warning: 3 annotators seem to share errors: m-a, m-b, m-c (43 % of the votes; ")
-    assert any("--groups families.csv" in line and "crowdwise audit" in line for line in lines)
+    assert any("--groups families.csv" in line and "labels in which the readings differ" in line for line in lines)
     first_number = next(k for k, line in enumerate(lines) if "2,100 votes on 300 items" in line)
     assert next(k for k, line in enumerate(lines) if line.startswith("next:")) < first_number
     # Lowered confidence is below what most crowds would leave: no range that begins and ends with one number.
@@ -322,6 +322,12 @@ def test_annotators_are_judged_by_a_fit_in_which_groups_count_as_one(run: Run, f
     assert "as fitted" not in result.stderr
     found = pl.read_csv(folder / "judged.csv")
     assert sorted(found["annotator"]) == sorted(NAMES)
+    # Groups have the names that they were given, and the table goes in again.
+    assert dict(found.filter(pl.col("group").is_not_null()).select("annotator", "group").rows()) == dict.fromkeys(
+        ("m-a", "m-b", "m-c"), "model m"
+    )
+    again = run("annotators", "verdicts.csv", *FIT, "--groups", "judged.csv", "-o", "again.csv")
+    assert "3 annotators count as 1 group: model m" in again.stderr
     right = {
         name: (group["label"] == truth[group["item"].to_list()]).mean()
         for (name,), group in pl.read_csv(folder / "verdicts.csv").group_by("annotator")
@@ -334,6 +340,22 @@ def test_annotators_are_judged_by_a_fit_in_which_groups_count_as_one(run: Run, f
     assert "annotators --groups families.csv" in plain.stderr
     assert "labels" not in plain.stderr.replace("known labels", "")
     assert pl.read_csv(folder / "plain.csv").filter(annotator="m-a")["accuracy"].item() > right["m-a"] + 0.15
+
+
+def test_beside_given_groups_only_what_goes_with_them_is_advised(run: Run, folder: Path, truth: pl.Series) -> None:
+    # The three who share errors are not in the table.
+    (folder / "other.csv").write_text("annotator,group\nann,people\nbob,people\n")
+    result = run("aggregate", "verdicts.csv", *FIT, "--groups", "other.csv", "-o", "x.csv")
+    assert "3 annotators seem to share errors: m-a, m-b, m-c" in result.stderr
+    assert "next: add those who belong together to the table of --groups, or check some labels" in result.stderr
+    assert "--trusted" not in result.stderr
+    assert "--fuse-groups" not in result.stderr
+    # Annotators are judged by such a fit too, and those who are left confirm each other in it.
+    judged = run("annotators", "verdicts.csv", *FIT, "--groups", "other.csv", "-o", "y.csv")
+    assert "3 annotators seem to share errors: m-a, m-b, m-c" in judged.stderr
+    assert "accuracies are as fitted" in judged.stderr
+    table = pl.read_csv(folder / "y.csv").drop_nulls("group")
+    assert dict(table.select("annotator", "group").rows()) == {"ann": "people", "bob": "people"}
 
 
 @pytest.mark.parametrize(("option", "words"), [("--drop-spammers", "single annotators"), ("--trusted", "single annotators")])

@@ -46,6 +46,7 @@ def test_estimates_and_annotators_are_written(run: Run, values: Path) -> None:
 
 def test_a_pipe_gets_csv_and_json_has_it_all(run: Run, values: Path) -> None:
     assert run("regress", "-", "-q", input=VALUES).stdout.startswith("item,estimate,sd,low,high,n_votes\na,")
+    assert "without bias, all annotators being equally precise" in run("regress", "values.csv", "-m", "mean").stderr
     document = json.loads(run("regress", "values.csv", "-m", "mean", "--json", "-q").stdout)
     assert document["method"] == "mean"
     assert [row["item"] for row in document["estimates"]] == ["a", "b", "c", "d"]

@@ -84,6 +84,18 @@ def test_probabilities_of_judges(tmp_path: Path) -> None:
     assert read(path, probabilities="probs").items.tolist() == ["q1"]
 
 
+def test_log_probabilities_of_judges(tmp_path: Path) -> None:
+    # Judge by judge, so that no id recurs among the first records.
+    rows = [{"id": f"q{n}", "judge": who, "logprobs": {"A": -0.25, "B": -1.8}} for who in "xy" for n in range(300)]
+    path = write_lines(tmp_path / "v.jsonl", rows)
+    message = refused(path)
+    wanted = (
+        f"'logprobs' holds log-probabilities of the classes. Read them: crowdwise aggregate {path} --probabilities logprobs"
+    )
+    assert wanted in message
+    assert read(path, probabilities="logprobs").n_items == 300
+
+
 def test_an_id_that_recurs_with_other_judges_is_the_item(tmp_path: Path) -> None:
     path = write(
         tmp_path / "v.csv", "id,judge,label,confidence\nq1,gpt,A,0.9\nq1,claude,A,0.8\nq2,gpt,B,0.7\nq2,claude,A,0.6\n"

@@ -56,6 +56,8 @@ def test_gold_errors_name_the_row_and_the_fix(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"g\.csv row 3: gold label 'catt' is not among .*did you mean 'cat'.*--classes"):
         read_gold(write(tmp_path / "g.csv", "item,gold\na,cat\nb,catt\n"), votes)
     assert len(read_gold(write(tmp_path / "g.csv", "item,gold\na,cat\nunseen,cow\n"), votes)) == 2
+    with pytest.raises(InputError, match=r"may hold the known labels: 'true label', 'truth'; keep one of them"):
+        read_gold(write(tmp_path / "two.csv", "item,true label,truth\na,,cat\n"))
     with pytest.raises(InputError, match="found 'x', 'y'"):
         read_gold(write(tmp_path / "h.csv", "x,y\na,cat\n"))
 

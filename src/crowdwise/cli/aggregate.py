@@ -270,7 +270,8 @@ def _checked(
     result: Result, options: Options, method: MethodOptions
 ) -> tuple[Result, dict[str, Any], list[Any], Heeded | None]:
     """The result after the checks for shared errors and for spammers, facts for JSON, and who was dropped."""
-    heeded = fitting.cautious(result, method.trusted, fuse=options.fuse_groups, drop=options.drop_colluders)
+    given = options.groups is not None
+    heeded = fitting.cautious(result, method.trusted, fuse=options.fuse_groups, drop=options.drop_colluders, given=given)
     more: dict[str, Any] = {} if heeded is None else dict(heeded.facts)
     dropped = [] if heeded is None else list(heeded.dropped)
     result = result if heeded is None else heeded.result

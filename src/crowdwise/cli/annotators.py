@@ -14,6 +14,7 @@ from crowdwise.cli.options import FDR, GROUPS, VOTES_OR_SAVED, MethodOptions, Ou
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
+    from crowdwise.cli.groups import Grouped
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
     from crowdwise.trust.crowd.dependence import Dependence
@@ -59,7 +60,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     job = Job(options, method)
     _check(options, method)
     times = read_times(options.votes, read, options.time)
-    result, shared = _judged(options, read, method)
+    result, shared, grouped = _judged(options, read, method)
     look = partial(examine, fdr=options.fdr, time=times, detectors=options.detector or ())
     with steps() as progress:
         found = look(result, shared=shared, progress=progress)
@@ -70,6 +71,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
             result, dropped = without_spammers(result, found.spammers, bool(shared))
         if dropped:
             table = with_dropped(table, look(result, progress=progress).table)
+    table = table if grouped is None else grouped.named(table)
     job.file("--plot", lambda path: f"{plot_confusions(result, path)} confusion matrices")
     job.main(table, "annotator", screen=for_terminal, limit=_SCREEN)
     if options.output is None and not options.as_json and sys.stdout.isatty():
@@ -91,7 +93,7 @@ def _check(options: Options, method: MethodOptions) -> None:
                 check_named(name)
 
 
-def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence]:
+def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence, Grouped | None]:
     """The fit that annotators are judged by, and who shares errors; with --groups, a fit in which every group counts as one."""
     if options.groups is not None:
         return _by_groups(options.votes, options.groups, read, method)
@@ -108,11 +110,12 @@ def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple
 
         for line in (*trusted_lines(shared, result.votes, trusted), *dependence_lines(shared, result.votes, "judged")):
             say(line)
-    return result, shared
+    return result, shared, None
 
 
-def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence]:
+def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence, Grouped]:
     from crowdwise.cli.groups import read_grouped
+    from crowdwise.report.dependence_text import dependence_lines
     from crowdwise.trust.crowd.dependence import Dependence, find
     from crowdwise.trust.crowd.members import judged
 
@@ -121,9 +124,11 @@ def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions
     estimator, votes = build(method), _named_votes(path, read)
     grouped = read_grouped(votes, groups)
     result = fit_to(grouped.fused, estimator, method).result_
+    for line in dependence_lines(find(grouped.fused), grouped.fused, "judged"):
+        say(line)
     # Readings of the votes that the table of groups does not contradict.
     shared = Dependence(tuple(reading for reading in find(votes).readings if grouped.explains(reading)))
-    return judged(result, votes, grouped.code), shared
+    return judged(result, votes, grouped.code), shared, grouped
 
 
 def _named_votes(path: str, read: ReadOptions) -> Annotations:

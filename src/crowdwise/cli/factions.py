@@ -47,7 +47,15 @@ class Heeded:
         )
 
 
-def heed(result: Result, found: Dependence, trusted: Sequence[str], *, fuse: bool = False, drop: bool = False) -> Heeded:
+def heed(
+    result: Result,
+    found: Dependence,
+    trusted: Sequence[str],
+    *,
+    fuse: bool = False,
+    drop: bool = False,
+    given: bool = False,
+) -> Heeded:
     """Say that annotators share errors, quiet or not, and lower confidence; count them as one or leave them out where asked.
 
     Known labels and trusted annotators choose among the readings that stand; to change labels, among more.
@@ -62,9 +70,11 @@ def heed(result: Result, found: Dependence, trusted: Sequence[str], *, fuse: boo
         if fuse or drop:
             note("no annotators seem to share errors: labels are as fitted")
         return Heeded(result, found)
+    # The reading that is preferred may have no groups, beside one that has.
+    fuse = fuse and bool(found.groups)
     undropped = "undecided" if len(found.readings) > 1 else "nobody"
     known = bool(trusted) or votes.n_gold > 0
-    untouched = "chosen" if known and len(found.readings) == 1 else "fitted"
+    untouched = "given" if given else "chosen" if known and len(found.readings) == 1 else "fitted"
     done = "fused" if fuse else "dropped" if dropped else undropped if drop else untouched
     for line in dependence_lines(found, votes, done):
         say(line)

@@ -300,10 +300,13 @@ def say_matches(result: Result, truth: Any) -> None:
         say(f"compared with gold, which the fit did not see: {right:,} of {n:,} labels are right ({right / max(n, 1):.1%})")
 
 
-def cautious(result: Result, trusted: Sequence[str] | None, *, fuse: bool = False, drop: bool = False) -> Heeded | None:
+def cautious(
+    result: Result, trusted: Sequence[str] | None, *, fuse: bool = False, drop: bool = False, given: bool = False
+) -> Heeded | None:
     """Look for annotators who share errors; where there are, say so before any number, quiet or not, and lower confidence.
 
-    `fuse` counts every group as one annotator, `drop` leaves those out who work against the others.
+    `fuse` counts every group as one annotator, `drop` leaves those out who work against the others. Some groups may be `given`
+    and count as one already.
     """
     from crowdwise.engines.readings import find
 
@@ -313,7 +316,7 @@ def cautious(result: Result, trusted: Sequence[str] | None, *, fuse: bool = Fals
         return None
     from crowdwise.cli.factions import heed
 
-    return heed(result, found, trusted or (), fuse=fuse, drop=drop)
+    return heed(result, found, trusted or (), fuse=fuse, drop=drop, given=given)
 
 
 def careful(votes: Annotations, estimator: Aggregator, options: MethodOptions) -> Aggregator:

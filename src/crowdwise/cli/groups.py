@@ -36,8 +36,26 @@ class Grouped:
 
         if self.fused is self.votes:
             return result.annotators_frame()
-        names = [str(name) for name in self.fused.annotators[int((self.code < 0).sum()) :]]
-        return counted(result.annotators_frame(), self.votes, self.code, names, result.codes)
+        return counted(result.annotators_frame(), self.votes, self.code, self.names, result.codes)
+
+    @property
+    def names(self) -> list[str]:
+        """The groups that count as one."""
+        alone = int((self.code < 0).sum())
+        return [] if self.fused is self.votes else [str(name) for name in self.fused.annotators[alone:]]
+
+    def named(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table of single annotators with the groups as they were given, before its flags."""
+        import polars as pl
+
+        if not self.names:
+            return table
+        groups = self.names
+        pairs = zip(self.votes.annotators.tolist(), self.code.tolist(), strict=True)
+        group = {name: groups[code] for name, code in pairs if code >= 0}
+        names = [group.get(name) for name in table["annotator"].to_list()]
+        rest = table.drop("group", strict=False)
+        return rest.insert_column(rest.columns.index("flags"), pl.Series("group", names, dtype=pl.String))
 
     def explains(self, reading: Reading) -> bool:
         """Whether every group of a reading of the votes lies inside one that is given."""

@@ -12,7 +12,8 @@ from crowdwise.cli.options import MORE, FileOptions, TaskOptions
 
 EXAMPLES = (
     "Example: crowdwise spans votes.conll -o spans.csv --tokens tags.conll --annotators annotators.csv\n\n"
-    "A long table: crowdwise spans tags.csv --sequence sentence --position index --label tag"
+    "A long table: crowdwise spans tags.csv --sequence sentence --position index --label tag\n\n"
+    "Learn from the words too: crowdwise spans votes.conll --set features=words -o spans.csv"
 )
 _VOTES = "CoNLL with a column of tags per annotator, a long table, or the export of a tool that marks text; - reads stdin."
 _FORMAT = "Format: conll, table, label-studio, prodigy, doccano, potato, webanno, offsets."

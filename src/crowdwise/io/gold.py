@@ -55,6 +55,10 @@ def _read_gold(path: AnyPath, votes: Annotations | None, fold_case: bool) -> pl.
     plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in names}
     items = [name for name in names if plain[name] in (*ALIASES["item"], "id", "")]
     labels = [name for name in names if plain[name] in _GOLD] or [name for name in names if plain[name] in ALIASES["label"]]
+    if len(labels) > 1 and len(items) == 1:
+        raise InputError(
+            f"{source.name}: several columns may hold the known labels: {listed(map(repr, labels))}; keep one of them"
+        )
     if len(items) != 1 or len(labels) != 1:
         raise InputError(
             f"{source.name}: expected an item column and one called gold, truth or label; found {listed(map(repr, names))}"

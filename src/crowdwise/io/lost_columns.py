@@ -34,7 +34,9 @@ def column_by_words(
     problem = lost_columns(source.names, wanted, lost, source.name) or problem
     if wanted[role] is not None:
         raise InputError(problem)
-    _refuse_other_shapes(source, role, request)
+    # Beside an item that is not recognised either, probabilities are what to say first.
+    _refuse_probabilities(source, lost, request)
+    _refuse_shares(source, role, request)
     # A command that fails on the next column is no help.
     if len(lost) > 1 and not compares(source.names):
         way = "" if source.kind in ("json", "jsonl") else example(source, request, lost)
@@ -80,18 +82,24 @@ def _nobody(source: Source, request: Request) -> str:
     return "" if found is None else f"; if nobody knows who voted: {way}"
 
 
-def _refuse_other_shapes(source: Source, role: str, request: Request) -> None:
-    """Refuse a table without a column of labels whose rows are probabilities, with the command that reads them."""
-    if role == "label" and source.kind in ("json", "jsonl") and request.label is None:
-        from crowdwise.io.tallies import is_distribution
+def _refuse_probabilities(source: Source, lost: Sequence[str], request: Request) -> None:
+    """Refuse records without a label that map classes to probabilities or their logs, with the command that reads them."""
+    if "label" in lost and source.kind in ("json", "jsonl") and request.label is None:
+        from crowdwise.io.tallies import is_distribution, is_log_distribution
 
-        found = [name for name, cell in source.first.items() if isinstance(cell, dict) and is_distribution(cell)]
+        mappings = {name: cell for name, cell in source.first.items() if isinstance(cell, dict)}
+        found = [name for name, cell in mappings.items() if is_distribution(cell) or is_log_distribution(cell)]
         if found:
+            logs = "" if is_distribution(mappings[found[0]]) else "log-"
             way = replace(request, question=None).command(source.name, "--probabilities", found[0])
             raise InputError(
-                f"{source.name}: no label field; {found[0]!r} holds probabilities of the classes. Read them: {way} "
+                f"{source.name}: no label field; {found[0]!r} holds {logs}probabilities of the classes. Read them: {way} "
                 "(probabilities=... in Python)"
             )
+
+
+def _refuse_shares(source: Source, role: str, request: Request) -> None:
+    """Refuse a table without a column of labels whose rows are probabilities, with the command that reads them."""
     if role == "label" and source.kind in ("delimited", "parquet", "arrow") and request.label is None:
         from crowdwise.io.tallies import refuse_shares, share_columns
 

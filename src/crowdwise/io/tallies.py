@@ -6,6 +6,7 @@ commands are given and nothing is read.
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Sequence
@@ -65,6 +66,14 @@ def is_distribution(cell: Any) -> bool:
     values = list(cell.values()) if isinstance(cell, dict) else cell
     numbers = isinstance(values, list) and len(values) > 1 and all(type(value) in (int, float) for value in values)
     return numbers and any(type(value) is float for value in values) and abs(sum(values) - 1) < 0.02
+
+
+def is_log_distribution(cell: Any) -> bool:
+    """Whether a mapping holds logarithms of fractions that add up to most of 1: a language model names only the likeliest."""
+    values = list(cell.values()) if isinstance(cell, dict) else []
+    if not values or not all(type(value) in (int, float) and value <= 0 for value in values):
+        return False
+    return 0.5 <= sum(map(math.exp, values)) < 1.02
 
 
 def repeats_itself(value: Any) -> bool:

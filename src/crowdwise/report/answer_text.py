@@ -94,8 +94,8 @@ def number_lines(estimator: Any, level: float, gold: bool) -> Iterator[str]:
     about = getattr(estimator, "about_interval", "")
     yield f"median {100 * level:g}% interval: {widths}{f', {about}' if about else ''}"
     if result.widened is not None and (result.widened > 1.005).any():
-        times = ", ".join(f"{name}{factor:.2f}" for name, factor in zip(named, result.widened, strict=True))
-        yield f"intervals are widened by a factor: {times}, because annotators who were held out are further off"
+        times = ", ".join(f"{name}{factor:.2f} times" for name, factor in zip(named, result.widened, strict=True))
+        yield f"intervals are {times} as wide as the model has them, because annotators who were held out are further off"
     if result.crowd_error is not None and (result.crowd_error > 0).any():
         errors = ", ".join(f"{name}±{number(float(sd))}" for name, sd in zip(named, result.crowd_error, strict=True))
         yield f"known values show errors of the whole crowd beyond that, now part of the intervals: {errors} (sd)"

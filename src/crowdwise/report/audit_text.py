@@ -56,7 +56,7 @@ def draw_lines(
     )
     yield f"{where}; then: crowdwise audit {votes} --checked {table}, with the same options"
     if shared or few:
-        chooses = " --fuse-groups, where they choose who shares errors" if shared else ", which keeps them"
+        chooses = " --fuse-groups, where they help to choose who shares errors" if shared else ", which keeps them"
         yield f"or use them as known labels: crowdwise aggregate {votes} --gold {table}{chooses}"
 
 

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["dependence_facts", "dependence_lines", "labeling_lines", "trusted_lines"]
 
 _FITTED = "labels are as fitted; confidence is lowered to what is left if annotators who share errors count almost as one"
+_DISPUTED = "check some labels in which the readings differ and name them as known (--gold FILE)"
 # What was done, and what it means for the labels.
 _DONE = {
     "fitted": _FITTED,
     "chosen": _FITTED,
+    "given": _FITTED,
     "fused": "labels are those with every group counted as one annotator",
     "dropped": "labels are those without the colluders",
     "nobody": "nobody is dropped: no minority works against the others; labels are as fitted, with lower confidence",
@@ -35,20 +37,27 @@ def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted
     """That annotators seem to share errors, what it means for the labels, and what to do; nothing where nobody does."""
     if not found:
         return
+    if not found.groups:
+        yield "warning: annotators may share errors, though what is known speaks rather for a reading in which nobody does"
     for group in found.groups[:most]:
         yield f"warning: {_shared(group, votes)}"
     if len(found.groups) > most:
         yield f"warning: so do {count(len(found.groups) - most, 'more group')}"
     # The flags of annotators come with a note that says it.
     for other in found.readings[1:2] if done != "judged" else ():
-        yield f"the votes can also be read so that {_who(other, votes)} share errors; which is right cannot be seen in votes"
+        yield f"the votes can also be read so that {_who(other, votes)}; which is right cannot be seen in votes"
     yield _DONE[done]
+    # Labels on which the readings agree do not choose between them, and an audit draws these more often.
+    check = _DISPUTED if len(found.readings) > 1 else "check some labels: crowdwise audit"
     if done == "fitted":
         yield (
             "next: name those who belong together (aggregate --groups families.csv, with the columns annotator, group, which "
-            "crowdwise annotators -o FILE writes of those found) or somebody to rely on (--trusted NAME), or check some "
-            "labels: crowdwise audit; then aggregate --fuse-groups counts those who share errors as one"
+            f"crowdwise annotators -o FILE writes of those found) or somebody to rely on (--trusted NAME), or {check}; then "
+            "aggregate --fuse-groups counts those who share errors as one"
         )
+    elif done == "given":
+        # What names single annotators does not go with groups.
+        yield f"next: add those who belong together to the table of --groups, or {check}"
     elif done == "judged":
         yield (
             "next: name those who belong together (annotators --groups families.csv, with the columns annotator, group, as -o "
@@ -57,10 +66,7 @@ def dependence_lines(found: Dependence, votes: Vocabularies, done: str = "fitted
     elif done in ("chosen", "nobody"):
         yield "next: aggregate --fuse-groups counts those who share errors as one"
     elif len(found.readings) > 1:
-        yield (
-            "next: choose between the readings with an annotator to rely on (--trusted NAME) or known labels (--gold FILE); "
-            "crowdwise audit draws some to check"
-        )
+        yield f"next: choose between the readings: name somebody to rely on (--trusted NAME), or {_DISPUTED}"
 
 
 def trusted_lines(found: Dependence, votes: Annotations, trusted: Sequence[Any]) -> Iterator[str]:
@@ -90,7 +96,7 @@ def labeling_lines(found: Dependence, votes: Annotations, readings: Sequence[Res
             f"{one_line(name)}: {number(int((result.codes == k).sum()))}" for k, name in enumerate(votes.classes[:5])
         )
         more = ", ..." if votes.n_classes > 5 else ""
-        yield f"reading {index}, where {_who(reading, votes)} share errors: {shares}{more}"
+        yield f"reading {index}, where {_who(reading, votes)}: {shares}{more}"
     first, second = readings[:2]
     differ = (first.codes != second.codes).nonzero()[0]
     shown = ", ".join(f"{one_line(votes.items[n])} ({first.labels[n]} or {second.labels[n]})" for n in differ[:most])
@@ -111,8 +117,10 @@ def _shared(group: SharedErrors, votes: Vocabularies) -> str:
 
 
 def _who(reading: Reading, votes: Vocabularies) -> str:
-    """The largest group of a reading, by name."""
-    return _names(max(reading.groups, key=lambda group: group.share), votes)
+    """Who shares errors by a reading: its largest group by name, or nobody."""
+    if not reading.groups:
+        return "nobody shares errors"
+    return f"{_names(max(reading.groups, key=lambda group: group.share), votes)} share errors"
 
 
 def _names(group: SharedErrors, votes: Vocabularies, most: int = 5) -> str:

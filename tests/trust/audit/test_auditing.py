@@ -85,6 +85,23 @@ def test_an_audit_by_a_hopeless_crowd_expects_nothing() -> None:
     assert audit.right.high < 0.5
 
 
+def test_confidence_that_was_lowered_for_shared_errors_is_not_raised_again() -> None:
+    result, gold = crowd()
+    # Every other label is in dispute: two classes come out even, whatever the exponent of this crowd is.
+    rows, even = np.arange(result.votes.n_items), result.posterior.copy()
+    disputed, second = (rows % 2 == 0) & (result.confidence > 0.6), np.argsort(result.posterior, axis=1)[:, -2]
+    even[disputed] = 0
+    even[disputed, result.codes[disputed]], even[disputed, second[disputed]] = 0.5 + 1e-6, 0.5 - 1e-6
+    lowered = replace(result, posterior=even)
+    audit = certify(lowered, filled(draw(lowered, 60).frame(), gold))
+    # Classes with ten checks or more have an intercept, by which two that are even differ a little.
+    audited = audit.exponent.posterior[rows, lowered.codes]
+    np.testing.assert_allclose(audited[disputed], 0.5, atol=0.15)
+    # Nothing was lowered: the model's own posterior is tempered, as ever.
+    plain = certify(result, filled(draw(result, 60).frame(), gold)).exponent.posterior[rows, result.codes]
+    assert plain[disputed].mean() > 0.7
+
+
 def test_known_labels_are_accepted_and_not_drawn() -> None:
     result, gold = crowd()
     known = dict(list(gold.items())[:100])

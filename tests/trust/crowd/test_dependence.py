@@ -11,7 +11,7 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import SettingError
 from crowdwise.estimator.registry import make
-from crowdwise.trust.crowd.dependence import colluding, find, rooted, settled
+from crowdwise.trust.crowd.dependence import Dependence, Reading, colluding, find, rooted, settled
 from crowdwise.trust.crowd.pruning import refit_fused
 
 
@@ -29,6 +29,25 @@ def test_known_labels_choose_between_the_readings() -> None:
     assert settled(result, found).readings == found.readings
 
 
+def test_known_labels_on_which_the_readings_agree_choose_nothing() -> None:
+    votes, truth = judges()
+    first, second = (refit_fused(make("dawid-skene").fit(votes).result_, reading).codes for reading in find(votes).readings)
+    agreed = np.flatnonzero((first == second) & (first == truth))[:20]
+    gold = np.full(votes.n_items, -1, np.int16)
+    gold[agreed] = truth[agreed]
+    result = make("dawid-skene").fit(replace(votes, gold=gold)).result_
+    standing = [reading.members for reading in find(votes).readings]
+    for chosen in (settled(result, find(result.votes)), rooted(result)):
+        assert [reading.members for reading in chosen.readings] == standing
+
+
+def test_a_reading_without_groups_that_is_left_alone_is_no_finding() -> None:
+    votes, _ = judges()
+    result, reading = make("dawid-skene").fit(votes).result_, find(votes).readings[0]
+    found = Dependence((reading, Reading((), np.full(votes.n_annotators, -1))))
+    assert not settled(result, found, [reading.groups[0].names(votes)[0]])
+
+
 def judges() -> tuple[Annotations, np.ndarray]:
     """Three judges who share errors, four who do not; two classes."""
     rng = np.random.default_rng(1)
@@ -44,7 +63,7 @@ def judges() -> tuple[Annotations, np.ndarray]:
 
 
 def test_a_trusted_annotator_chooses_between_the_readings() -> None:
-    votes, _ = judges()
+    votes, truth = judges()
     found, result = find(votes), make("dawid-skene").fit(votes).result_
     assert len(found.readings) == 2
     (family,), (others,) = (reading.groups for reading in found.readings)
@@ -54,6 +73,12 @@ def test_a_trusted_annotator_chooses_between_the_readings() -> None:
     # Somebody of each side cannot both be right: then both readings stay.
     both = [family.names(votes)[0], others.names(votes)[0]]
     assert settled(result, found, both).readings == found.readings
+    # To change labels by them would be worse still: somebody who chooses nothing does not choose by votes either.
+    assert rooted(result, both).readings == found.readings
+    gold = np.where(np.arange(votes.n_items) < 60, truth, -1).astype(np.int16)
+    checked = make("dawid-skene").fit(replace(votes, gold=gold)).result_
+    for chosen in (settled(checked, find(checked.votes), both), rooted(checked, both)):
+        assert [reading.members for reading in chosen.readings] == [found.readings[0].members]
     with pytest.raises(SettingError, match="no annotator is called 'nobody'"):
         settled(result, found, ["nobody"])
 

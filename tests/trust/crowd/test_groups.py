@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from tests.trust.crowd.crowds import fit, grouped_crowd
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
+from crowdwise.engines.readings import find
+from crowdwise.errors import DataWarning
 from crowdwise.estimator.registry import make
 from crowdwise.trust.crowd import groups
+from crowdwise.trust.crowd.checked import check
 
 
 def partition(codes: np.ndarray) -> set[frozenset[int]]:
@@ -57,6 +61,23 @@ def test_a_group_that_the_fit_follows_is_found_all_the_same(crowds: Any) -> None
 def test_the_other_reading_is_said(crowds: Any) -> None:
     (note,) = groups.score(fit(crowds.judges(0, 5, 2).votes)).notes
     assert "the votes can also be read so that" in note
+
+
+def test_another_reading_may_be_that_nobody_shares_errors() -> None:
+    # Eighteen of sixty give one wrong class of three; a crowd of this seed can also be read without any group.
+    rng = np.random.default_rng(2)
+    truth, skill = rng.integers(3, size=300), rng.uniform(0.5, 0.9, 60)
+    key = (truth + 1 + rng.integers(2, size=300)) % 3
+    item = np.repeat(np.arange(300), 6)
+    who = np.concatenate([rng.choice(60, 6, replace=False) for _ in range(300)])
+    ring = np.where(rng.random(1800) < 0.92, key[item], rng.integers(3, size=1800))
+    honest = np.where(rng.random(1800) < skill[who], truth[item], (truth[item] + 1 + rng.integers(2, size=1800)) % 3)
+    votes = Annotations.from_arrays(item, who, np.where(who < 18, ring, honest))
+    assert not find(votes).readings[1].groups
+    (note,) = groups.score(fit(votes)).notes
+    assert note.startswith("the votes can also be read so that nobody shares errors;")
+    with pytest.warns(DataWarning, match="and the votes can also be read so that nobody does"):
+        check(fit(votes))
 
 
 @pytest.mark.slow

@@ -63,8 +63,9 @@ class Average(RatingMethod):
     @property
     def about_interval(self) -> str:
         """What the intervals take for granted."""
-        weighted = "with the noise that the weights say, which are taken as known"
-        return f"if answers err independently and without bias, {weighted if self.kind == 'weighted' else 'all alike'}"
+        weighted = "the weights being the true ones"
+        alike = "all annotators being equally precise"
+        return f"if answers err independently and without bias, {weighted if self.kind == 'weighted' else alike}"
 
     def _fit(self, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
         problem = Problem.of(ratings, known)

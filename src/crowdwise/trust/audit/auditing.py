@@ -13,6 +13,7 @@ from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.experience import EXPONENT_SD, exponent_of, vote_mass
 from crowdwise.estimator.outcome import Result
+from crowdwise.kernels.numerics import tempered
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.audit.certificate import Certificate, certified_bands
 from crowdwise.trust.audit.checks import Checks, checks_of
@@ -221,10 +222,26 @@ def certify(result: Result, checked: Any, error: float = 0.05, level: float = 0.
 
 def _updated(result: Result, checks: Checks) -> Exponent:
     clear, votes = checks.code >= 0, result.votes
-    # With an exponent of 0 nothing is tempered, but votes that are only counted lose their hard zeros.
-    untempered = result.tempered(0.0)
     mean = exponent_of(result.method, votes.anonymous)
+    untempered = _untempered(result, mean)
     return update_exponent(untempered, vote_mass(votes), checks.item[clear], checks.code[clear], mean=mean, sd=EXPONENT_SD)
+
+
+def _untempered(result: Result, exponent: float) -> Floats:
+    """The posterior before experience tempered it, [N, K].
+
+    Where it was lowered further, because annotators share errors, it is the one that experience would have made this of:
+    the model's own knows nothing of that, and a single exponent cannot tell such items from the others.
+    """
+    # With an exponent of 0 nothing is tempered, but votes that are only counted lose their hard zeros.
+    posterior = result.tempered(0.0)
+    if result.confidence_source != "experience":
+        return posterior
+    rows = np.arange(len(posterior))
+    lowered = result.confidence < result.tempered(exponent)[rows, result.codes] - 1e-6
+    power = np.maximum(vote_mass(result.votes)[lowered], 1) ** exponent
+    posterior[lowered] = tempered(result.posterior[lowered], 1 / power)
+    return posterior
 
 
 def _by_class(plan: Plan, code: Integers, wrong: Flags, rate: Floats, alpha: float) -> dict[int, Estimate]:

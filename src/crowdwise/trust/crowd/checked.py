@@ -49,8 +49,11 @@ def check(fit: Any, *, trusted: Collection[Any] = ()) -> Result:
     found = settled(result, found, trusted) if again else found
     if not found:
         return result
-    groups = "; ".join(_who(group, result) for group in found.groups[:3])
-    also = ", and the votes can also be read so that others do" if len(found.readings) > 1 else ""
+    # What is known may prefer a reading without groups and leave another beside it.
+    first, *others = sorted(found.readings, key=lambda reading: not reading.groups)
+    groups = "; ".join(_who(group, result) for group in first.groups[:3])
+    other = "" if not others else "others do" if others[0].groups else "nobody does"
+    also = other and f", and the votes can also be read so that {other}"
     words = (
         f"annotators seem to share errors: {groups}{also}. Labels are as fitted, "
         f"{'with lower' if again else 'and so is the'} confidence; crowdwise.crowd.dependence.find has the groups, and "

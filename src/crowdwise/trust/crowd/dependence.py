@@ -50,19 +50,19 @@ def is_majority(votes: Annotations, annotators: Iterable[Any]) -> bool:
 def settled(result: Result, found: Dependence, trusted: Collection[Any] = ()) -> Dependence:
     """Leave out readings of the votes that known labels or `trusted` annotators speak against; the best of the others is first.
 
-    One goes if a trusted annotator shares errors in it, unless that is so in all. Then every reading is fitted without the
-    known labels and without the votes of the trusted; one goes if it is wrong on so many more of these than the best that
-    chance is no excuse (a sign test at 5 % over those in which the two differ).
+    One goes if a trusted annotator shares errors in it; where that is so in all, the trusted choose nothing, and only known
+    labels do. Then every reading is fitted without the known labels and without the votes of the trusted; one goes if it is
+    wrong on so many more of these than the best that chance is no excuse (a sign test at 5 % over those in which the two
+    differ). Nothing is found where the reading that is left has no groups.
     """
     votes = result.votes
-    who = trusted_codes(votes, trusted)
-    readings = tuple(reading for reading in found.readings if (reading.code[who] < 0).all())
+    readings, who = _possible(found.readings, trusted_codes(votes, trusted))
     item, label = _known(votes, who)
     if len(readings) < 2 or len(item) == 0:
-        return replace(found, readings=readings or found.readings)
+        return _dependence(readings)
     right = [fit.codes[item] == label for fit in _blind(result, readings, who)]
     order = sorted(range(len(right)), key=lambda i: -int(right[i].sum()))
-    return Dependence(tuple(readings[i] for i in order if not _worse(right[order[0]], right[i])))
+    return _dependence(tuple(readings[i] for i in order if not _worse(right[order[0]], right[i])))
 
 
 def rooted(result: Result, trusted: Collection[Any] = ()) -> Dependence:
@@ -77,21 +77,26 @@ def rooted(result: Result, trusted: Collection[Any] = ()) -> Dependence:
     """
     votes = result.votes
     who = trusted_codes(votes, trusted)
+    if len(who) == 0 and votes.n_gold == 0:
+        return find(votes)
+    readings, who = _possible(find(votes, thorough=True).readings, who)
     item, label = _known(votes, who)
     if len(item) == 0:
         return find(votes)
-    everything = find(votes, thorough=True).readings
-    readings = [reading for reading in everything if (reading.code[who] < 0).all()] or list(everything)
     fits = _blind(result, readings, who) if len(readings) > 1 else []
     right = [fit.codes[item] == label for fit in fits]
     best = max(range(len(fits)), key=lambda i: (int(right[i].sum()), -i), default=0)
-    if not readings or not readings[best].groups:
+    if not readings:
         return Dependence()
-    if not readings[0].groups and not (_likelier(fits[best], fits[0], votes) or _worse(right[best], right[0])):
+    doubtful = bool(readings[best].groups) and not readings[0].groups
+    if doubtful and not (_likelier(fits[best], fits[0], votes) or _worse(right[best], right[0])):
         return Dependence()
-    standing = find(votes).readings
-    others = [i for i, hits in enumerate(right) if i != best and readings[i] in standing and not _worse(right[best], hits)]
-    return Dependence((readings[best], *(readings[i] for i in others)))
+    # By who is together: the thorough search has readings of its own that say the same.
+    standing = {reading.members for reading in find(votes).readings}
+    others = [
+        i for i, hits in enumerate(right) if i != best and readings[i].members in standing and not _worse(right[best], hits)
+    ]
+    return _dependence((readings[best], *(readings[i] for i in others)))
 
 
 def colluding(votes: Annotations, found: Dependence) -> list[Any]:
@@ -104,6 +109,17 @@ def colluding(votes: Annotations, found: Dependence) -> list[Any]:
         return []
     names = [name for group in found.groups if group.against for name in group.names(votes)]
     return [] if is_majority(votes, names) else names
+
+
+def _dependence(readings: tuple[Reading, ...]) -> Dependence:
+    """What these readings show: nothing, where the only one is that nobody shares errors."""
+    return Dependence(readings if any(reading.groups for reading in readings) else ())
+
+
+def _possible(readings: tuple[Reading, ...], trusted: Integers) -> tuple[tuple[Reading, ...], Integers]:
+    """Readings in which the trusted share no errors, and the trusted; all readings and nobody where there is none."""
+    possible = tuple(reading for reading in readings if (reading.code[trusted] < 0).all())
+    return (possible, trusted) if possible else (readings, trusted[:0])
 
 
 def _known(votes: Annotations, trusted: Integers) -> tuple[Integers, Integers]:

@@ -80,10 +80,12 @@ def _notes(found: Dependence, votes: Annotations) -> tuple[str, ...]:
     """That the votes can be read otherwise, where they can."""
     if len(found.readings) < 2:
         return ()
-    largest = max(found.readings[1].groups, key=lambda group: group.share)
-    names = [str(name) for name in largest.names(votes)]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    who = "nobody shares errors"
+    if groups := found.readings[1].groups:
+        names = [str(name) for name in max(groups, key=lambda group: group.share).names(votes)]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        who = f"{', '.join(names[:5])}{more} share errors"
     return (
-        f"the votes can also be read so that {', '.join(names[:5])}{more} share errors; name an annotator to rely on "
-        "(--trusted), or known labels (--gold), to choose",
+        f"the votes can also be read so that {who}; name an annotator to rely on (--trusted), or known labels (--gold), to "
+        "choose",
     )

@@ -147,7 +147,9 @@ def _measures(model: JudgeModel, votes: Annotations, posterior: Floats) -> dict[
     alone = entropy(np.einsum("k,akl->al", prior, mean)) - np.einsum("k,ak->a", prior, entropy(mean))
     columns = {"accuracy": accuracy, "accuracy_low": low, "accuracy_high": high, "bits": np.maximum(alone, 0.0)}
     columns["bits_added"] = added_bits(model, votes)
-    columns["family_bits_added"] = family_bits(model, votes)[model.family]
+    # One quantity where a judge is its whole family, of which the sum over its possible answers is the less noisy estimate.
+    single = np.bincount(model.family)[model.family] == 1
+    columns["family_bits_added"] = np.where(single, columns["bits_added"], family_bits(model, votes)[model.family])
     none = np.bincount(cells.annotator, minlength=votes.n_annotators) == 0
     return {name: pl.Series(np.where(none, np.nan, values)).fill_nan(None) for name, values in columns.items()}
 
