@@ -9,7 +9,7 @@ variance tau^2. A pair's variance is that of its meetings, E (1 - E) / scale^2 /
 
 Groups that share errors only add agreement. So pairs above the fit by more than two standard deviations lose weight as
 (2 / z)^2, tau^2 is estimated from pairs below the fit, and every u_a is shrunk to the average annotator's. Nobody is worse than
-never right, u_a = -(1 - scale) / scale (of K even classes, -1 / (K - 1)): who agree more than that explains have one key.
+never right, u_a = -(1 - scale) / scale (of K even classes, -1 / (K - 1)); who must be, to explain the votes, has one key with others.
 
 Symbols
 -------
@@ -120,14 +120,16 @@ def agreement_of(answers: Answers, most_pairs: int | None = None) -> Agreement:
     return Agreement(first, second, n, agree, (agree / n - chance) / scale, chance, own_al, shares_l)
 
 
-def explained_by_skill(pairs: Agreement, unit_variance: Floats, inside: Flags, level: float) -> Background:
+def explained_by_skill(
+    pairs: Agreement, unit_variance: Floats, inside: Flags, level: float, lowest: float = -1.0
+) -> Background:
     """Fit u_a robustly to the pairs that are not `inside` a known group; twice, with the variance renewed.
 
-    The start is a crowd in which everybody's skill explains this `level` of agreement.
+    The start is a crowd in which everybody's skill explains this `level` of agreement. Nobody's is below `lowest`.
     """
     start = np.full(pairs.n_annotators, np.sqrt(max(level, 0.02)))
     for _ in range(2):
-        skill, misfit = _rank_one(pairs, unit_variance, ~inside, start)
+        skill, misfit = _rank_one(pairs, unit_variance, ~inside, start, lowest)
         explained = skill[pairs.first] * skill[pairs.second]
         unit_variance = pairs.unit_variance(explained)
     return Background(skill, misfit, explained, unit_variance, unit_variance / pairs.n + misfit)
@@ -140,7 +142,7 @@ def weighted_quantile(values: Floats, weight: Floats, quantile: float) -> float:
     return float(values[order][np.searchsorted(total, quantile * total[-1])])
 
 
-def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Floats) -> tuple[Floats, float]:
+def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Floats, lowest: float) -> tuple[Floats, float]:
     """u_a and tau^2 of the kept pairs, by damped steps."""
     a, b, n, s, unit = (x[kept] for x in (pairs.first, pairs.second, pairs.n, pairs.beyond, unit_variance))
     size, sampling = pairs.n_annotators, unit / n
@@ -155,7 +157,7 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
         up = segment_sum(a, ws * u_b, size) + segment_sum(b, ws * u_a, size)
         down = segment_sum(a, w * u_b**2, size) + segment_sum(b, w * u_a**2, size)
         prior = _PSEUDO * average**2 / mean_unit
-        fitted = np.clip((up + prior * average) / np.maximum(down + prior, 1e-12), pairs.lowest, 1)
+        fitted = np.clip((up + prior * average) / np.maximum(down + prior, 1e-12), lowest, 1)
         step = np.abs(fitted - u).max()
         u = 0.5 * u + 0.5 * fitted
         excess = s - u[a] * u[b]

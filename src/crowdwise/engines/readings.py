@@ -277,6 +277,16 @@ class _Search:
 
     def _read(self, level: float, code: Integers) -> tuple[Reading, float]:
         """Alternate between the background and the groups; also the share of annotators that carry the background."""
+        reading, skill = self._alternate(level, code, -1.0)
+        if not reading.groups and skill.min() < self.pairs.lowest:
+            # Skill alone explains the votes only with annotators who are worse than never right: they have one key.
+            reading, skill = self._alternate(level, code, self.pairs.lowest)
+        spread = np.abs(skill).sum() ** 2 / max((skill**2).sum(), 1e-9) / len(skill)
+        carried = float(spread * (self.mass[skill > 0].sum() >= 0.5) - 0.2 * self.mass[reading.code >= 0].sum())
+        return reading, carried
+
+    def _alternate(self, level: float, code: Integers, lowest: float) -> tuple[Reading, Floats]:
+        """The reading that this start leads to, where nobody's skill is below `lowest`, and the skill."""
         pairs = self.pairs
         unit_variance = pairs.unit_variance(max(pairs.level(0.5), 0.0))
         found: tuple[SharedErrors, ...] = ()
@@ -284,17 +294,14 @@ class _Search:
             inside = _inside(pairs, code)
             if inside.all():
                 break
-            background = explained_by_skill(pairs, unit_variance, inside, level)
+            background = explained_by_skill(pairs, unit_variance, inside, level, lowest)
             unit_variance = background.unit_variance
             tested = (self._tested(members, background) for members in linked(pairs, background, 0.75 * _EXCESS))
             found = tuple(group for group in tested if group is not None)
             before, code = code, _codes(found, pairs.n_annotators)
             if not found or (code.max() == before.max() and ((code >= 0) == (before >= 0)).all()):
                 break
-        skill = background.skill
-        spread = np.abs(skill).sum() ** 2 / max((skill**2).sum(), 1e-9) / len(skill)
-        carried = float(spread * (self.mass[skill > 0].sum() >= 0.5) - 0.2 * self.mass[code >= 0].sum())
-        return Reading(found, code), carried
+        return Reading(found, code), background.skill
 
     def _tested(self, members: Integers, background: Background) -> SharedErrors | None:
         """The group in a candidate, without its loosest members; None where there is none."""
