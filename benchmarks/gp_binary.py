@@ -183,9 +183,10 @@ def text_of(names: list[str], sizes: list[int], seeds: list[int], scale: float) 
     ]
     stops = {name: ended(RUNS.read(), name, sizes, seeds, scale) for name in names}
     words = "; ".join(f"{name} at N = {stop[0]:,} ({stop[1]})" for name, stop in stops.items() if stop is not None)
+    asked = "" if tuple(sizes) == SIZES else f" --sizes {' '.join(map(str, sizes))}"
     return (
         "### Two classes, more and more items\n\n"
-        + provenance("python benchmarks/gp_binary.py")
+        + provenance(f"python benchmarks/gp_binary.py{asked}")
         + f'\n"Other" or not, on the first N of {round(scale * gravity_spy.N_ITEMS):,} items made up like Gravity Spy\'s, and '
         f"{gravity_spy.N_TEST:,} test items. AUC, accuracy and the mean probability of the true class (the paper's likelihood, "
         "an improper score) in percent. svgpcr: 50 inducing points, batches of 500; all else is default. One thread. Mean ± "

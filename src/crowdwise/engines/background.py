@@ -7,10 +7,10 @@ For every two annotators a, b who met on n_ab items, with p_a their own label sh
 is agreement beyond chance. What skill and common difficulty explain of it is rank one, s_ab = u_a u_b, plus a misfit of
 variance tau^2. A pair's variance is that of its meetings, E (1 - E) / scale^2 / n_ab with E the expected agreement, plus tau^2.
 
-Groups that share errors only add agreement. So pairs above the fit by more than two standard deviations lose weight as (2 /
-z)^2, tau^2 is estimated from pairs below the fit, and every u_a is shrunk to the average annotator's. Nobody is worse than
-never right, u_a = -(1 - scale) / scale (of K even classes, -1 / (K - 1)); who must be, to explain the votes, has one key
-with others.
+Groups that share errors only add agreement. So pairs above the fit by more than two standard deviations lose weight as
+(2 / z)^2, tau^2 is estimated from pairs below the fit, and every u_a is shrunk to the average annotator's. Nobody is worse than
+never right, u_a = -(1 - scale) / scale (of K even classes, -1 / (K - 1)); who must be, to explain the votes, has one key with
+others.
 
 Symbols
 -------
