@@ -24,8 +24,6 @@ from crowdwise.cli.options import MORE, MethodOptions, OutputOptions, ReadOption
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
@@ -95,8 +93,8 @@ def run(options: Options, families: FamilyOptions, panels: PanelOptions, read: R
     (a or b) and a column swapped: whether a judge favours a place. With length_a and length_b, or texts such as output_1 and
     output_2: whether it prefers the longer, and beside the truth where a column truth names the better one.
     """
-    from crowdwise.report.judges_text import bias_lines, family_lines, panel_lines
-    from crowdwise.trust.judges import examine, one_vote_each
+    from crowdwise.report.judges_text import bias_lines, family_lines, narrow, panel_lines
+    from crowdwise.trust.judges import examine, one_vote_each, with_biases
 
     job = Job(options, families, panels, method)
     given = _check(options, families, read, method)
@@ -116,11 +114,15 @@ def run(options: Options, families: FamilyOptions, panels: PanelOptions, read: R
     found = examine(
         votes, who, result.model_posterior, price=price, human_accuracy=panels.human_accuracy, target=panels.target, truth=truth
     )
-    frame = found.table if pairs is None else _with_biases(found.table, pairs)
+    frame = found.table
+    if pairs is not None:
+        frame = with_biases(
+            frame, pairs.judge, pairs.pair, pairs.in_order, pairs.chose_first, doublings=pairs.doublings, truth=pairs.truth
+        )
     job.table("--labels", result.items_frame, "item")
     job.table("--panels", lambda: found.panels, "panel")
     document = {"families": who.fused_names, "families_are": source, "panels": found.panels.to_dicts(), "method": result.method}
-    job.main(frame, "judge", document=lambda: document, key="judges", screen=_narrow, limit=40)
+    job.main(frame, "judge", document=lambda: document, key="judges", screen=narrow, limit=40)
     job.say(family_lines(who, source))
     job.say(bias_lines(frame))
     job.say(panel_lines(found, panels.target))
@@ -258,44 +260,3 @@ def _prices(
     if known and lost:
         note(f"no price is known of {some(lost, 5)}: panels are compared without prices")
     return price if np.isfinite(price).any() else None
-
-
-def _with_biases(frame: pl.DataFrame, pairs: Verdicts) -> pl.DataFrame:
-    """The table with what judges favour: a place, and length where lengths are known."""
-    import numpy as np
-    import polars as pl
-
-    from crowdwise.trust.judges import length_slopes, position_bias
-
-    names, judge = np.unique(pairs.judge.astype(str), return_inverse=True)
-    pair = np.unique(pairs.pair, return_inverse=True)[1]
-    seen = position_bias(judge, pair, pairs.in_order, pairs.chose_first, len(names))
-    columns: dict[str, Any] = {
-        "first_share": seen.first_share,
-        "n_swapped": seen.n_swapped,
-        "consistency": seen.consistency,
-        "first_advantage": seen.advantage,
-        "position_p": seen.p_value,
-    }
-    if pairs.doublings is not None and np.nanmax(np.abs(pairs.doublings), initial=0.0) > 0:
-        asked = judge, pair, pairs.doublings, pairs.chose_first, len(names)
-        columns["length_slope"], columns["length_slope_se"] = length_slopes(*asked)
-        if pairs.truth is not None:
-            slopes = length_slopes(*asked, pairs.truth)
-            columns["length_slope_given_truth"], columns["length_slope_given_truth_se"] = slopes
-    biases = pl.DataFrame({"annotator": names} | columns).with_columns(pl.col(pl.Float64).fill_nan(None))
-    return frame.with_columns(pl.col("annotator").cast(pl.String)).join(
-        biases, on="annotator", how="left", maintain_order="left"
-    )
-
-
-def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns that fit a screen."""
-    import polars as pl
-
-    shown = [pl.col("annotator"), pl.col("family"), pl.col("n_votes")]
-    if "accuracy" in frame.columns:
-        parts = (pl.col(name).round(2) for name in ("accuracy", "accuracy_low", "accuracy_high"))
-        shown += [pl.format("{} ({} to {})", *parts).alias("accuracy"), pl.col("bits").round(2), pl.col("bits_added").round(3)]
-    more = ("price", "consistency", "first_advantage", "length_slope", "length_slope_given_truth")
-    return frame.select(*shown, *(pl.col(name).round(4) for name in more if name in frame.columns))

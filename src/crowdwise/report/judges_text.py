@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from crowdwise.report.text import count, one_line, some
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.trust.judges import Families, Findings
 
-__all__ = ["bias_lines", "family_lines", "panel_lines"]
+__all__ = ["bias_lines", "family_lines", "narrow", "panel_lines"]
 
 # A judge that adds fewer bits than this to what the others say hardly adds anything; of two classes there is one bit in all.
 _LITTLE = 0.01
@@ -114,3 +114,13 @@ def _chance(p: float) -> str:
 
 def _more(names: list[Any], shown: int) -> str:
     return f" and {len(names) - shown} more" if len(names) > shown else ""
+
+
+def narrow(frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns that fit a screen."""
+    shown = [pl.col("annotator"), pl.col("family"), pl.col("n_votes")]
+    if "accuracy" in frame.columns:
+        parts = (pl.col(name).round(2) for name in ("accuracy", "accuracy_low", "accuracy_high"))
+        shown += [pl.format("{} ({} to {})", *parts).alias("accuracy"), pl.col("bits").round(2), pl.col("bits_added").round(3)]
+    more = ("price", "consistency", "first_advantage", "length_slope", "length_slope_given_truth")
+    return frame.select(*shown, *(pl.col(name).round(4) for name in more if name in frame.columns))

@@ -1,5 +1,6 @@
 """Judges as a crowd: families that share errors, what each adds, what panels cost and are worth, and what judges favour."""
 
+from crowdwise.trust.judges.biases import with_biases
 from crowdwise.trust.judges.families import Families, by_name, decided, one_vote_each
 from crowdwise.trust.judges.findings import Findings, examine
 from crowdwise.trust.judges.information import added_bits
@@ -23,4 +24,5 @@ __all__ = [
     "length_slopes",
     "one_vote_each",
     "position_bias",
+    "with_biases",
 ]
