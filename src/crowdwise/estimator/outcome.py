@@ -32,7 +32,7 @@ from crowdwise.estimator.experience import (
 )
 from crowdwise.estimator.saved import check_parts
 from crowdwise.estimator.storage import FILE_NAME, load, save
-from crowdwise.kernels.numerics import best_class, segment_sum
+from crowdwise.kernels.numerics import best_class, beta_interval, segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats, Integers
 from crowdwise.parts.annotators.model import counts_of
 
@@ -199,21 +199,45 @@ class LabelOutcome(Outcome, ABC):
         """Probability that an annotator is right on an item drawn from the class prior, [A]."""
         return np.asarray(np.einsum("akk,k->a", self.confusion, self.class_prior))
 
+    @property
+    def accuracy_sd(self) -> Floats:
+        """Standard deviation of the accuracy, [A]."""
+        return np.asarray(np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, self.class_prior**2)))
+
+    def accuracy_interval(self) -> tuple[Floats, Floats]:
+        """Central 95 % of the Beta with the accuracy's posterior mean and variance, two of [A].
+
+        A trained matrix may be further from the counts than their pseudo-votes allow; its interval is laid around
+        the estimate itself, at most as sure as the annotator's votes.
+        """
+        shares = self.concentration / self.concentration.sum(axis=2, keepdims=True)
+        mean = np.einsum("akk,k->a", shares, self.class_prior)
+        variance = self.accuracy_sd**2
+        low, high = beta_interval(mean, variance)
+        margin = 1 / (self.votes.answers_per_annotator + 2)
+        around = np.clip(self.accuracy, margin, 1 - margin)
+        outside = (self.accuracy < low) | (self.accuracy > high)
+        low, high = np.where(outside, beta_interval(around, variance), (low, high))
+        # With one class there is nothing to be wrong about, and no spread; fmin and fmax leave out what is no number.
+        return np.fmin(low, self.accuracy), np.fmax(high, self.accuracy)
+
     def annotators_frame(self) -> pl.DataFrame:
-        """One row per annotator: votes, accuracy with its standard deviation, agreement, most common error.
+        """One row per annotator: votes, accuracy with its 95 % interval and standard deviation, agreement, most common error.
 
         `agreement` is the share of an annotator's votes that equal the consensus label. Models that know of it (`consensus`)
         add `attention`, the share of votes that were no guesses.
         """
-        votes, prior, agree = self.votes, self.class_prior, self.agreements()
+        votes, agree = self.votes, self.agreements()
         n_votes = votes.answers_per_annotator
-        sd = np.sqrt(np.einsum("akk,k->a", self.confusion_sd**2, prior**2))
+        low, high = self.accuracy_interval()
         return pl.DataFrame(
             {
                 "annotator": series_of(votes.annotators),
                 "n_votes": n_votes,
                 "accuracy": self.accuracy,
-                "accuracy_sd": sd,
+                "accuracy_low": low,
+                "accuracy_high": high,
+                "accuracy_sd": self.accuracy_sd,
                 "agreement": pl.Series(np.where(n_votes > 0, agree / np.maximum(n_votes, 1), np.nan)).fill_nan(None),
                 "common_error": self._common_errors(),
             }

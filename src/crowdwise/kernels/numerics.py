@@ -32,7 +32,7 @@ from crowdwise.errors import SettingError
 from crowdwise.kernels.gamma import digamma, log_gamma
 from crowdwise.kernels.types import Array, Floats, Integers
 
-__all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "clamp", "class_mass", "combined", "confusion_counts"]
+__all__ = ["NO_WEIGHT", "below_ceiling", "best_class", "beta_interval", "clamp", "class_mass", "combined", "confusion_counts"]
 __all__ += ["dirichlet_kl", "expected_log", "of_type"]
 __all__ += ["expected_rank", "generator", "harden", "highest", "in_ranges", "infer_table", "infer_voted", "item_of_votes"]
 __all__ += ["log_floored", "log_sigmoid", "median_class", "moved", "n_threads", "one_thread", "overall_shares"]
@@ -430,3 +430,13 @@ def in_ranges(item_ptr: Integers, work: Callable[[int, int], Any]) -> list[Any]:
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     """One pool per process (threads do not survive a fork) and size."""
     return ThreadPoolExecutor(threads, thread_name_prefix="crowdwise")
+
+
+def beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Central 95 % of the Beta distributions with these means and variances."""
+    from scipy.special import betaincinv
+
+    mean = np.clip(mean, 1e-6, 1 - 1e-6)
+    size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-3)
+    low, high = (betaincinv(mean * size, (1 - mean) * size, level) for level in (0.025, 0.975))
+    return low, high

@@ -30,7 +30,7 @@ def rises(model: Any) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
-@given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from(["crowd", "own"]), st.floats(0, 2))
+@given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from(["attended", "crowd", "own"]), st.floats(0, 2))
 @settings(max_examples=25)
 def test_the_bound_never_falls(classifier: str, seed: int, n_classes: int, pool: str, smoothing: float) -> None:
     rng = np.random.default_rng(seed)
@@ -79,8 +79,20 @@ def test_pseudo_votes_follow_the_crowd_s_rows() -> None:
     pooled += 3 * np.where(np.eye(3, dtype=bool), right, (1 - right) / 2)
     expected = counts + 3 * 0.5 * pooled / pooled.sum(axis=1, keepdims=True)
     with quiet():
-        model = Raykar(smoothing=0.5, init=start, max_iter=1).fit(features, votes)
+        model = Raykar(pool="crowd", smoothing=0.5, init=start, max_iter=1).fit(features, votes)
     np.testing.assert_allclose(model.confusion_, expected / expected.sum(axis=2, keepdims=True))
+
+
+def test_good_annotators_are_not_drawn_to_the_crowd() -> None:
+    """Ten classes and thirty votes in every row: as many pseudo-votes as a third of them, which say what is known."""
+    features, truth = clouds(5, 700, 10)
+    accuracy = np.linspace(0.2, 0.95, 8)
+    confusion = np.stack([diagonal_crowd(1, 10, right)[0] for right in accuracy])
+    votes = vote(5, truth, confusion, per_item=4)
+    hit = np.bincount(votes.annotator, votes.label == truth[votes.item]) / votes.votes_per_annotator
+    off = {pool: np.abs(Raykar(pool=pool).fit(features, votes).result_.accuracy - hit) for pool in ("attended", "crowd")}
+    assert off["attended"].max() < 0.05
+    assert off["crowd"].max() > 0.08
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)

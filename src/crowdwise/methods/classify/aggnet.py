@@ -17,7 +17,7 @@ from crowdwise.engines.gradient.alternating import AlternatingHead
 from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.runs import Start
-from crowdwise.methods.classify.start import crowd_confusion
+from crowdwise.methods.classify.start import attended_rows
 from crowdwise.parts.annotators.model import Confusion
 
 __all__ = ["AggNet"]
@@ -27,11 +27,13 @@ __all__ = ["AggNet"]
 class AggNet(NeuralClassifier):
     """Network x confusion matrices by EM."""
 
-    smoothing: float = setting(1.0, "Pseudo-votes per class in every confusion row, spread as the crowd votes.", low=0)
+    smoothing: float = setting(
+        1.0, "Pseudo-votes per class in every confusion row, spread as the crowd votes when it attends as often.", low=0
+    )
 
     name: ClassVar[str] = "aggnet"
 
     def _head(self, votes: Annotations, start: Start) -> AlternatingHead:
-        crowd_lk = crowd_confusion(votes, start.posterior.double().numpy()).T
-        model = Confusion.start(self.smoothing * votes.n_classes * crowd_lk[None], votes.n_annotators)
+        rows_alk = attended_rows(votes, start.posterior.double().numpy())
+        model = Confusion.start(self.smoothing * votes.n_classes * rows_alk, votes.n_annotators)
         return AlternatingHead(votes, model, start.posterior)

@@ -9,10 +9,10 @@ For two classes pi holds the paper's sensitivities, sum_n q_n y_n / sum_n q_n, a
 Notes
 -----
 Starts from the posterior of `dawid-skene` (the paper: vote shares, here ``init="identity"``), so that adversaries are
-recognised before the classifier learns from them. Pseudo-votes follow the crowd's rows by default: a hierarchical prior,
-where the paper has one Beta prior for all. ``classifier="gaussian"`` uses Gaussian classes instead of logistic
-regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are tempered
-until they predict the votes on items left out best. Cost of a round: O(N D K + E K).
+recognised before the classifier learns from them. Pseudo-votes follow the crowd's rows as far as the annotator attends: a
+hierarchical prior, where the paper has one Beta prior for all. ``classifier="gaussian"`` uses Gaussian classes instead of
+logistic regression (see `crowdwise.parts.priors.gaussian`); their probabilities, which are always too sure of themselves, are
+tempered until they predict the votes on items left out best. Cost of a round: O(N D K + E K).
 
 References
 ----------
@@ -33,7 +33,7 @@ from crowdwise.kernels.numerics import generator
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.logistic_model import LogisticModel
-from crowdwise.methods.classify.start import crowd_confusion, start_posterior
+from crowdwise.methods.classify.start import attended_rows, crowd_confusion, start_posterior
 from crowdwise.parts.annotators.model import AnnotatorModel, Confusion, row_smoothing
 from crowdwise.parts.priors.gaussian import GaussianPrior
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
@@ -73,13 +73,14 @@ class Raykar(CrowdClassifier):
         None, "Items of a unit covariance that shrink the Gaussians'; by default as many as columns.", above=0, optional=True
     )
     pool: str = setting(
-        "crowd",
-        "What pseudo-votes follow: crowd, the row of all annotators together; own, the annotator's use of labels.",
-        choices=("crowd", "own"),
+        "attended",
+        "What pseudo-votes follow: attended, the crowd's rows as far as the annotator attends; crowd, the rows of all "
+        "annotators together; own, the annotator's use of labels.",
+        choices=("attended", "crowd", "own"),
     )
     smoothing: float | None = setting(
         None,
-        "Pseudo-votes per class added to every confusion row; by default 1 (crowd) or 1 / K (own). 0 is maximum likelihood.",
+        "Pseudo-votes per class added to every confusion row; by default 1, or 1 / K (own). 0 is maximum likelihood.",
         low=0,
         optional=True,
     )
@@ -124,10 +125,10 @@ class Raykar(CrowdClassifier):
         return Learned(model, fit.annotators, fit.trace, fit.n_iter, fit.converged, log_prior)
 
     def _pseudo_votes(self, votes: Annotations, start: Floats) -> Floats:
-        if self.pool == "crowd":
-            smoothing = 1.0 if self.smoothing is None else self.smoothing
-            return smoothing * votes.n_classes * crowd_confusion(votes, start).T[None]
-        return row_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
+        if self.pool == "own":
+            return row_smoothing(votes, 1 / votes.n_classes if self.smoothing is None else self.smoothing)
+        rows = attended_rows(votes, start) if self.pool == "attended" else crowd_confusion(votes, start).T[None]
+        return (1.0 if self.smoothing is None else self.smoothing) * votes.n_classes * rows
 
 
 def teaching_items(votes: Annotations) -> Integers:

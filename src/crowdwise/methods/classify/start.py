@@ -12,9 +12,13 @@ from crowdwise.errors import ConvergenceWarning, DataWarning, SettingError, did_
 from crowdwise.estimator.registry import label_methods, make_aggregator
 from crowdwise.kernels.numerics import clamp, vote_shares
 from crowdwise.kernels.types import Floats
+from crowdwise.parts.annotators.habits import Habits
 from crowdwise.parts.annotators.model import counts_of, weight_of
 
-__all__ = ["crowd_confusion", "crowd_rows", "start_confusion", "start_posterior"]
+__all__ = ["attended_rows", "crowd_confusion", "crowd_rows", "start_confusion", "start_posterior"]
+
+# Steps of attention and habits for given labels: they hardly move after twenty.
+_STEPS = 50
 
 
 def start_posterior(votes: Annotations, init: Any) -> Floats:
@@ -65,6 +69,19 @@ def crowd_confusion(votes: Annotations, posterior: Floats) -> Floats:
     np.fill_diagonal(plain, right)
     crowd = pooled + n_classes * plain
     return np.asarray(crowd / crowd.sum(axis=1, keepdims=True))
+
+
+def attended_rows(votes: Annotations, posterior: Floats) -> Floats:
+    """What confusion rows of every annotator look like before their own entries are counted, [A, L, K]; columns sum to one.
+
+    The crowd's common matrix, as far as the annotator attends, and a habit otherwise: two numbers of the annotator's own, so
+    that good annotators are not drawn down to the crowd, nor bad ones up.
+    """
+    counts = counts_of(votes, posterior)
+    habits = Habits.start(counts.sum(axis=2), np.zeros((1, votes.n_classes, votes.n_classes)), own=False)
+    for _ in range(_STEPS):
+        habits = habits.conditioned((counts,))
+    return habits.mean_alk()
 
 
 def crowd_rows(votes: Annotations) -> Floats:

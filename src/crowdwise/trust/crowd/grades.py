@@ -102,7 +102,7 @@ def crowd_of(result: Result) -> Crowd:
     n_votes = votes.votes_per_annotator
     voted = n_votes > 0
     accuracy = result.accuracy
-    sd = result.annotators_frame()["accuracy_sd"].to_numpy()
+    sd = result.accuracy_sd
     low, high = np.clip(accuracy - 2 * sd, 0, 1), np.clip(accuracy + 2 * sd, 0, 1)
     chance = np.einsum("akl,k,l->a", result.confusion, prior_k, prior_k)
     halfway = (chance + (np.median(accuracy[voted]) if voted.any() else 1)) / 2

@@ -18,7 +18,7 @@ from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 
-__all__ = ["Findings", "annotator_table", "beta_interval", "examine", "for_terminal", "run_detectors", "with_dropped"]
+__all__ = ["Findings", "annotator_table", "examine", "for_terminal", "run_detectors", "with_dropped"]
 
 # Flags that say what somebody is.
 _KINDS = ("spammer", "copier", "colluder", "group")
@@ -109,7 +109,7 @@ def annotator_table(result: Result, reports: dict[str, Report], bits: Floats, ve
     errors, `group`.
     """
     own = result.annotators_frame()
-    low, high = _interval(result)
+    low, high = result.accuracy_interval()
     flags: list[list[str]] = [[] for _ in range(own.height)]
     reasons: list[list[str]] = [[] for _ in range(own.height)]
     for name, found in reports.items():
@@ -172,34 +172,6 @@ def for_terminal(table: pl.DataFrame) -> pl.DataFrame:
     first, last = (table.columns.index(name) for name in ("bits", "worst_confusion"))
     scores = pl.col(table.columns[first:last]).round(2)
     return table.select("annotator", "n_votes", interval.alias("accuracy"), scores, "worst_confusion", "flags")
-
-
-def _interval(result: Result) -> tuple[Floats, Floats]:
-    """Central 95 % of the Beta with the accuracy's posterior mean and variance.
-
-    A trained matrix may be further from the counts than their pseudo-votes allow; its interval is laid around
-    the estimate itself, at most as sure as the annotator's votes.
-    """
-    shares = result.concentration / result.concentration.sum(axis=2, keepdims=True)
-    mean = np.einsum("akk,k->a", shares, result.class_prior)
-    variance = np.einsum("akk,k->a", result.confusion_sd**2, result.class_prior**2)
-    low, high = beta_interval(mean, variance)
-    margin = 1 / (result.votes.votes_per_annotator + 2)
-    around = np.clip(result.accuracy, margin, 1 - margin)
-    outside = (result.accuracy < low) | (result.accuracy > high)
-    low, high = np.where(outside, beta_interval(around, variance), (low, high))
-    # With one class there is nothing to be wrong about, and no spread; fmin and fmax leave out what is no number.
-    return np.fmin(low, result.accuracy), np.fmax(high, result.accuracy)
-
-
-def beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Central 95 % of the Beta distributions with these means and variances."""
-    from scipy.special import betaincinv
-
-    mean = np.clip(mean, 1e-6, 1 - 1e-6)
-    size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-3)
-    low, high = (betaincinv(mean * size, (1 - mean) * size, level) for level in (0.025, 0.975))
-    return low, high
 
 
 def _worst_confusions(result: Result) -> list[str | None]:

@@ -21,8 +21,8 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
 from crowdwise.engines.meetings import answers_of
 from crowdwise.errors import SettingError
+from crowdwise.kernels.numerics import beta_interval
 from crowdwise.kernels.types import Floats, Integers
-from crowdwise.trust.crowd.table import beta_interval
 from crowdwise.trust.judges.cells import Cells
 from crowdwise.trust.judges.families import Families
 from crowdwise.trust.judges.information import added_bits, entropy, family_bits
