@@ -11,6 +11,7 @@ import numpy as np
 from crowdwise.data.ratings import Ratings
 from crowdwise.data.storable import storable
 from crowdwise.engines.loop import Progress, Run
+from crowdwise.errors import InputError
 from crowdwise.estimator.estimator import random_state_setting, seed_of, setting
 from crowdwise.estimator.storage import members_of, value_of
 from crowdwise.kernels.types import Floats
@@ -22,6 +23,9 @@ from crowdwise.methods.ratings.problem import Problem
 from crowdwise.methods.ratings.sparse_process import Kernel, Process, inducing_rows
 
 __all__ = ["GPCrowdRegression"]
+
+# Sparse columns are filled up, and distances over more of them take minutes and tell rows apart poorly.
+_MOST_SPARSE = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +110,15 @@ class GPCrowdRegression(FeatureRatingMethod):
 
     def _checked_rows(self, X: Any, n_features: int | None = None) -> Floats:
         rows = checked_features(X, n_features)
-        return np.asarray(rows.todense(), np.float64) if hasattr(rows, "todense") else rows
+        if not hasattr(rows, "todense"):
+            return rows
+        if rows.shape[1] > _MOST_SPARSE:
+            raise InputError(
+                f"{rows.shape[1]:,} sparse columns: a Gaussian process goes by distances between rows, and takes up to "
+                f"{_MOST_SPARSE:,} of them; give it sklearn.decomposition.TruncatedSVD(100).fit_transform(X), or take "
+                "crowd-layer-regression"
+            )
+        return np.asarray(rows.todense(), np.float64)
 
     def _fit_rows(self, rows: Floats, ratings: Ratings, known: Floats, progress: Progress | None) -> tuple[Found, Run[Any]]:
         centre = rows.mean(axis=0) if self.standardise else np.zeros(rows.shape[1])
