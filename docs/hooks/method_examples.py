@@ -22,15 +22,15 @@ FEW_OF = {
     "crowd-clustering": {"clusters": 3},
     "weighted-mean": {"floor": 0.1},
     "svgpcr": {"likelihood": "softmax"},
-    "svgpcr-nf": {"likelihood": "softmax", "layers": 2},
-    "gpnetcr": {"likelihood": "softmax"},
+    "svgpcr-nf": {"likelihood": "softmax", "layers": 2, "epochs": 20},
+    "gpnetcr": {"likelihood": "softmax", "epochs": 15},
     "svgp": {"likelihood": "softmax"},
 }
 
 VOTES = """\
 import crowdwise
 
-crowd = crowdwise.datasets.demo()  # 120 photos, 12 annotators, of whom two are spammers and one an adversary
+crowd = crowdwise.datasets.demo()        # photos; two of 12 annotators are spammers
 votes, truth = crowd.votes, crowd.votes.classes[crowd.truth]
 """
 TWO_CLASSES = """\
@@ -54,12 +54,13 @@ votes = crowdwise.Annotations.from_arrays(item, annotator, grades[seen], classes
 truth = grades[place.astype(int)]
 """
 GROUPS = """\
-votes = votes.with_groups({{item: ("north", "south")[n % 2] for n, item in enumerate(votes.items)}})
+groups = {{item: ("north", "south")[n % 2] for n, item in enumerate(votes.items)}}
+votes = votes.with_groups(groups)
 """
 LABELS = """\
 model = crowdwise.{call}.fit(votes)
 print(model.items_frame().head(3))       # label and confidence of every item
-print(model.annotators_frame().head(3))  # what was learned of every annotator
+print(model.annotators_frame().head(3))  # what is learned of annotators
 right = (model.labels_ == truth).mean()
 print(f"{{right:.0%}} of the labels are right")
 """
@@ -78,14 +79,14 @@ from crowdwise.data.simulate import simulate
 
 rng = np.random.default_rng(0)
 truth = rng.integers(0, {classes}, 300)
-X = 3 * np.eye({classes})[truth] + rng.normal(size=(300, {classes}))  # a row of features per item
-votes = simulate(truth=truth[:200], classes=range({classes}), n_annotators=8, votes_per_item=3).votes
-X_new = X[200:]                                  # rows that nobody voted on
+X = 3 * np.eye({classes})[truth] + rng.normal(size=(300, {classes}))
+votes = simulate(truth=truth[:200], classes=range({classes}), n_annotators=8).votes
+X_new = X[200:]                                 # rows that nobody voted on
 """
 CLASSIFIER = """\
-model = crowdwise.{call}.fit(X[:200], votes){toy}
-print(model.predict_proba(X_new[:3]).round(2))   # class probabilities of new rows
-print(model.annotators_frame().head(3))          # what was learned of every annotator
+{toy}model = crowdwise.{call}.fit(X[:200], votes)
+print(model.predict_proba(X_new[:3]).round(2))  # probabilities of classes
+print(model.annotators_frame().head(3))         # what is learned of annotators
 right = model.score(X_new, truth[200:])
 print(f"{{right:.0%}} of the new rows are right")
 """
@@ -95,17 +96,17 @@ import numpy as np
 import crowdwise
 from crowdwise.data.simulate.ratings import simulate_values
 
-drawn = simulate_values(100, 12, per_item=5, random_state=0)  # a number per item, answers with bias and noise
+drawn = simulate_values(100, 12, per_item=5)  # answers with bias and noise
 values, truth = drawn.values, drawn.truth[:, 0]
 """
 VALUES_AND_ROWS = (
     VALUES
     + """\
-X = truth[:, None] + np.random.default_rng(0).normal(size=(100, 3))  # a row of features per item
+X = truth[:, None] + np.random.default_rng(0).normal(size=(100, 3))
 """
 )
 NUMBERS = """\
-model = crowdwise.{call}.fit({data}){toy}
+{toy}model = crowdwise.{call}.fit({data})
 print(model.items_frame().head(3))       # estimate and interval of every item
 print(model.annotators_frame().head(3))  # bias and noise of every annotator
 right = np.corrcoef(model.estimate_[:, 0], truth)[0, 1]
@@ -119,10 +120,11 @@ from crowdwise.data.simulate.comparisons import simulate_comparisons
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 score = 2 * X[:, 0] - X[:, 1]
-votes = simulate_comparisons(score=score, n_items=30, n_votes=900, n_annotators=8, spammers=1 / 8).comparisons
+drawn = simulate_comparisons(30, 900, 8, spammers=1 / 8, score=score)
+votes = drawn.comparisons
 """
 RANKING = """\
-model = crowdwise.{call}.fit({data}){toy}
+{toy}model = crowdwise.{call}.fit({data})
 print(model.items_frame().head(3))       # score and rank of every item
 print(model.annotators_frame().head(3))  # how reliable every annotator is
 right = np.corrcoef(model.scores_, score)[0, 1]
@@ -137,10 +139,10 @@ from crowdwise.methods.clusters.agreement import hungarian_accuracy
 
 truth = np.arange(60) % 3
 X = 3 * np.eye(3)[truth] + np.random.default_rng(0).normal(size=(60, 3))
-votes, hit, false_alarm = simulate_pairs(truth, n_answers=1500, n_annotators=6, random_state=0)
+votes, hit, false_alarm = simulate_pairs(truth, n_answers=1500, n_annotators=6)
 """
 CLUSTERS = """\
-model = crowdwise.{call}.fit({data}){toy}
+{toy}model = crowdwise.{call}.fit({data})
 print(model.items_frame().head(3))       # cluster and membership of every item
 print(model.annotators_frame().head(3))  # hit rate and false-alarm rate of every annotator
 right = hungarian_accuracy(model.clusters_, truth)
@@ -153,7 +155,7 @@ from crowdwise.data.simulate.tokens import simulate_tags
 tags, truth = simulate_tags(n_sequences=60, n_annotators=6, random_state=1)
 model = crowdwise.{call}.fit(tags)
 print(model.spans_.head(3))              # spans with their confidence
-print(model.annotators_frame().head(3))  # what was learned of every annotator
+print(model.annotators_frame().head(3))  # what is learned of annotators
 right = (model.labels_ == truth).mean()
 print(f"{{right:.0%}} of the tags are right")
 """
@@ -165,15 +167,15 @@ import crowdwise
 rng = np.random.default_rng(0)
 names = ["beach", "car", "sea", "street"]
 truth = [{{"beach", "sea"}}, {{"street", "car"}}, {{"street"}}] * 40
-rows = [
-    (n, a, "|".join(name for name in names if rng.random() < (0.8 if name in truth[n] else 0.1)) or "none")
-    for n in range(120)
-    for a in rng.choice(10, 4, replace=False)
-]
-answers = crowdwise.LabelSets.from_arrays(*zip(*rows))
+item, annotator = np.repeat(np.arange(120), 4), np.tile(np.arange(10), 48)
+said = []
+for n in item:
+    chosen = [name for name in names if rng.random() < (0.8 if name in truth[n] else 0.1)]
+    said.append("|".join(chosen) or "none")
+answers = crowdwise.LabelSets.from_arrays(item, annotator, said)
 model = crowdwise.{call}.fit(answers)
-print(model.items_frame().head(3))       # the labels of every item, and how sure they are
-print(model.annotators_frame().head(3))  # what was learned of every annotator
+print(model.items_frame().head(3))       # labels of every item, and how sure they are
+print(model.annotators_frame().head(3))  # what is learned of annotators
 right = np.mean([found == known for found, known in zip(model.result_.sets, truth)])
 print(f"{{right:.0%}} of the sets are right")
 """
@@ -188,7 +190,7 @@ truth = rng.integers(0, 3, 90)
 item, annotator = np.repeat(np.arange(90), 5), np.tile(np.arange(9), 50)
 said = np.where(rng.random(450) < 0.75, truth[item], rng.integers(0, 3, 450))
 label = names[said]
-against = rng.random(450) < 0.3                      # some votes only rule a class out: "!dog" is no dog
+against = rng.random(450) < 0.3          # "!dog" only says that it is no dog
 label[against] = "!" + names[(said[against] + 1) % 3]
 votes = crowdwise.Annotations.from_arrays(item, annotator, label)
 model = crowdwise.{call}.fit(votes)
@@ -206,7 +208,7 @@ def example_of(method: Any) -> str:
     blanks = {
         "call": call_of(method, few),
         "classes": 2 if method.binary_only else 3,
-        "toy": "  # settings of a toy: leave them out on your own data" if few else "",
+        "toy": "# The settings make a toy quick; leave them out on your own data.\n" if few else "",
     }
     return "\n".join(part.format(**blanks, data=_data(method)) for part in _parts(method))
 

@@ -65,7 +65,7 @@ def facts(method: Any) -> str:
         ("On the command line", f"`{command_of(method)}`" if command_of(method) else ""),
         ("Takes", table_cell("; ".join([method.needs, *_capabilities(method)]))),
         ("Family", method.family),
-        ("On this page", " · ".join(f"[{heading}](#{anchor})" for heading, anchor in _sections(method))),
+        ("Go to", " · ".join(f"[{heading}]({place})" for heading, place in _sections(method))),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows if value)])
 
@@ -161,7 +161,8 @@ def _capabilities(method: Any) -> Iterator[str]:
 
 def _sections(method: Any) -> Iterator[tuple[str, str]]:
     if not method.edges:
-        yield "Example", "example"
-    yield "Parameters", "parameters"
-    yield "On real data", "on-real-data"
-    yield "Reference", "reference"
+        yield "Example", "#example"
+    yield "Parameters", "#parameters"
+    yield "On real data", "#on-real-data"
+    yield "Reference", "#reference"
+    yield "Symbols", "../methods.md#symbols"
