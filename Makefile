@@ -103,7 +103,7 @@ bench-gp: .venv-bench-gp/.installed ## Compare an epoch of the Gaussian processe
 	@.venv-bench-gp/bin/python benchmarks/versus_gp.py
 
 clean: ## Delete everything these targets made
-	rm -rf .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-neighbours .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
+	rm -rf .cache .nox .venv .venv-nox .venv-demo .venv-bench .venv-bench-neighbours .venv-bench-learn .venv-bench-gp demo-output site build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:

@@ -1,4 +1,4 @@
-"""MkDocs hooks: the pages' lists of methods and of public names, taken from the code so that they cannot go stale."""
+"""MkDocs hook: the pages' lists of methods and of public names, taken from the code so that they cannot go stale."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAYERS_MARKER = "<!-- layers -->"
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the notes on methods below the table of methods, by family, in the order of the registry."""
     families: dict[str, list[dict[str, str]]] = {}
-    for name, method in _methods().items():
+    for name, method in methods().items():
         if (Path(config.docs_dir) / "methods" / f"{name}.md").is_file():
             families.setdefault(method.family, []).append({name: f"methods/{name}.md"})
     for entry in config.nav or []:
@@ -48,9 +48,9 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> st
 def methods_table(files: Files) -> str:
     """Return one row per registered method; its name links to its notes where they exist."""
     rows = ["| Method | What it does | Family | Needs | On shards | Reference |", "|---|---|---|---|---|---|"]
-    for name, method in _methods().items():
-        cells = [_title(name, files), *(_cell(getattr(method, field)) for field in ("summary", "family", "needs"))]
-        cells += ["yes" if method.shards else "", _cell(method.reference)]
+    for name, method in methods().items():
+        cells = [_title(name, files), *(table_cell(getattr(method, field)) for field in ("summary", "family", "needs"))]
+        cells += ["yes" if method.shards else "", table_cell(method.reference)]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -58,7 +58,7 @@ def methods_table(files: Files) -> str:
 def api_directives() -> str:
     """Return one mkdocstrings directive per name in `crowdwise.__all__` that is no method, in that order."""
     crowdwise = import_module("crowdwise")
-    estimators = {method.cls for method in _methods().values()}
+    estimators = {method.cls for method in methods().values()}
     values = [getattr(crowdwise, name) for name in crowdwise.__all__ if name != "__version__"]
     values = [value for value in values if not isinstance(value, ModuleType)]
     # Where it is defined: mkdocstrings reads source and cannot follow the package's lazy exports.
@@ -70,33 +70,38 @@ def estimator_sections(files: Files) -> str:
     """Return, for every class, the methods it serves, the first line of its docstring and a table of its settings."""
     describe = import_module("crowdwise.estimator.estimator").describe_settings
     names: dict[type, list[str]] = {}
-    for name, method in _methods().items():
+    for name, method in methods().items():
         names.setdefault(method.cls, []).append(name)
     sections = []
     for cls, served in names.items():
         rows = [
-            f"| `{entry['name']}` | `{entry['default']!r}` | {_cell(entry['about'])} |"
+            f"| `{entry['name']}` | `{entry['default']!r}` | {table_cell(entry['about'])} |"
             for entry in describe(cls)
-            if not _is_shared(cls, entry)
+            if not is_shared(cls, entry)
         ]
         titles = ", ".join(_title(name, files) for name in served)
         about = (cls.__doc__ or "").strip().partition("\n")[0]
         table = ["| Setting | Default | |", "|---|---|---|", *rows] if rows else ["No settings of its own."]
-        sections.append("\n".join([f"### {cls.__name__}", "", f"{titles}: {about}", "", *table]))
+        sections.append("\n".join([f"### {cls.__name__} {{ #{class_anchor(cls)} }}", "", f"{titles}: {about}", "", *table]))
     return "\n\n".join(sections)
 
 
 def layers() -> str:
     """Return the layers of the import-linter contract, one line each."""
     # Not by tomllib, which Python 3.10 lacks.
-    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     found = re.search(r"^layers = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
     assert found, "pyproject.toml has no layers"
     lines = [re.sub(r"[()]", "", line) for line in re.findall(r'"(.*)"', found[1])]
     return "\n".join(["```text", *(", ".join(re.split(r" [:|] ", line)) for line in lines), "```"])
 
 
-def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
+def class_anchor(cls: type) -> str:
+    """Where a class stands on the API page."""
+    return f"class-{cls.__name__.lower()}"
+
+
+def is_shared(cls: type, entry: dict[str, Any]) -> bool:
     """Say whether a setting is the one of the base class, default and all."""
     neural = import_module("crowdwise.methods.classify.neural").NeuralClassifier
     base = neural if issubclass(cls, neural) else import_module("crowdwise.methods.labels.iterative").IterativeAggregator
@@ -104,7 +109,9 @@ def _is_shared(cls: type, entry: dict[str, Any]) -> bool:
     return entry["name"] in shared and entry["default"] == shared[entry["name"]]
 
 
-def _methods() -> dict[str, Any]:
+def methods() -> dict[str, Any]:
+    """The registry, with everything that importing the package registers."""
+    import_module("crowdwise")
     methods: dict[str, Any] = import_module("crowdwise.estimator.registry").METHODS
     return methods
 
@@ -114,7 +121,8 @@ def _title(name: str, files: Files) -> str:
     return f"[`{name}`]({notes})" if files.get_file_from_path(notes) else f"`{name}`"
 
 
-def _cell(value: object) -> str:
+def table_cell(value: object) -> str:
+    """A value as one cell of a Markdown table."""
     if isinstance(value, (list, tuple, set, frozenset)):
         value = ", ".join(str(part) for part in value)
     return str(value or "").replace("|", "\\|").replace("\n", " ")
