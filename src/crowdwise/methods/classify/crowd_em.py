@@ -9,13 +9,14 @@ At the end f is trained on all items, and its probabilities of new rows are corr
 Notes
 -----
 A forest, a boosted model or a few neighbours repeat the labels that they were trained on. As a prior of the same labels they
-would confirm whatever they were told, hence the folds: they are dealt once, so that every class is in every part as far as it
-goes, and every round trains with the same seed. How far f can be believed is learned from the same items, as the correction
-under which their votes are likeliest; see `crowdwise.parts.priors.recalibrated`. Soft labels are weights: see
-`crowdwise.methods.classify.soft_fit`. Pseudo-votes of annotators are those of the crowd (`crowd_rows`), and the fit starts from
-an aggregation, so that adversaries are recognised before a classifier learns from them. Trees answer to a small change of labels
-by a jump, so rounds need not settle to the last digit: `tol` is coarse, and `max_iter` small. The bound that is traced is that of
-step 2, under classifiers that change from round to round; it may fall. Cost of a round: `folds` trainings, and O(E K).
+would confirm whatever they were told, hence the folds: they are dealt once, every class into all of them as evenly as it goes,
+and every round trains with the same seed. How far f can be believed is learned from the same items, as the correction under
+which their votes are likeliest; see `crowdwise.parts.priors.recalibrated`. Soft labels are weights: see
+`crowdwise.methods.classify.soft_fit`. Annotators are drawn from the crowd (`crowd_rows`), and the fit starts from an
+aggregation, so that adversaries are recognised before a classifier learns from them. Trees answer a small change of labels by
+a jump: rounds end by the usual rule, or when items move no less than they did before (`settled_or_jumping`). The bound that is
+traced is that of step 2, under classifiers that change from round to round; it may fall. Cost of a round: `folds` trainings,
+and O(E K).
 
 References
 ----------
@@ -25,6 +26,7 @@ Chernozhukov et al. (2018), Double/debiased machine learning, The Econometrics J
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar
@@ -34,7 +36,7 @@ from sklearn.base import clone
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.storable import storable
-from crowdwise.engines.loop import ABOUT_TOL, Fit, Progress, Round, alternate, loop, warn_unless_converged
+from crowdwise.engines.loop import ABOUT_TOL, Fit, Progress, Round, alternate, loop, settled, warn_unless_converged
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import random_state_setting, seed_of, setting
 from crowdwise.kernels.numerics import moved
@@ -104,11 +106,11 @@ class CrowdEM(CrowdClassifier):
     )
     annotator_prior: Any = setting(
         "crowd",
-        'Dirichlet prior of confusion rows: "crowd", what the votes say of the crowd as a whole; "dir:R,W", R on the diagonal, W '
-        'spread over the wrong labels; or annotator -> such a prior, with "*" for all others.',
+        'Dirichlet prior of confusion rows: "crowd" (what votes alone say of all annotators), "dir:R,W" (R on the diagonal, '
+        'W spread over the wrong labels), or annotator -> such a prior, with "*" for all others.',
         free=True,
     )
-    max_iter: int = setting(20, "Most rounds.", low=1, whole=True)
+    max_iter: int = setting(50, "Most rounds.", low=1, whole=True)
     tol: float = setting(0.01, ABOUT_TOL, above=0)
     random_state: int | None = random_state_setting("Seed of the folds, and of an estimator that has none.")
 
@@ -136,7 +138,9 @@ class CrowdEM(CrowdClassifier):
             0,
             False,
         )
-        run = warn_unless_converged(loop(step, first, max_iter=self.max_iter, tol=self.tol, progress=progress))
+        run = warn_unless_converged(
+            loop(step, first, max_iter=self.max_iter, tol=self.tol, progress=progress, rule=settled_or_jumping)
+        )
         found = run.state
         prior: Recalibrated = found.prior
         final = fitted_model(estimator, some, found.posterior)
@@ -175,6 +179,18 @@ class CrowdEM(CrowdClassifier):
         if not isinstance(self.model_.model, LogisticModel):
             raise _unsaved(self.model_.model.classifier)
         return super()._members()
+
+
+def settled_or_jumping(rounds: Sequence[Round], tol: float) -> bool:
+    """The usual rule, or: items have calmed down, and moved no less in the last two rounds than in some round before.
+
+    What is left then are the jumps of a classifier that is no smooth function of its labels, and more rounds change nothing.
+    Calm is half of the largest change, so that a fit which gathers speed is not taken for one that jumps.
+    """
+    if settled(rounds, tol):
+        return True
+    change = [done.change for done in rounds]
+    return len(change) > 3 and change[-1] <= max(change) / 2 and min(change[-2:]) >= min(change[:-2])
 
 
 def named(name: str, seed: int) -> Any:

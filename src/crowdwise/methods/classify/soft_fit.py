@@ -2,9 +2,9 @@
 
     sum over n, k of  q_nk loss(f(x_n), k)
 
-is what a classifier that takes weights minimises then: for a log-loss, the cross-entropy with q. In a pipeline the last step gets the
-weights, and the steps before it see every item once, with its likeliest label. What takes no weights (k nearest neighbours, which
-would find copies of one row, and searches, whose folds would) is trained on the likeliest labels.
+is what a classifier that takes weights minimises then: for a log-loss, the cross-entropy with q. In a pipeline the last step
+gets the weights, and the steps before it see every item once, with its likeliest label. What takes no weights (k nearest
+neighbours, which would find copies of one row; searches, whose folds would) is trained on the likeliest labels.
 """
 
 from __future__ import annotations
