@@ -1,10 +1,10 @@
 """EM around any classifier of scikit-learn: class probabilities of every item from models that have not seen it.
 
 Model      p(votes, z | x) = prod_n p(z_n | x_n) prod_{votes e on n} pi[a_e, z_n, y_e],   rows of pi Dirichlet
-           p(z = k | x) = (1 - e) softmax_k(t log f(x)_k + b_k) + e / K,   f any classifier
+           p(z = k | x) = (1 - e) softmax_k(t log(f(x)_k / m_k) + log rho_k) + e rho_k,   f any classifier, m its mean
 A round    1  deal items into folds; f_n = what a classifier says of item n that was trained, on the labels q, without its fold
-           2  labels, annotators and t, b, e to their end, given f_n:   log q_nk = log p(z_n = k) + sum_e E log pi[a_e, k, y_e]
-At the end f is trained on all items, and its probabilities of new rows are corrected by t, b and e
+           2  labels, annotators and rho, t, e to their end, given f_n:  log q_nk = log p(z_n = k) + sum_e E log pi[a_e, k, y_e]
+At the end f is trained on all items, and its probabilities of new rows are corrected in the same way
 
 Notes
 -----
@@ -48,8 +48,9 @@ from crowdwise.methods.classify.soft_fit import check_classifier, fitted_classif
 from crowdwise.methods.classify.start import crowd_rows, start_posterior
 from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
+from crowdwise.parts.priors.anchored import Anchored
 from crowdwise.parts.priors.logistic import LogisticPrior
-from crowdwise.parts.priors.recalibrated import Recalibrated, recalibrated
+from crowdwise.parts.priors.recalibrated import Correction, Recalibrated
 
 __all__ = ["CorrectedModel", "CrowdEM"]
 
@@ -63,16 +64,14 @@ _ROUNDS, _TOL = 100, 1e-5
 @storable
 @dataclass(frozen=True, eq=False)
 class CorrectedModel:
-    """A fitted classifier whose probabilities are corrected; see `crowdwise.parts.priors.recalibrated`."""
+    """A fitted classifier whose probabilities are corrected."""
 
     model: Any
-    log_slope: float
-    bias: Floats
-    log_odds: float
+    correction: Correction
 
     def log_prob(self, features: Any) -> Floats:
         """[N, K]."""
-        return recalibrated(self.model.log_prob(features), self.log_slope, self.bias, self.log_odds)
+        return self.correction.apply(self.model.log_prob(features))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -130,21 +129,16 @@ class CrowdEM(CrowdClassifier):
             terms = {name: float(values[-1]) for name, values in done.trace.items()}
             return done, Round(moved(done.posterior, fit.posterior) / max(len(taught), 1), terms)
 
-        first = Fit(
-            start,
-            Recalibrated.start(np.zeros_like(start)),
-            DirichletConfusion.start(self._rows(fewer), votes.n_annotators),
-            {},
-            0,
-            False,
-        )
+        shares = Anchored.start(start_posterior(fewer, "identity").sum(axis=0))
+        annotators = DirichletConfusion.start(self._rows(fewer), votes.n_annotators)
+        first = Fit(start, Recalibrated.start(np.zeros_like(start), shares), annotators, {}, 0, False)
         run = warn_unless_converged(
             loop(step, first, max_iter=self.max_iter, tol=self.tol, progress=progress, rule=settled_or_jumping)
         )
         found = run.state
         prior: Recalibrated = found.prior
         final = fitted_model(estimator, some, found.posterior)
-        model = CorrectedModel(final, prior.log_slope, prior.bias, prior.log_odds)
+        model = CorrectedModel(final, prior.correction)
         # What a classifier says of an item that it has seen is too sure; what others say without it is not.
         log_prior = np.empty((votes.n_items, votes.n_classes))
         log_prior[taught] = prior.log_prob()
