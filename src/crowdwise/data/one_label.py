@@ -35,7 +35,7 @@ def one_label_each(votes: Annotations) -> Any:
     silent = int(((counts.sum(axis=1) == 0) & (known < 0)).sum())
     if silent:
         raise InputError(
-            f"{silent:,} of {votes.n_items:,} items have neither votes nor a known label, and so no label for strata and scores; "
+            f"{silent:,} of {votes.n_items:,} items have neither votes nor a known label, and so none for strata and scores; "
             "leave them out, or cut folds with KFold(5)"
         )
     return votes.classes[np.where(known >= 0, known, best_class(counts, np.zeros(votes.n_classes)))]
