@@ -44,7 +44,7 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
-from crowdwise.methods.classify.soft_fit import check_classifier, fitted_classifier
+from crowdwise.methods.classify.soft_fit import SklearnModel, check_classifier, fitted_classifier
 from crowdwise.methods.classify.start import crowd_rows, start_posterior
 from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
@@ -170,7 +170,8 @@ class CrowdEM(CrowdClassifier):
             raise _unsaved(self.estimator)
 
     def _members(self) -> dict[str, bytes]:
-        if not isinstance(self.model_.model, LogisticModel):
+        assert isinstance(self.model_, CorrectedModel)
+        if isinstance(self.model_.model, SklearnModel):
             raise _unsaved(self.model_.model.classifier)
         return super()._members()
 

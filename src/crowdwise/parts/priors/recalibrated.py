@@ -42,7 +42,8 @@ class Correction:
     def apply(self, log_f: Floats) -> Floats:
         """Log class probabilities from those of a classifier, [N, K]."""
         believed = log_softmax(np.exp(self.log_slope) * (log_f - self.log_mean) + self.log_shares)
-        return np.logaddexp(believed - np.logaddexp(0, self.log_odds), self.log_shares - np.logaddexp(0, -self.log_odds))
+        unbelieved = self.log_shares - np.logaddexp(0, -self.log_odds)
+        return np.asarray(np.logaddexp(believed - np.logaddexp(0, self.log_odds), unbelieved))
 
 
 @dataclass(frozen=True, eq=False)
