@@ -40,6 +40,7 @@ PUBLIC = [
     "CovarianceCrowd",
     "CrowdBT",
     "CrowdClustering",
+    "CrowdEM",
     "CrowdLayer",
     "CrowdLayerRegression",
     "CumulativeLink",

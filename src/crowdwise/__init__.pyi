@@ -36,6 +36,7 @@ from .methods.classify.bayes_dgc import BayesDGC as BayesDGC
 from .methods.classify.ccem import CCEM as CCEM
 from .methods.classify.coinnet import COINNet as COINNet
 from .methods.classify.conal import CoNAL as CoNAL
+from .methods.classify.crowd_em import CrowdEM as CrowdEM
 from .methods.classify.crowd_layer import CrowdLayer as CrowdLayer
 from .methods.classify.dalc import DALC as DALC
 from .methods.classify.deep_bp import DeepBP as DeepBP

@@ -136,6 +136,17 @@ def test_two_stages(run: Run, files: Path, classifier: str) -> None:
     assert (predicted["label"] == pl.Series(CLASSES[TRUTH])).mean() > 0.9
 
 
+def test_em_around_a_named_classifier(run: Run, files: Path) -> None:
+    command = ["train", "votes.csv", "--features", "X.npz", "-m", "crowd-em", "--set", "folds=2"]
+    run(*command, "--save", "model", "-o", "labels.csv")
+    predicted = table(run("predict", "model", "--features", "X.npz").stdout)
+    assert (predicted["label"] == pl.Series(CLASSES[TRUTH])).mean() > 0.9
+    command += ["--set", "estimator=boosting", "--set", "max_iter=2"]
+    assert json.loads(run(*command, "--json").stdout)["settings"]["estimator"] == "boosting"
+    refused = run(*command, "--save", "boosted", code=2)
+    assert "boosting cannot be saved without pickle" in " ".join(refused.stderr.split())
+
+
 def test_gold_stays_fixed_with_votes_and_without(run: Run, files: Path) -> None:
     (files / "gold.csv").write_text(f"item,label\n{IDS[0]},{CLASSES[1 - TRUTH[0]]}\n{IDS[-1]},cat\n")
     result = train(run, "X.npz", "--gold", "gold.csv")

@@ -127,6 +127,15 @@ class Annotations(ByItem):
         """Return the items at these positions (an index array, mask or slice) with their votes."""
         return self.take_items(np.atleast_1d(np.arange(self.n_items)[positions]))
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """One label per item, [N]: the known one, or that of most votes; for folds and scores, see `data.one_label`."""
+        from crowdwise.data.one_label import one_label_each, refuse_to_trainers
+
+        if copy is False:
+            raise ValueError("votes become labels only as a new array")
+        refuse_to_trainers()
+        return np.asarray(one_label_each(self), dtype)
+
     def _described(self) -> str:
         return f"{super()._described()}, {self.n_classes} classes"
 

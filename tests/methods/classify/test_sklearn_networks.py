@@ -13,7 +13,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
+from sklearn.utils.estimator_checks import check_class_weight_classifiers, check_estimator, estimator_checks_generator
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 from torch import nn
 
@@ -57,6 +57,22 @@ def test_scikit_learns_own_checks_pass(name: str) -> None:
     failed = [(result["check_name"], repr(result["exception"])) for result in results if result["status"] == "failed"]
     assert failed == []
     assert sum(result["status"] == "passed" for result in results) > 40
+
+
+# Where a class of weight 1,000 does not take in nearly all rows, by default settings, as the check wants it.
+_UNWEIGHTED = "early stopping is by votes that all count alike, and ends before the weights have their way; validation=0 passes"
+_BY_VOTES = "annotators are judged by the network, and their votes give the labels that it learns: weights do not decide alone"
+EXCEPTIONS = {"deep-mf": _UNWEIGHTED, "deep-bp": _UNWEIGHTED, "mbem": _BY_VOTES, "dalc": _BY_VOTES}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["ccem", "aggnet", *(pytest.param(name, marks=pytest.mark.xfail(reason=why)) for name, why in EXCEPTIONS.items())],
+)
+def test_weights_of_classes_pass_scikit_learns_check(name: str) -> None:
+    with quiet():
+        check_class_weight_classifiers(name, make(name))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -115,19 +131,13 @@ def test_a_search_over_plain_labels(cv: Any) -> None:
     assert search.score(FEATURES, TRUTH) > 0.9
 
 
-@pytest.mark.parametrize("cv", [KFold(3), ShuffleSplit(2, random_state=0)], ids=["k-fold", "shuffled"])
+@pytest.mark.parametrize("cv", [3, KFold(3), ShuffleSplit(2, random_state=0)], ids=["3", "k-fold", "shuffled"])
 def test_a_search_over_votes_needs_no_truth(cv: Any) -> None:
     search = GridSearchCV(CCEM(**FAST), {"learning_rate": [1e-7, 0.02]}, cv=cv, error_score="raise")
     search.fit(FEATURES, VOTES)
     assert search.best_params_ == {"learning_rate": 0.02}
     assert (search.predict(FEATURES) == TRUTH).mean() > 0.9
     assert search.best_score_ < 0
-
-
-def test_folds_of_votes_by_a_number_are_refused_by_scikit_learn() -> None:
-    """For classifiers a number means strata of y, which votes do not have; ``cv=KFold(3)`` is the way."""
-    with pytest.raises(ValueError, match=r"Expected array-like \(array or non-string sequence\), got Annotations"):
-        GridSearchCV(CCEM(**FAST), {"epochs": [1]}, cv=3).fit(FEATURES, VOTES)
 
 
 @pytest.mark.slow

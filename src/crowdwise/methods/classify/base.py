@@ -188,10 +188,12 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy for one label per row; for votes, the mean log-probability of a vote, which needs no truth.
 
-        So cross-validation on votes alone works: ``GridSearchCV(..., cv=KFold(5)).fit(X, votes)``.
+        So cross-validation on votes alone works: ``GridSearchCV(..., cv=5).fit(X, votes)``.
         """
         if is_plain(y):
             return float(super().score(X, y, sample_weight))
+        if sample_weight is not None:
+            raise InputError("sample_weight weighs labels, and votes have weights of their own; leave it out")
         result = self._fitted()
         votes = as_annotations(y).with_classes(result.votes.classes.tolist())
         if votes.n_items != n_rows_of(X):

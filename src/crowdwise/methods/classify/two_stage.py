@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import has_fit_parameter
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.loop import Progress
@@ -30,17 +29,14 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
+from crowdwise.methods.classify.soft_fit import SklearnModel, check_classifier, fitted_classifier, takes_weights
 from crowdwise.parts.annotators.model import AnnotatorModel, Confusion
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
-__all__ = ["SklearnModel", "TwoStage"]
+__all__ = ["TwoStage"]
 
 
 _MOST_STEPS = 1000
-# Repeated rows with less weight than this cost time and change nothing.
-_SMALLEST_WEIGHT = 1e-3
-# A forest says 0 of what it has not seen; votes must be able to object.
-_SMALLEST_PROBABILITY = 1e-6
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -150,34 +146,10 @@ def _seen_by(model: Model, features: Any, votes: Annotations, log_prior: Floats)
     return np.where(silent[:, None], model.log_prob(features), log_prior) if silent.any() else log_prior
 
 
-@dataclass(frozen=True, eq=False)
-class SklearnModel:
-    """A fitted scikit-learn classifier whose classes are codes."""
-
-    classifier: Any
-    n_classes: int
-
-    def log_prob(self, features: Any) -> Floats:
-        """[N, K]; classes that it never saw are all but impossible."""
-        proba = np.full((features.shape[0], self.n_classes), _SMALLEST_PROBABILITY)
-        seen = np.asarray(self.classifier.classes_, int)
-        proba[:, seen] = np.maximum(self.classifier.predict_proba(features), _SMALLEST_PROBABILITY)
-        return np.asarray(np.log(proba / proba.sum(axis=1, keepdims=True)))
-
-
 def _check_classifier(classifier: Any) -> None:
-    if isinstance(classifier, str) or (isinstance(classifier, CrowdClassifier) and classifier.name == "soft-network"):
-        return
-    if isinstance(classifier, CrowdClassifier):
-        raise SettingError(
-            f"{classifier.name} learns from the votes itself and needs no first stage; call its own fit(X, votes)"
-        )
-    if isinstance(classifier, type) or not hasattr(classifier, "fit"):
-        raise SettingError(f"classifier must be a name or a scikit-learn classifier (an instance); got {classifier!r}")
-    if not hasattr(classifier, "predict_proba"):
-        raise SettingError(
-            f"{type(classifier).__name__} gives no class probabilities; wrap it in sklearn.calibration.CalibratedClassifierCV"
-        )
+    own = isinstance(classifier, CrowdClassifier) and classifier.name == "soft-network"
+    if not isinstance(classifier, str) and not own:
+        check_classifier(classifier, "classifier")
 
 
 def _annotators_of(stage_one: Result) -> AnnotatorModel:
@@ -191,18 +163,12 @@ def _annotators_of(stage_one: Result) -> AnnotatorModel:
 
 
 def _fitted_classifier(classifier: Any, features: Any, target: Floats, *, soft: bool) -> SklearnModel:
-    """Fit a scikit-learn classifier to soft labels: every item once per class, weighted by its probability."""
-    model, n_classes = clone(classifier), target.shape[1]
-    weighable = has_fit_parameter(model, "sample_weight")
-    if soft and not weighable:
+    """Fit a scikit-learn classifier, and say so where it cannot learn soft labels."""
+    if soft and not takes_weights(classifier):
         warnings.warn(
-            f"the fit of {type(model).__name__} takes no sample_weight: trained on the likeliest labels (soft=False says so)",
+            f"the fit of {type(classifier).__name__} takes no sample_weight: trained on the likeliest labels "
+            "(soft=False says so)",
             DataWarning,
             stacklevel=5,
         )
-    if soft and weighable:
-        row, code = np.nonzero(target > _SMALLEST_WEIGHT)
-        model.fit(features[row], code, sample_weight=target[row, code])
-    else:
-        model.fit(features, target.argmax(axis=1))
-    return SklearnModel(model, n_classes)
+    return fitted_classifier(classifier, features, target, soft=soft)
