@@ -52,9 +52,21 @@ class Plan:
 
 @dataclass
 class History:
-    """What happened: loss per epoch, minus the log-likelihood per held-out vote, and the epoch kept."""
+    """What happened, epoch by epoch, and which was kept.
+
+    Attributes
+    ----------
+    loss
+        What was minimised.
+    held_out, judged
+        Minus the log-likelihood per held-out vote: of the whole model; and of the classifier with annotators as the start
+        knew them, which decides.
+    best
+        The epoch that was kept.
+    """
 
     loss: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
+    judged: list[float] = field(default_factory=list)
     best: int = 0
     stopped_early: bool = False

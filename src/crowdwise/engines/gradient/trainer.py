@@ -18,6 +18,7 @@ from crowdwise.engines.gradient import checkpoint as files
 from crowdwise.engines.gradient.optimisers import make_optimiser, make_scheduler
 from crowdwise.engines.gradient.plan import History, Plan
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once
+from crowdwise.engines.gradient.stopping import Judge
 from crowdwise.errors import DivergedError, InputError
 from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
 from crowdwise.parts.heads.head import Head
@@ -42,6 +43,8 @@ class Trainer:
         The items and their votes, in the same order.
     train, held_out : index tensors
         Items to train on, and items whose votes only judge.
+    judge
+        Says how well the classifier alone predicts the votes on items that are held out, where there are any.
     known : [N] or None
         Class codes of items with gold labels, -1 elsewhere; they are learned like certain labels.
     """
@@ -56,10 +59,11 @@ class Trainer:
         *,
         train: Tensor,
         held_out: Tensor,
+        judge: Judge | None = None,
         known: Tensor | None = None,
     ) -> None:
         self.network, self.head, self.rows, self.votes, self.plan = network, head, rows, votes, plan
-        self.train, self.held_out, self.known = train, held_out, known
+        self.train, self.held_out, self.judge, self.known = train, held_out, judge, known
         self.group = Group()
         self.history = History()
         self.tap = FeatureTap(network) if head.reads_features else None
@@ -85,8 +89,8 @@ class Trainer:
             with seeded(plan.seed, epoch, self.group.rank, plan.device):
                 self.head.begin_epoch(epoch, self.log_prob)
                 history.loss.append(self._epoch(epoch))
-            if len(self.held_out):
-                history.held_out.append(self._judge())
+            if self.judge is not None:
+                self._judge(self.judge)
             self._keep_best(epoch)
             history.stopped_early = len(self.held_out) > 0 and epoch - history.best >= plan.patience and epoch >= plan.earliest
             self._write_checkpoint()
@@ -193,27 +197,29 @@ class Trainer:
         return torch.cat(parts) if parts else torch.zeros(0, self.votes.n_classes, device=self.plan.device)
 
     @torch.no_grad()
-    def _judge(self) -> float:
-        """Minus the log-likelihood of the held-out votes, per vote.
+    def _judge(self, judge: Judge) -> None:
+        """Note minus the log-likelihood of the held-out votes, per vote: of the whole model, and of the classifier alone.
 
         The votes of an item are taken together: on their own they hardly separate a vague classifier with
         precise annotators from a precise one with vague annotators; their coincidences do.
         """
         self.network.eval()
-        total, mass = 0.0, 0.0
+        whole, alone, mass = 0.0, 0.0, 0.0
         for batch in self.votes.batches(self.held_out, evaluated_at_once(self.rows)):
             logits, filled = self._forward(batch)
-            total -= float(batch.joint_log_prob(logits.log_softmax(1), self.head.evidence(filled)).sum())
+            log_f = logits.log_softmax(1)
+            whole -= float(batch.joint_log_prob(log_f, self.head.evidence(filled)).sum())
+            alone += judge.loss(log_f, batch)
             mass += float(batch.weight.sum())
-        return total / max(mass, 1e-12)
+        self.history.held_out.append(whole / max(mass, 1e-12))
+        self.history.judged.append(alone / max(mass, 1e-12))
 
     def _keep_best(self, epoch: int) -> None:
         history = self.history
-        if not history.held_out or epoch < self.plan.earliest:
+        if not history.judged or epoch < self.plan.earliest:
             history.best = epoch
             return
-        judged = history.held_out[self.plan.earliest :]
-        if history.held_out[-1] <= min(judged):
+        if history.judged[-1] <= min(history.judged[self.plan.earliest :]):
             history.best = epoch
             self._best = copy.deepcopy(files.named(self.network, "network.") | files.named(self.head, "head."))
 
