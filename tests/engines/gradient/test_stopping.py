@@ -53,9 +53,9 @@ def test_a_judge_sums_the_labels_of_items_out_and_takes_known_ones() -> None:
         ]
         if len(own):
             expected -= np.log(sum(joint) if known[n] < 0 else joint[known[n]])
-    judge = Judge(torch.tensor(confusion), torch.tensor(known))
-    votes = VoteList(VOTES, torch.float64, torch.device("cpu"))
-    found = sum(judge.loss(torch.tensor(log_f)[b.rows], b) for b in votes.batches(torch.arange(VOTES.n_items), 7))
+    votes, items = VoteList(VOTES, torch.float64, torch.device("cpu")), torch.arange(VOTES.n_items)
+    judge = Judge(torch.tensor(confusion), votes, items, torch.tensor(known))
+    found = sum(judge.loss(torch.tensor(log_f)[batch.rows], batch) for batch in votes.batches(items, 7))
     assert found == pytest.approx(expected, rel=1e-9)
 
 

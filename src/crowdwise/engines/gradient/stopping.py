@@ -14,11 +14,14 @@ Steps move weights, not epochs: a hundred items have one step per epoch, and are
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from crowdwise.parts.heads.batch import Batch, n_batches
+from crowdwise.engines.gradient.rows import Rows
+from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
 
 __all__ = ["Judge", "even_size", "most_epochs", "patient_epochs", "warm_epochs"]
 
@@ -55,27 +58,37 @@ def even_size(n_training: int, n_items: int, batch_size: int) -> int:
     return max(-(-n_training // max(n_batches(n_items, batch_size), 1)), 1)
 
 
+@dataclass(frozen=True, eq=False)
 class Judge:
-    """The annotators as the start knew them, who judge the classifier alone.
+    """Items that do not teach, and the annotators as the start knew them, who judge the classifier alone.
 
-    Parameters
+    Attributes
     ----------
     confusion : [A, K, L]
-        P(observed | true), from votes that are not held out.
+        P(observed | true), from votes that teach.
+    votes, items
+        Votes, and positions of the items among theirs that judge.
     known : [N] or None
         Class codes of items with gold labels, -1 elsewhere: these judge by their label.
+    rows : Rows or None
+        The items, where they are not some of those that are trained on.
     """
 
-    def __init__(self, confusion: Tensor, known: Tensor | None = None) -> None:
-        n_classes = confusion.shape[1]
-        self._known = known
-        self._table = confusion.transpose(1, 2).reshape(-1, n_classes).clamp(min=_FLOOR).log()
+    confusion: Tensor
+    votes: VoteList
+    items: Tensor
+    known: Tensor | None = None
+    rows: Rows | None = None
+
+    @cached_property
+    def _table(self) -> Tensor:
+        return self.confusion.transpose(1, 2).reshape(-1, self.votes.n_classes).clamp(min=_FLOOR).log()
 
     @torch.no_grad()
     def loss(self, log_f: Tensor, batch: Batch) -> float:
         """Minus the log-likelihood of the votes of a batch, the votes of an item together; not yet divided by their number."""
-        if self._known is not None:
-            known = self._known[batch.rows]
+        if self.known is not None:
+            known = self.known[batch.rows]
             other = (known >= 0)[:, None] & (torch.arange(log_f.shape[1], device=known.device) != known[:, None])
             log_f = log_f.masked_fill(other, math.log(_FLOOR))
         return -float(batch.joint_log_prob(log_f, self._table.index_select(0, batch.entry)).sum())

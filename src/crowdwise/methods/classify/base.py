@@ -147,7 +147,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         done.annotators.infer(votes, log_prior, known, posterior)
         self.result_ = Result(
             method=self.name,
-            settings=self.get_params(deep=False),
+            settings=self._kept_settings(),
             seed=getattr(self, "random_state", None),
             votes=votes,
             posterior=posterior,
@@ -159,6 +159,10 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             converged=done.converged,
         )
         return self
+
+    def _kept_settings(self) -> dict[str, Any]:
+        """Settings that the outcome keeps."""
+        return self.get_params(deep=False)
 
     # -- using a fit ---------------------------------------------------------------------------
 
