@@ -136,7 +136,11 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             engine.train(self, X, y, items=items, gold=gold, progress=progress)
             return self
         features = checked_features(self, X, fitting=True, images=self.takes_images)
-        votes = aligned_votes(features, y, items, gold)
+        self._fit_to(features, aligned_votes(features, y, items, gold), progress)
+        return self
+
+    def _fit_to(self, features: Any, votes: Annotations, progress: Progress | None) -> None:
+        """Learn from checked features and votes, and keep what was learned."""
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
         done = self._learn(features, votes, progress)
         self.model_ = done.model
@@ -158,7 +162,6 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             n_iter=done.n_iter,
             converged=done.converged,
         )
-        return self
 
     def _kept_settings(self) -> dict[str, Any]:
         """Settings that the outcome keeps."""
