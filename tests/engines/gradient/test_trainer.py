@@ -182,7 +182,7 @@ OVERFIT: dict[str, Any] = {
 @pytest.mark.parametrize("cls", [CCEM, AggNet])
 def test_early_stopping_stops_and_leaves_the_weights_of_the_best_epoch(cls: Any) -> None:
     model = fitted(cls, **OVERFIT)
-    judged, best = model.history_["held_out"], model.history_["best_epoch"]
+    judged, best = model.history_["judged"], model.history_["best_epoch"]
     assert model.converged_
     assert model.n_iter_ == len(judged) == best + 3 < 60
     # The first epoch was warm-up and is not judged.
@@ -366,7 +366,8 @@ def test_gold_labels_are_learned_where_the_votes_say_nothing() -> None:
     features, truth = blobs(2, 200, 3, gap=6.0)
     noise = votes_on(truth, np.full((3, 3, 3), 1 / 3), 3)
     gold = {n: int(truth[n]) for n in range(60)}
-    model = fitted(features=features, votes=noise, fit={"gold": gold}, epochs=30, learning_rate=0.02, init="identity")
+    settings = {"epochs": 30, "learning_rate": 0.02, "init": "identity", "validation": 0}
+    model = fitted(features=features, votes=noise, fit={"gold": gold}, **settings)
     assert (model.predict(features[60:]) == truth[60:]).mean() > 0.9
     np.testing.assert_array_equal(model.labels_[:60], truth[:60])
 

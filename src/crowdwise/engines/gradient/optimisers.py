@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, OneCycleLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from crowdwise.errors import SettingError
 
-__all__ = ["OPTIMISERS", "SCHEDULERS", "make_optimiser", "make_scheduler"]
+__all__ = ["OPTIMISERS", "SCHEDULERS", "Schedule", "make_optimiser"]
 
 OPTIMISERS = ("adam", "adamw", "sgd")
-SCHEDULERS = ("none", "one-cycle", "cosine")
+SCHEDULERS = ("none", "one-cycle", "cosine", "plateau")
 
 
 def make_optimiser(choice: Any, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -37,15 +37,62 @@ def make_optimiser(choice: Any, groups: list[dict[str, Any]]) -> torch.optim.Opt
     return kind(groups, fused=fused)
 
 
-def make_scheduler(choice: Any, optimiser: torch.optim.Optimizer, steps: int) -> LRScheduler | None:
-    """Build a schedule that is stepped after every batch; a callable takes (optimiser, number of steps)."""
+class Schedule:
+    """A learning-rate schedule: stepped after every batch, or, where it waits for a plateau, after every epoch with a score.
+
+    Parameters
+    ----------
+    choice
+        A name, or a callable that takes (optimiser, number of steps) and returns a torch scheduler.
+    rates : list or None
+        Rates that an earlier run ended its epochs with. A schedule that waits for a plateau repeats them: a run on all items
+        has nothing to look at but its own loss.
+    """
+
+    def __init__(
+        self, choice: Any, optimiser: torch.optim.Optimizer, steps: int, rates: list[list[float]] | None = None
+    ) -> None:
+        self._optimiser = optimiser
+        self._made = _make_scheduler(choice, optimiser, steps)
+        self._by_epoch = isinstance(self._made, ReduceLROnPlateau)
+        self._rates = rates if self._by_epoch else None
+
+    def after_batch(self) -> None:
+        """Move on by a step."""
+        if self._made is not None and not self._by_epoch:
+            self._made.step()
+
+    def after_epoch(self, epoch: int, score: float) -> list[float]:
+        """Move on by an epoch with this score, the lower the better; return the rates that the epoch ended with."""
+        ended = [float(group["lr"]) for group in self._optimiser.param_groups]
+        if self._rates is not None:
+            for group, rate in zip(
+                self._optimiser.param_groups, self._rates[min(epoch + 1, len(self._rates) - 1)], strict=True
+            ):
+                group["lr"] = rate
+        elif self._by_epoch:
+            assert isinstance(self._made, ReduceLROnPlateau)
+            self._made.step(score)
+        return ended
+
+    def state(self) -> dict[str, Any] | None:
+        """Plain values to resume from."""
+        return None if self._made is None else self._made.state_dict()
+
+    def resume(self, state: dict[str, Any] | None) -> None:
+        """Continue from them."""
+        if self._made is not None and state is not None:
+            self._made.load_state_dict(state)
+
+
+def _make_scheduler(choice: Any, optimiser: torch.optim.Optimizer, steps: int) -> LRScheduler | None:
     if choice is None or choice == "none":
         return None
     if callable(choice):
         made = choice(optimiser, steps)
-        if not isinstance(made, LRScheduler):
+        if not isinstance(made, LRScheduler | ReduceLROnPlateau):
             raise SettingError(f"scheduler must return a torch scheduler for (optimiser, steps); got {type(made).__name__}")
         return made
     if choice == "one-cycle":
         return OneCycleLR(optimiser, max_lr=[group["lr"] for group in optimiser.param_groups], total_steps=steps)
-    return CosineAnnealingLR(optimiser, steps)
+    return ReduceLROnPlateau(optimiser) if choice == "plateau" else CosineAnnealingLR(optimiser, steps)

@@ -31,6 +31,10 @@ class Plan:
         File to resume from and to write after an epoch.
     fingerprint : str
         Says which data and settings a checkpoint belongs to.
+    callbacks, stage, member
+        Who listens, and what they are told of this run: see `crowdwise.engines.gradient.callbacks`.
+    rates : list or None
+        Rates that an earlier run ended its epochs with, where a schedule that follows held-out votes is to be repeated.
     """
 
     epochs: int
@@ -48,13 +52,35 @@ class Plan:
     mixed: bool = False
     checkpoint: Path | None = None
     fingerprint: str = ""
+    callbacks: tuple[Any, ...] = ()
+    stage: str = "training"
+    member: int = 0
+    rates: list[list[float]] | None = None
 
 
 @dataclass
 class History:
-    """What happened: loss per epoch, minus the log-likelihood per held-out vote, and the epoch kept."""
+    """What happened, epoch by epoch, and which was kept.
+
+    Attributes
+    ----------
+    loss
+        What was minimised.
+    held_out, judged
+        Minus the log-likelihood per held-out vote: of the whole model; and of the classifier with annotators as the start
+        knew them, which decides.
+    rates
+        Rates of the parameter groups at the end of an epoch.
+    best
+        The epoch that was kept.
+    asked
+        Whether a callback asked for the end.
+    """
 
     loss: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
+    judged: list[float] = field(default_factory=list)
+    rates: list[list[float]] = field(default_factory=list)
     best: int = 0
     stopped_early: bool = False
+    asked: bool = False

@@ -10,14 +10,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
 
 import torch
 from torch import Tensor, nn
 
 from crowdwise.engines.gradient import checkpoint as files
-from crowdwise.engines.gradient.optimisers import make_optimiser, make_scheduler
+from crowdwise.engines.gradient.callbacks import EpochRecord
+from crowdwise.engines.gradient.optimisers import Schedule, make_optimiser
 from crowdwise.engines.gradient.plan import History, Plan
 from crowdwise.engines.gradient.rows import Rows, evaluated_at_once
+from crowdwise.engines.gradient.stopping import Judge
 from crowdwise.errors import DivergedError, InputError
 from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
 from crowdwise.parts.heads.head import Head
@@ -40,8 +43,10 @@ class Trainer:
     ----------
     rows, votes
         The items and their votes, in the same order.
-    train, held_out : index tensors
-        Items to train on, and items whose votes only judge.
+    train : index tensor
+        Items to train on.
+    judge
+        Items whose votes only judge, where there are any.
     known : [N] or None
         Class codes of items with gold labels, -1 elsewhere; they are learned like certain labels.
     """
@@ -55,11 +60,11 @@ class Trainer:
         plan: Plan,
         *,
         train: Tensor,
-        held_out: Tensor,
+        judge: Judge | None = None,
         known: Tensor | None = None,
     ) -> None:
         self.network, self.head, self.rows, self.votes, self.plan = network, head, rows, votes, plan
-        self.train, self.held_out, self.known = train, held_out, known
+        self.train, self.judge, self.known = train, judge, known
         self.group = Group()
         self.history = History()
         self.tap = FeatureTap(network) if head.reads_features else None
@@ -70,7 +75,7 @@ class Trainer:
             groups.append({"params": own, "lr": plan.head_learning_rate, "weight_decay": 0.0})
         self.optimiser = make_optimiser(plan.optimiser, groups)
         steps = n_batches(len(train), plan.batch_size) * plan.epochs
-        self.scheduler = make_scheduler(plan.scheduler, self.optimiser, max(steps, 1))
+        self.schedule = Schedule(plan.scheduler, self.optimiser, max(steps, 1), plan.rates)
         self._best: dict[str, Tensor] = {}
 
     # -- the loop ------------------------------------------------------------------------------
@@ -79,16 +84,20 @@ class Trainer:
         """Train, from the checkpoint if there is one; leave the best weights in the network and the head."""
         self._resume()
         plan, history = self.plan, self.history
+        started = perf_counter()
         for epoch in range(len(history.loss), plan.epochs):
             if history.stopped_early:
                 break
             with seeded(plan.seed, epoch, self.group.rank, plan.device):
                 self.head.begin_epoch(epoch, self.log_prob)
                 history.loss.append(self._epoch(epoch))
-            if len(self.held_out):
-                history.held_out.append(self._judge())
+            if self.judge is not None:
+                self._judge(self.judge)
             self._keep_best(epoch)
-            history.stopped_early = len(self.held_out) > 0 and epoch - history.best >= plan.patience and epoch >= plan.earliest
+            history.rates.append(self.schedule.after_epoch(epoch, (history.judged or history.loss)[-1]))
+            impatient = self.judge is not None and epoch - history.best >= plan.patience and epoch >= plan.earliest
+            history.asked = self._asked(epoch, perf_counter() - started)
+            history.stopped_early = impatient or history.asked
             self._write_checkpoint()
             if progress is not None:
                 progress(epoch + 1, -history.loss[-1], history.held_out[-1] if history.held_out else float("nan"))
@@ -99,6 +108,29 @@ class Trainer:
             self.tap.handle.remove()
         self.network.eval()
         return history
+
+    def _asked(self, epoch: int, seconds: float) -> bool:
+        """Tell the callbacks of an epoch; whether one of them asks for the end."""
+        plan, history = self.plan, self.history
+        if not plan.callbacks:
+            return False
+        asked = 0
+        if self.group.rank == 0:
+            record = EpochRecord(
+                stage=plan.stage,
+                member=plan.member,
+                epoch=epoch + 1,
+                step=(epoch + 1) * n_batches(len(self.train), plan.batch_size),
+                loss=history.loss[-1],
+                held_out=history.held_out[-1] if history.held_out else None,
+                judged=history.judged[-1] if history.judged else None,
+                best_epoch=history.best + 1,
+                learning_rate=history.rates[-1][0],
+                seconds=seconds,
+            )
+            # All are told, whoever asks first.
+            asked = sum([callback.on_epoch_end(record) is True for callback in plan.callbacks])
+        return bool(self.group.same_number(asked))
 
     def _epoch(self, epoch: int) -> float:
         plan = self.plan
@@ -116,8 +148,7 @@ class Trainer:
             if plan.clip is not None:
                 nn.utils.clip_grad_norm_([*self.network.parameters(), *self.head.parameters()], plan.clip)
             self.optimiser.step()
-            if self.scheduler is not None:
-                self.scheduler.step()
+            self.schedule.after_batch()
             total += loss.detach()
             n_steps += 1
         # Running averages of normalisation layers come from each process's own rows.
@@ -156,20 +187,20 @@ class Trainer:
                 loss = loss + (each * batch.item_weight[some]).sum() / batch.item_weight.sum().clamp(min=1e-12)
         return loss
 
-    def _forward(self, batch: Batch) -> tuple[Tensor, Batch]:
-        """Logits of the batch, [B, K], and the batch with features where the head reads them."""
-        logits = self.group.gather(self._answer(self._taken(batch)), len(batch.rows))
+    def _forward(self, batch: Batch, rows: Rows | None = None) -> tuple[Tensor, Batch]:
+        """Logits of the batch, [B, K], and the batch with features where the head reads them; `rows` for other items."""
+        logits = self.group.gather(self._answer(self._taken(batch, self.rows if rows is None else rows)), len(batch.rows))
         if self.tap is not None:
             batch = replace(batch, features=self.group.gather(self.tap.features.to(logits.dtype), len(batch.rows)))
         return logits, batch
 
-    def _taken(self, batch: Batch) -> Tensor:
+    def _taken(self, batch: Batch, source: Rows) -> Tensor:
         """This process's rows of a batch, mixed where it says so."""
         share = self.group.share
-        rows = self.rows.take(share(batch.rows)).to(self.plan.device)
+        rows = source.take(share(batch.rows)).to(self.plan.device)
         if batch.mix is None:
             return rows
-        other = self.rows.take(share(batch.rows.index_select(0, batch.mix.partner))).to(self.plan.device)
+        other = source.take(share(batch.rows.index_select(0, batch.mix.partner))).to(self.plan.device)
         return batch.mix.between(rows, other, share(batch.mix.share))
 
     def _answer(self, rows: Tensor) -> Tensor:
@@ -193,27 +224,32 @@ class Trainer:
         return torch.cat(parts) if parts else torch.zeros(0, self.votes.n_classes, device=self.plan.device)
 
     @torch.no_grad()
-    def _judge(self) -> float:
-        """Minus the log-likelihood of the held-out votes, per vote.
+    def _judge(self, judge: Judge) -> None:
+        """Note minus the log-likelihood of the held-out votes, per vote: of the whole model, and of the classifier alone.
 
         The votes of an item are taken together: on their own they hardly separate a vague classifier with
         precise annotators from a precise one with vague annotators; their coincidences do.
         """
         self.network.eval()
-        total, mass = 0.0, 0.0
-        for batch in self.votes.batches(self.held_out, evaluated_at_once(self.rows)):
-            logits, filled = self._forward(batch)
-            total -= float(batch.joint_log_prob(logits.log_softmax(1), self.head.evidence(filled)).sum())
+        whole, alone, mass = 0.0, 0.0, 0.0
+        rows = self.rows if judge.rows is None else judge.rows
+        for batch in judge.votes.batches(judge.items, evaluated_at_once(rows)):
+            logits, filled = self._forward(batch, rows)
+            log_f = logits.log_softmax(1)
+            alone += judge.loss(log_f, batch)
+            if judge.rows is None:
+                whole -= float(batch.joint_log_prob(log_f, self.head.evidence(filled)).sum())
             mass += float(batch.weight.sum())
-        return total / max(mass, 1e-12)
+        self.history.judged.append(alone / max(mass, 1e-12))
+        # What a head knows of items and annotators is of those that are trained on.
+        self.history.held_out.append(whole / max(mass, 1e-12) if judge.rows is None else self.history.judged[-1])
 
     def _keep_best(self, epoch: int) -> None:
         history = self.history
-        if not history.held_out or epoch < self.plan.earliest:
+        if not history.judged or epoch < self.plan.earliest:
             history.best = epoch
             return
-        judged = history.held_out[self.plan.earliest :]
-        if history.held_out[-1] <= min(judged):
+        if history.judged[-1] <= min(history.judged[self.plan.earliest :]):
             history.best = epoch
             self._best = copy.deepcopy(files.named(self.network, "network.") | files.named(self.head, "head."))
 
@@ -230,7 +266,7 @@ class Trainer:
             "history": vars(self.history),
             "optimiser": plain,
             "groups": optimiser["param_groups"],
-            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "scheduler": self.schedule.state(),
         }
         files.write(self.plan.checkpoint, files.Checkpoint(self.plan.fingerprint, tensors, plain))
 
@@ -259,8 +295,7 @@ class Trainer:
             index, _, name = key.removeprefix("optimiser.").partition(".")
             state.setdefault(int(index), {})[name] = value
         self.optimiser.load_state_dict({"state": state, "param_groups": saved.plain["groups"]})
-        if self.scheduler is not None:
-            self.scheduler.load_state_dict(saved.plain["scheduler"])
+        self.schedule.resume(saved.plain["scheduler"])
         self.history = History(**saved.plain["history"])
 
 

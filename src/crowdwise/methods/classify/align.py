@@ -31,7 +31,7 @@ def n_rows_of(features: Any) -> int:
     return int(shape[0]) if shape else len(features)
 
 
-def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
+def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = None) -> Annotations:
     """Votes whose item n is row n of the features.
 
     Parameters
@@ -42,12 +42,15 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
         Ids of the rows; None where the rows are in the order of the votes' items.
     gold
         Known labels, as `Annotations.with_gold` takes them.
+    classes : sequence or None
+        All classes, where the votes need not have each of them.
     """
     n_rows = n_rows_of(features)
     if isinstance(y, str | PathLike):
         raise InputError(f"votes are read first: crowdwise.read({str(y)!r})")
     plain = is_plain(y)
     votes = votes_of_labels(y) if plain else as_annotations(y)
+    votes = votes if classes is None else votes.with_classes(classes)
     # Labels and bare matrices are in the order of the rows, whatever the rows are called.
     in_order = plain or isinstance(y, np.ndarray | list)
     if items is not None and not in_order:

@@ -136,7 +136,11 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             engine.train(self, X, y, items=items, gold=gold, progress=progress)
             return self
         features = checked_features(self, X, fitting=True, images=self.takes_images)
-        votes = aligned_votes(features, y, items, gold)
+        self._fit_to(features, aligned_votes(features, y, items, gold), progress)
+        return self
+
+    def _fit_to(self, features: Any, votes: Annotations, progress: Progress | None) -> None:
+        """Learn from checked features and votes, and keep what was learned."""
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
         done = self._learn(features, votes, progress)
         self.model_ = done.model
@@ -147,7 +151,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         done.annotators.infer(votes, log_prior, known, posterior)
         self.result_ = Result(
             method=self.name,
-            settings=self.get_params(deep=False),
+            settings=self._kept_settings(),
             seed=getattr(self, "random_state", None),
             votes=votes,
             posterior=posterior,
@@ -158,7 +162,10 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             n_iter=done.n_iter,
             converged=done.converged,
         )
-        return self
+
+    def _kept_settings(self) -> dict[str, Any]:
+        """Settings that the outcome keeps."""
+        return self.get_params(deep=False)
 
     # -- using a fit ---------------------------------------------------------------------------
 

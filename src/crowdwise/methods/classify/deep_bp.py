@@ -53,7 +53,7 @@ class DeepBP(VariationalClassifier):
 
     def _annotators(self, votes: Annotations) -> BeliefMessages:
         # Early stopping and the fit to all items that follows it.
-        return self._aggregator()._annotators(votes, None, 2 * self.rounds * self.epochs * self.members)
+        return self._aggregator()._annotators(votes, None, 2 * self.rounds * self._most_epochs(votes.n_items) * self.members)
 
     def _inferred(self, votes: Annotations, log_prob: Floats, heads: list[Head]) -> tuple[AnnotatorModel, Floats]:
         annotators, log_prior = super()._inferred(votes, log_prob, heads)

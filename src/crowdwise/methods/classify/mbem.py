@@ -78,7 +78,7 @@ class MBEM(NeuralClassifier):
         predicted = harden(log_prob)
         return judged_by(predicted, votes, self._annotators(votes, predicted)), log_prob
 
-    def _warmup(self, start: Start) -> int:
+    def _warmup(self, start: Start, n_items: int) -> int:
         """None: the first training is on the labels of the start as it is."""
         return 0
 

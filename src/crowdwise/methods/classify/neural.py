@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -12,16 +12,27 @@ from crowdwise.engines.gradient.networks import NETWORKS, build_network, default
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
+from crowdwise.methods.classify.align import aligned_votes
+from crowdwise.methods.classify.continued import Continued, continued, with_annotators
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.network_model import DROPOUT, NetworkModel, Uncertainty, materialised
-from crowdwise.methods.classify.runs import Start
+from crowdwise.methods.classify.runs import Start, Task
 from crowdwise.methods.classify.trained import TrainedClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["NeuralClassifier"]
 
 
+class _Continuing:
+    """What is no setting: the fit that a pass continues."""
+
+    _earlier: Continued | None = None
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class NeuralClassifier(TrainedClassifier):
+class NeuralClassifier(_Continuing, TrainedClassifier):
     """Base of the methods with a network."""
 
     network: Any = setting(
@@ -54,6 +65,51 @@ class NeuralClassifier(TrainedClassifier):
             raise SettingError("one network answers once; fit with members=5 (an ensemble) or dropout_passes=20 (MC dropout)")
         return Uncertainty.of(model, checked_features(self, X, fitting=False, images=self.takes_images))
 
+    # -- more rows and votes -------------------------------------------------------------------
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, items: Any = None, gold: Any = None) -> Self:
+        """Continue with more rows and votes: one pass over these, from the network and the annotators as they are.
+
+        Classes are those of the first call, or `classes` there; annotators that were never seen start like the others and stay
+        known. Earlier rows are not kept: `result_` is of the items of this call. On an estimator that is not fitted it
+        is ``fit`` with ``epochs=1, validation=0, warmup=0``. Methods that count votes instead of stepping along a gradient
+        (aggnet, deep-mf, deep-bp, bayes-dgc, mbem, dalc) know annotators by the votes of the call: give them all votes so far.
+
+        Parameters
+        ----------
+        X, y, items, gold
+            As in `fit`.
+        classes : sequence, optional
+            All classes, where the first call does not show each of them.
+        """
+        if self.members > 1:
+            raise SettingError("partial_fit continues one network; set members=1")
+        fitted = "result_" in vars(self)
+        self._check_fit(gold=gold)
+        if fitted and classes is not None and list(classes) != self.classes_.tolist():
+            raise SettingError(f"classes were fixed by the first call: {self.classes_.tolist()}; got {list(classes)}")
+        classes = self.classes_.tolist() if fitted else classes
+        features = checked_features(self, X, fitting=not fitted, images=self.takes_images)
+        votes = aligned_votes(features, y, items, gold, classes)
+        losses = list(self.history_["loss"]) if fitted else []
+        # A pass is a fit of its own with other settings; what it leaves is taken over.
+        one = copy.copy(self)
+        one.epochs, one.validation, one.validation_data, one.warmup, one.checkpoint = 1, 0.0, None, 0, None
+        if fitted:
+            votes = with_annotators(votes, self.result_.votes)
+            one._earlier, one.init = continued(self, features, votes), "majority"
+            one.random_state = None if self.random_state is None else self.random_state + len(losses)
+        one._fit_to(features, votes, None)
+        settings = {f.name for f in fields(self)} | {"_earlier"}
+        vars(self).update({name: value for name, value in vars(one).items() if name not in settings})
+        self.result_ = replace(one.result_, settings=self._kept_settings(), seed=self.random_state)
+        self.history_["loss"] = losses + self.history_["loss"]
+        return self
+
+    def _task(self, *given: Any) -> Task:
+        task = super()._task(*given)
+        return task if self._earlier is None else replace(task, start=self._earlier.start(task.start))
+
     def _name_network(self, network: Any) -> None:
         if network is not None:
             self.network = network
@@ -70,6 +126,8 @@ class NeuralClassifier(TrainedClassifier):
         return materialised(made, rows).to(start.dtype), spec
 
     def _made(self, rows: Rows, n_classes: int) -> tuple[nn.Module, dict[str, Any] | None]:
+        if self._earlier is not None:
+            return copy.deepcopy(self._earlier.model.network).cpu(), self._earlier.model.spec
         if isinstance(self.network, str):
             spec = default_spec(self.network, rows, n_classes, self.dropout, self.hidden)
             return build_network(spec, rows), spec

@@ -11,6 +11,7 @@ from torch import nn
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.networks import Standardise
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.gradient.stopping import warm_epochs
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
@@ -33,8 +34,8 @@ from crowdwise.parts.priors.robust_max import LIKELIHOODS, RobustMax, Softmax
 __all__ = ["SAMPLE", "ProcessClassifier", "likelihood_of", "standardised_sample"]
 
 
-# Steps that a warm-up takes at least, in up to a quarter of the epochs; and that are taken before a likelihood learns.
-_WARM_STEPS = 50
+# Steps that are taken before a likelihood learns.
+_FIRST_STEPS = 50
 # The paper's epsilon.
 _PAPERS = 1e-3
 
@@ -80,6 +81,7 @@ class ProcessClassifier(OpenedProcess):
         "the same unit.",
         choices=("columns", "together"),
     )
+    epochs: int = setting(50, "Most passes over the items.", low=1, whole=True)
     batch_size: int = setting(100, "Items per step.", low=1, high=10**9, whole=True)
     warmup: int = setting(
         2, "First epochs, trained on the labels of the start; more where they have few steps, 0 for none.", low=0, whole=True
@@ -133,11 +135,11 @@ class ProcessClassifier(OpenedProcess):
         """`warmup`, or more where epochs have few steps: in less than so many, functions are still where they began."""
         if self._earlier is not None:
             return 0
-        return max(self.warmup, min(self._enough(votes), self.epochs // 4)) if self.warmup and votes.n_items else self.warmup
+        return warm_epochs(self.warmup, self.epochs, votes.n_items, self.batch_size)
 
     def _enough(self, votes: Annotations) -> int:
-        """Epochs that have `_WARM_STEPS` steps."""
-        return -(-_WARM_STEPS // max(n_batches(votes.n_items, self.batch_size), 1))
+        """Epochs that have `_FIRST_STEPS` steps."""
+        return -(-_FIRST_STEPS // max(n_batches(votes.n_items, self.batch_size), 1))
 
     def _learning(self, votes: Annotations) -> tuple[int, int] | None:
         """Epochs from which, and before which, the likelihood learns; None where it is fixed.
@@ -154,7 +156,7 @@ class ProcessClassifier(OpenedProcess):
         learning = self._learning(votes)
         return self._warm_epochs(votes) if learning is None else learning[1]
 
-    def _warmup(self, start: Start) -> int:
+    def _warmup(self, start: Start, n_items: int) -> int:
         return 0  # the heads have their own: in training these do not answer with logits
 
     @torch.no_grad()

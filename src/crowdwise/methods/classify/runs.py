@@ -66,7 +66,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What all runs of one fit share: the items, their votes, and where and from what training starts."""
+    """What all runs of one fit share: items, votes, where and from what training starts, who judges and who listens."""
 
     rows: Rows
     votes: Annotations
@@ -76,6 +76,8 @@ class Task:
     device: torch.device
     fingerprint: str
     progress: Progress | None
+    given: Any = None
+    callbacks: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

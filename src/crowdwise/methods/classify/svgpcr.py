@@ -84,7 +84,6 @@ class SVGPCR(ProcessClassifier):
     )
     rate: float = setting(0.1, "Size of the first natural steps of the process; it falls with their number.", above=0)
     frozen: int = setting(5, "Epochs before inducing points begin to move.", low=0, whole=True)
-    epochs: int = setting(50, "Most passes over the items.", low=1, whole=True)
     learning_rate: float = setting(3e-3, "Rate of the kernel and the inducing points.", above=0)
 
     name: ClassVar[str] = "svgpcr"

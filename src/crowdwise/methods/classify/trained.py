@@ -16,9 +16,11 @@ import torch
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.engines.gradient.callbacks import ProgressBar, checked_callbacks, listening
 from crowdwise.engines.gradient.optimisers import OPTIMISERS, SCHEDULERS
-from crowdwise.engines.gradient.plan import Plan
+from crowdwise.engines.gradient.plan import History, Plan
 from crowdwise.engines.gradient.rows import Rows, rows_of
+from crowdwise.engines.gradient.stopping import even_size, most_epochs, patient_epochs, warm_epochs
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import SettingError
@@ -27,6 +29,7 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned
 from crowdwise.methods.classify.environment import check_checkpoint, device_of, fingerprint, seed_of
 from crowdwise.methods.classify.item_weights import item_weights
+from crowdwise.methods.classify.judging import given_data, given_judge, held_out_judge
 from crowdwise.methods.classify.network_model import NetworkModel, check_mixed, suited_rows
 from crowdwise.methods.classify.runs import Member, Start, Task, point_confusion, split_items, without_votes
 from crowdwise.methods.classify.start import start_posterior
@@ -44,13 +47,24 @@ __all__ = ["TrainedClassifier"]
 _SMALL = 1_000_000
 # Between the seeds of an ensemble's networks: far enough that runs with neighbouring seeds share none.
 _NEXT_MEMBER = 2**20
+# Settings that do not change what a run ends in, and rows that text does not describe.
+_NOT_OF_A_RUN = ("checkpoint", "device", "callbacks", "verbose", "validation_data")
+_NOT_KEPT = ("callbacks", "validation_data")
+# Epochs of the warm-up.
+_WARM = 5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TrainedClassifier(CrowdClassifier):
     """Base of the methods that are trained by gradient."""
 
-    epochs: int = setting(100, "Most passes over the items.", low=1, whole=True)
+    epochs: int | None = setting(
+        None,
+        "Most passes over the items; by default 100, or as many as 1,000 steps take on a small set.",
+        low=1,
+        whole=True,
+        optional=True,
+    )
     batch_size: int = setting(128, "Items per step.", low=1, high=10**9, whole=True)
     learning_rate: float = setting(1e-3, "Rate of the network.", above=0)
     head_learning_rate: float = setting(1e-2, "Rate of the annotators' parameters.", above=0)
@@ -59,7 +73,7 @@ class TrainedClassifier(CrowdClassifier):
     )
     scheduler: Any = setting(
         "none",
-        "none, one-cycle, cosine, or a function (optimiser, steps) -> torch scheduler; stepped after every batch.",
+        "none, one-cycle, cosine, plateau (of the held-out votes), or a function (optimiser, steps) -> torch scheduler.",
         choices=SCHEDULERS,
         free=True,
     )
@@ -69,9 +83,24 @@ class TrainedClassifier(CrowdClassifier):
         'Start: the posterior of an aggregation method by its name, "identity" as in the papers, or a posterior [N, K].',
         free=True,
     )
-    warmup: int = setting(5, "First epochs, trained on the labels of the start.", low=0, whole=True)
+    warmup: int | None = setting(
+        None,
+        "First epochs, trained on the labels of the start; by default 5, or as many as 50 steps take, up to a quarter.",
+        low=0,
+        whole=True,
+        optional=True,
+    )
     validation: float = setting(0.1, "Share of the items whose votes only judge, for early stopping; 0 for none.", low=0)
-    patience: int = setting(20, "Epochs without a better held-out score before training stops.", low=1, whole=True)
+    patience: int | None = setting(
+        None,
+        "Epochs without a better held-out score before training stops; by default 20, or as many as 100 steps take.",
+        low=1,
+        whole=True,
+        optional=True,
+    )
+    validation_data: Any = setting(
+        None, "(X, y): rows with votes or true labels that judge instead of a share of the items.", free=True
+    )
     refit: bool = setting(True, "After early stopping, train again on all items for the number of epochs it found best.")
     class_weight: Any = setting(None, 'None, "balanced", or class -> weight: weights items for imbalance.', free=True)
     precision: str = setting(
@@ -81,6 +110,10 @@ class TrainedClassifier(CrowdClassifier):
     checkpoint: Any = setting(
         None, "File that a run writes after every epoch and resumes from; removed when it ends.", free=True
     )
+    callbacks: Any = setting(
+        None, "One or several objects whose on_epoch_end(record) is called after every epoch; True asks to stop.", free=True
+    )
+    verbose: bool = setting(False, "Show a line that moves with the epochs.")
     random_state: int | None = random_state_setting("Seed of everything random.")
 
     # Settings of networks alone; not annotated, or they would be settings here too.
@@ -105,9 +138,13 @@ class TrainedClassifier(CrowdClassifier):
         """What answers with logits and, if it is built in, the plain values that rebuild it."""
         raise NotImplementedError
 
-    def _warmup(self, start: Start) -> int:
+    def _warmup(self, start: Start, n_items: int) -> int:
         """First epochs trained on the labels of the start."""
-        return 0 if start.identity else self.warmup
+        if start.identity:
+            return 0
+        if self.warmup is not None:
+            return self.warmup
+        return warm_epochs(_WARM, self._most_epochs(n_items), n_items, self.batch_size)
 
     def _optimiser(self, network: nn.Module, head: Head) -> Any:
         """A name, or a function from parameter groups to an optimiser."""
@@ -123,10 +160,12 @@ class TrainedClassifier(CrowdClassifier):
         device, dtype = device_of(self.device), self._dtype(features)
         seed = Group().same_number(seed_of(self.random_state))
         task = self._task(features, votes, progress, table, device, dtype)
-        members = [self._member(task, number, seed + number * _NEXT_MEMBER) for number in range(self.members)]
+        with listening(task.callbacks if Group().rank == 0 else ()):
+            members = [self._member(task, number, seed + number * _NEXT_MEMBER) for number in range(self.members)]
         self._remove_checkpoints()
         first = members[0].history
-        self.history_: dict[str, Any] = {"loss": first.loss, "held_out": first.held_out, "best_epoch": first.best + 1}
+        losses = {"loss": first.loss, "held_out": first.held_out, "judged": first.judged}
+        self.history_: dict[str, Any] = losses | {"best_epoch": first.best + 1}
         self.network_, self.head_ = members[0].network, members[0].head
         networks = tuple(member.network for member in members)
         model = NetworkModel(networks, members[0].spec, dtype, device, self.precision == "mixed", self.dropout_passes)
@@ -160,57 +199,84 @@ class TrainedClassifier(CrowdClassifier):
             device=device,
             fingerprint="" if self.checkpoint is None else fingerprint(self.name, self._plain_settings(), rows, votes),
             progress=progress,
+            given=given_data(self, self.validation_data, votes),
+            callbacks=(*checked_callbacks(self.callbacks), *([ProgressBar()] if self.verbose else [])),
         )
 
     def _member(self, task: Task, number: int, seed: int) -> Member:
         """Train one network: until held-out votes say stop, and then on all items for as many epochs."""
         stage = self._stage(number)
-        train, held_out = split_items(task.votes, self.validation, seed)
-        trainer, spec = self._run(task, seed, train, held_out, self.epochs, stage)
+        train, held_out = split_items(task.votes, self.validation if task.given is None else 0.0, seed)
+        trainer, spec = self._run(task, seed, train, held_out, self._most_epochs(len(train) + len(held_out)), stage, number)
         history = trainer.history
-        if self.refit and len(held_out):
+        if self.refit and len(held_out) and not history.asked:
             everything = np.sort(np.concatenate([train, held_out]))
-            trainer, spec = self._run(task, seed, everything, held_out[:0], history.best + 1, f"{stage}.refit")
+            trainer, spec = self._run(
+                task, seed, everything, held_out[:0], history.best + 1, f"{stage}.refit", number, before=history
+            )
         head = trainer.head.head if isinstance(trainer.head, WarmStart) else trainer.head
         return Member(trainer.network, spec, head, history)
 
     def _run(
-        self, task: Task, seed: int, train: Integers, held_out: Integers, epochs: int, stage: str
+        self,
+        task: Task,
+        seed: int,
+        train: Integers,
+        held_out: Integers,
+        epochs: int,
+        stage: str,
+        member: int,
+        before: History | None = None,
     ) -> tuple[Trainer, dict[str, Any] | None]:
-        """One training from scratch, or from the checkpoint of its stage."""
+        """One training from scratch, or from the checkpoint of its stage; `before` is that of the run that it follows."""
         start, device = task.start, task.device
+        taught = without_votes(task.votes, held_out)
         with seeded(seed, -1, 0, device):
             network, spec = self._network(task.rows, start)
             suited = suited_rows(network, task.rows, task.votes.n_classes, start.dtype, torch.device("cpu"))
             if self.precision == "mixed":
                 check_mixed(network.to(device), suited, device)
-            head = self._head(without_votes(task.votes, held_out), replace(start, network=network))
-        warm = self._warmup(start)
+            head = self._head(taught, replace(start, network=network))
+        warm = self._warmup(start, len(train) + len(held_out))
+        judge = held_out_judge(task, taught, held_out) if len(held_out) else None
+        if task.given is not None:
+            judge = given_judge(task.given, task, network)
         trainer = Trainer(
             network.to(device),
             (WarmStart(head, start.posterior, warm) if warm else head).to(device),
             suited,
             task.vote_list,
-            self._plan(task, seed, epochs, min(warm, epochs - 1), stage, self._optimiser(network, head)),
+            replace(
+                self._plan(task, seed, epochs, stage, warm, (len(train), len(held_out)), self._optimiser(network, head)),
+                callbacks=task.callbacks,
+                stage="training" if before is None else "refit",
+                member=member,
+                rates=None if before is None else before.rates,
+            ),
             train=torch.as_tensor(train, device=device),
-            held_out=torch.as_tensor(held_out, device=device),
+            judge=judge,
             known=task.known,
         )
         trainer.run(task.progress)
         return trainer, spec
 
-    def _plan(self, task: Task, seed: int, epochs: int, earliest: int, stage: str, optimiser: Any) -> Plan:
+    def _most_epochs(self, n_items: int) -> int:
+        return most_epochs(self.epochs, n_items, self.batch_size)
+
+    def _plan(self, task: Task, seed: int, epochs: int, stage: str, warm: int, sizes: tuple[int, int], optimiser: Any) -> Plan:
+        """How to train; `sizes` are the numbers of items that teach and that judge."""
+        n_items = sum(sizes)
         return Plan(
             epochs=epochs,
-            batch_size=self.batch_size,
+            batch_size=even_size(sizes[0], n_items, self.batch_size) if sizes[1] else self.batch_size,
             learning_rate=self.learning_rate,
             head_learning_rate=self.head_learning_rate,
             weight_decay=self.weight_decay,
             optimiser=optimiser,
             scheduler=self.scheduler,
             clip=self.clip,
-            patience=self.patience,
-            earliest=earliest,
+            patience=patient_epochs(self.patience, n_items, self.batch_size),
+            earliest=min(warm, epochs - 1),
             seed=seed,
             device=task.device,
             mixed=self.precision == "mixed",
@@ -260,8 +326,12 @@ class TrainedClassifier(CrowdClassifier):
 
     def _plain_settings(self) -> dict[str, Any]:
         """Settings on which a run depends, but for functions and modules."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("checkpoint", "device")}
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_OF_A_RUN}
         return {name: value for name, value in values.items() if not callable(value)}
+
+    def _kept_settings(self) -> dict[str, Any]:
+        # Rows that judged would be saved with every model, and who listened is of this process.
+        return {name: value for name, value in super()._kept_settings().items() if name not in _NOT_KEPT}
 
     def _check_shares(self) -> None:
         for share in ("validation", "dropout"):
