@@ -16,14 +16,14 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.weights import check_safetensors
 from crowdwise.errors import InputError, NotFittedError
-from crowdwise.estimator.aggregator import ResultViews, as_annotations
+from crowdwise.estimator.aggregator import ResultViews
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.estimator import Estimator, check_tables
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
+from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.stored import members_of, restored
 from crowdwise.parts.annotators.model import predictive
@@ -121,7 +121,8 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             One row per item: an array or data frame, a scipy sparse matrix, a memory-mapped array, and for
             networks also images, tensors and torch datasets.
         y : Annotations, frame, matrix or labels
-            The votes; a plain sequence of N labels is one annotator.
+            The votes. A plain sequence of N labels is one annotator, and so are one-hot labels and probabilities [N, K];
+            probabilities [N, A, K] are those of several.
         items : sequence, optional
             Ids of the rows of X. Without it, rows are in the order of the votes' items.
         gold : mapping, frame or sequence, optional
@@ -172,7 +173,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         log_prob = self.model_.log_prob(features)
         if votes is None:
             return np.exp(log_prob)
-        votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
+        votes = votes_on_rows(votes, result.votes)
         if votes.n_items != len(log_prob):
             raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         who = positions(votes.annotators, result.votes.annotators)
@@ -186,14 +187,15 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[best_class(proba, self._fitted().class_prior)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy for one label per row; for votes, the mean log-probability of a vote, which needs no truth.
+        """Accuracy for one label per row, one-hot or not; for votes, the mean log-probability of a vote, which needs no truth.
 
         So cross-validation on votes alone works: ``GridSearchCV(..., cv=KFold(5)).fit(X, votes)``.
         """
-        if is_plain(y):
-            return float(super().score(X, y, sample_weight))
         result = self._fitted()
-        votes = as_annotations(y).with_classes(result.votes.classes.tolist())
+        labels = labels_of(y, result.votes)
+        if labels is not None:
+            return float(super().score(X, labels, sample_weight))
+        votes = votes_on_rows(y, result.votes)
         if votes.n_items != n_rows_of(X):
             raise InputError(f"X has {n_rows_of(X):,} rows but there are {votes.n_items:,} items with votes")
         features = checked_features(self, X, fitting=False, images=self.takes_images)
