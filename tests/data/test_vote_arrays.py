@@ -157,5 +157,5 @@ def test_label_only_methods_take_probabilities_of_several_annotators() -> None:
     votes = crowdwise.DawidSkene().fit(y).result_.votes
     assert votes.soft
     assert (votes.n_items, votes.n_annotators, votes.n_classes) == (3, 3, 3)
-    with pytest.raises(InputError, match="sum to 1.3"):
+    with pytest.raises(InputError, match=r"sum to 1\.3"):
         crowdwise.MajorityVote().fit(np.array([[0.9, 0.4]]))

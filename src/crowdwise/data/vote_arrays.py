@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from crowdwise.data.annotations import Annotations
@@ -93,12 +94,12 @@ def _numbers(y: Any) -> tuple[NDArray[np.float64], list[Any] | None] | None:
         frame = to_polars(y)
         if any(plays_role(frame.columns, role) for role in ("item", "annotator", "label")) or frame.width < 2:
             return None
-        if not all(kind.is_numeric() or str(kind) == "Boolean" for kind in frame.dtypes):
+        if not all(kind.is_numeric() or kind == pl.Boolean for kind in frame.dtypes):
             return None
         # The names that the frame itself has: polars turns numbers into text.
         names = list(y.columns) if hasattr(y, "columns") else frame.columns
         names = [name.item() if isinstance(name, np.generic) else name for name in names]
-        y = frame.cast(float).fill_null(float("nan")).to_numpy()
+        y = frame.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     elif hasattr(y, "toarray"):
         y = y.toarray()
     elif is_nested(y):
@@ -123,15 +124,15 @@ def _stacked(y: Any) -> Any:
 
 def _holds_classes(values: NDArray[Any], certain: bool, several: bool) -> bool:
     """Whether a matrix holds one-hot labels or probabilities rather than votes; refuses what is neither, or may be both."""
-    number = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
+    number = ~np.isnan(values)
     given = values[number]
     if not given.size:
         return False
     if np.isinf(given).any() or (given != np.round(given)).any():
         _check_distributions(values)
         return True
-    rows = values[number.any(axis=1)]
-    if not number.all(axis=1)[number.any(axis=1)].all() or (given < 0).any() or (given > 1).any():
+    rows = values[np.asarray(number.any(axis=1))]
+    if np.isnan(rows).any() or (given < 0).any() or (given > 1).any():
         return False
     ones = rows.sum(axis=1)
     n_single = int((ones == 1).sum())
@@ -143,8 +144,8 @@ def _holds_classes(values: NDArray[Any], certain: bool, several: bool) -> bool:
         if n_single < _ENOUGH or several:
             return False
         raise InputError(
-            f"{what}, but for {len(ones) - n_single:,} rows of zeros: one-hot labels, some of them missing (then put NaN there), "
-            f"or {votes}"
+            f"{what}, but for {len(ones) - n_single:,} rows of zeros: one-hot labels, some of them missing (then put NaN "
+            f"there), or {votes}"
         )
     if certain or values.dtype.kind == "f" or len(ones) >= _ENOUGH:
         return True
@@ -166,8 +167,8 @@ def _check_distributions(values: NDArray[Any]) -> None:
     numbers = ", ".join(f"{value:.4g}" for value in cells[row][:4]) + (", ..." if cells.shape[1] > 4 else "")
     where = f"row {row}" if values.ndim == 2 else "row {}, annotator {}".format(*divmod(row, values.shape[1]))
     raise InputError(
-        f"y of shape {values.shape} holds neither votes nor probabilities: {where} (counted from 0) has {numbers}, which sum to "
-        f"{total[row]:.4g} and not to 1 (of scores, take the softmax); {_FORMS}"
+        f"y of shape {values.shape} holds neither votes nor probabilities: {where} (counted from 0) has {numbers}, which sum "
+        f"to {total[row]:.4g} and not to 1 (of scores, take the softmax); {_FORMS}"
     )
 
 

@@ -111,8 +111,8 @@ def votes_of_labels(y: Any) -> Annotations:
     odd = labels[labels != np.round(labels)] if labels.dtype.kind == "f" else labels[:0]
     if len(odd):
         raise InputError(
-            f"Unknown label type: continuous; y of shape {labels.shape} holds numbers such as {odd[0]:.4g}, which are no classes: "
-            "probabilities have a column per class (of two: np.column_stack([1 - y, y])), measures are cut into classes "
+            f"Unknown label type: continuous; y of shape {labels.shape} holds numbers such as {odd[0]:.4g}, which are no "
+            "classes: probabilities have a column per class (of two: np.column_stack([1 - y, y])), measures are cut into classes "
             "(np.digitize)"
         )
     try:
