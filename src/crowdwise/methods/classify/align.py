@@ -51,6 +51,14 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
     votes = votes_of_labels(y) if plain else as_annotations(y) if read is None else read
     # Labels and bare matrices are in the order of the rows, whatever the rows are called.
     in_order = plain or read is not None or isinstance(y, np.ndarray | list)
+    streamed = getattr(features, "item_ids", None)
+    if streamed is not None:
+        if in_order or items is not None:
+            raise InputError(
+                "a stream brings the ids of its rows: give votes by item id (Annotations, or a frame with item, annotator and "
+                "label), and leave items= out"
+            )
+        items = streamed
     if items is not None and not in_order:
         votes = _by_id(votes, items, n_rows)
     elif votes.n_items != n_rows:
@@ -88,10 +96,14 @@ def labels_of(y: Any, known: Annotations) -> Any:
     return read.classes[read.label] if one_each and read is not None else None
 
 
-def votes_on_rows(y: Any, known: Annotations) -> Annotations:
-    """Votes on new rows, in the classes of the fit, whose votes are `known`."""
+def votes_on_rows(y: Any, known: Annotations, features: Any) -> Annotations:
+    """Votes on new rows, in the classes of the fit, whose votes are `known`; by id where the rows are a stream with ids."""
     read = votes_of_labels(y) if is_plain(y) else _read(y, known)
-    return (as_annotations(y) if read is None else read).with_classes(known.classes.tolist())
+    votes = as_annotations(y) if read is None else read
+    ids = getattr(features, "item_ids", None)
+    if ids is not None and read is None and not isinstance(y, np.ndarray | list):
+        votes = _by_id(votes, ids, len(ids))
+    return votes.with_classes(known.classes.tolist())
 
 
 def _read(y: Any, known: Annotations) -> Annotations | None:
@@ -112,8 +124,8 @@ def votes_of_labels(y: Any) -> Annotations:
     if len(odd):
         raise InputError(
             f"Unknown label type: continuous; y of shape {labels.shape} holds numbers such as {odd[0]:.4g}, which are no "
-            "classes: probabilities have a column per class (of two: np.column_stack([1 - y, y])), measures are cut into classes "
-            "(np.digitize)"
+            "classes: probabilities have a column per class (of two: np.column_stack([1 - y, y])), measures are cut into "
+            "classes (np.digitize)"
         )
     try:
         check_classification_targets(labels)

@@ -105,6 +105,9 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         """Whether rows may be images, tensors and datasets, not tables of numbers alone."""
         return False
 
+    #: Whether rows may come as a stream, in any order.
+    takes_streams: ClassVar[bool] = True
+
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         raise NotImplementedError
 
@@ -119,7 +122,8 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         ----------
         X : [N, ...]
             One row per item: an array or data frame, a scipy sparse matrix, a memory-mapped array, and for
-            networks also images, tensors and torch datasets.
+            networks also images, tensors, torch datasets (of arrays or of dicts), dicts of arrays as tokenisers give them,
+            and streams: a `DataLoader` or `IterableDataset` whose batches are ``(features, item ids)``.
         y : Annotations, frame, matrix or labels
             The votes. A plain sequence of N labels is one annotator, and so are one-hot labels and probabilities [N, K];
             probabilities [N, A, K] are those of several.
@@ -166,14 +170,15 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any, votes: Any = None) -> Floats:
         """Class probabilities of new rows, [N, K]; with votes on them, the posterior given both.
 
-        Row n of X is item n of `votes`. Annotators never seen in the fit get the population's model.
+        Row n of X is item n of `votes`; of a stream with ids, votes go to the row with their id. Annotators never seen
+        in the fit get the population's model.
         """
         result = self._fitted()
         features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
         if votes is None:
             return np.exp(log_prob)
-        votes = votes_on_rows(votes, result.votes)
+        votes = votes_on_rows(votes, result.votes, features)
         if votes.n_items != len(log_prob):
             raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         who = positions(votes.annotators, result.votes.annotators)
@@ -195,11 +200,11 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         labels = labels_of(y, result.votes)
         if labels is not None:
             return float(super().score(X, labels, sample_weight))
-        votes = votes_on_rows(y, result.votes)
-        if votes.n_items != n_rows_of(X):
-            raise InputError(f"X has {n_rows_of(X):,} rows but there are {votes.n_items:,} items with votes")
         features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
+        votes = votes_on_rows(y, result.votes, features)
+        if votes.n_items != len(log_prob):
+            raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
         evidence, _ = predictive(model).infer(
             votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)
