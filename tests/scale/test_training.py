@@ -209,7 +209,7 @@ def test_votes_and_features_of_every_kind_arrive_as_they_were(tmp_path: Path) ->
 
 
 def test_a_dataset_and_a_type_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="a dataset cannot be sent"):
+    with pytest.raises(SettingError, match="a dataset, dict or stream cannot be sent"):
         write_task([1, 2], VOTES, tmp_path)
     with pytest.raises(SettingError, match="make it float32"):
         write_task(torch.zeros(59, 4, dtype=torch.bfloat16), VOTES, tmp_path)

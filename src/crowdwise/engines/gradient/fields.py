@@ -6,7 +6,7 @@ A batch of them is `Fields`, a dict of tensors. A network gets those that its `f
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,10 +182,10 @@ def logits_in(output: Any) -> Any:
     return output[0] if isinstance(output, tuple | list) and output else output
 
 
-def left_out(network: nn.Module, rows: Any) -> list[str]:
-    """Names of the fields that the network does not get, because its `forward` has no such parameter."""
-    named = _named(network)
-    return [] if not isinstance(rows, Fields) or not named & set(rows) else sorted(set(rows) - named)
+def left_out(network: nn.Module, fields: Iterable[str]) -> list[str]:
+    """Those of these fields that the network does not get, because its `forward` has no such parameter."""
+    named, given = _named(network), set(fields)
+    return sorted(given - named) if named & given else []
 
 
 def _called(network: nn.Module, fields: Fields) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
+from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, default_collate
 
 from crowdwise.engines.gradient.fields import Fields, FieldTable
 from crowdwise.errors import InputError
@@ -102,6 +102,7 @@ class Stream:
         if self._place is None:
             yield from self._in_order()
             return
+        count = 0
         for rows, ids in self._batches(training):
             if ids is None:
                 raise InputError(f"a batch of the stream has no ids, which earlier ones had; {_HOW}")
@@ -110,7 +111,13 @@ class Stream:
                 raise InputError(
                     f"the id {unknown!r} was not in the first pass over the stream; all passes must have the same rows"
                 )
+            count += len(ids)
             yield rows, torch.tensor([self._place[name] for name in ids])
+        if count != self.n_rows and not training:
+            raise InputError(
+                f"a pass over the stream had {count:,} of {self.n_rows:,} rows, and to answer for all items it must have them "
+                "all; a DataLoader does with drop_last=False"
+            )
 
     def _in_order(self) -> Iterator[tuple[Any, Tensor]]:
         """A pass whose rows are numbered as they come."""
@@ -130,16 +137,18 @@ class Stream:
                 first = next(iter(source), None)
                 self._single = first is None or _is_single(first)
             source = DataLoader(source, batch_size=self.batch_size if self._single else None)
+        # The default of a loader makes columns of lists: a list per row becomes a tensor per place in the list.
+        columns = isinstance(source, DataLoader) and source.collate_fn is default_collate
         if training:
-            yield from map(_parted, source)
+            yield from (_parted(batch, columns) for batch in source)
             return
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
             batches = iter(source)
             first_batch = next(batches, None)
         if first_batch is not None:
-            yield _parted(first_batch)
-            yield from map(_parted, batches)
+            yield _parted(first_batch, columns)
+            yield from (_parted(batch, columns) for batch in batches)
 
 
 class StreamRows:
@@ -224,7 +233,7 @@ def _is_single(sample: Any) -> bool:
     return isinstance(ids, str | bytes) or np.ndim(ids) == 0
 
 
-def _parted(batch: Any) -> tuple[Any, list[Any] | None]:
+def _parted(batch: Any, columns: bool) -> tuple[Any, list[Any] | None]:
     """The features of a batch, a tensor or `Fields`, and its ids, where it brings any."""
     ids = None
     if isinstance(batch, tuple | list) and len(batch) and not isinstance(batch[0], int | float):
@@ -233,9 +242,10 @@ def _parted(batch: Any) -> tuple[Any, list[Any] | None]:
     if isinstance(batch, Mapping):
         named = next((name for name in batch if _is_id(name)), None)
         ids = batch[named] if ids is None and named is not None else ids
-        table = FieldTable.of({name: field for name, field in batch.items() if name != named})
+        table = FieldTable.of({name: _by_row(field, columns) for name, field in batch.items() if name != named})
         rows: Any = Fields({name: torch.as_tensor(field) for name, field in table.fields.items()})
     else:
+        batch = _by_row(batch, columns)
         rows = batch if isinstance(batch, Tensor) else torch.as_tensor(np.asarray(batch))
     size = _size(rows)
     if ids is None:
@@ -247,6 +257,10 @@ def _parted(batch: Any) -> tuple[Any, list[Any] | None]:
     if odd is not None:
         raise InputError(f"{odd!r:.60} is no id of an item: ids are texts or whole numbers; {_HOW}")
     return rows, names
+
+
+def _by_row(field: Any, columns: bool) -> Any:
+    return torch.stack(field, 1) if columns and isinstance(field, list) and field and isinstance(field[0], Tensor) else field
 
 
 def _is_id(name: Any) -> bool:

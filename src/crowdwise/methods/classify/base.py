@@ -25,6 +25,7 @@ from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows
 from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.named_features import forget_unused
 from crowdwise.methods.classify.stored import members_of, restored
 from crowdwise.parts.annotators.model import predictive
 from crowdwise.parts.priors.rows import RowPrior
@@ -146,6 +147,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         done = self._learn(features, votes, progress)
         self.model_ = done.model
         self.classes_ = votes.classes
+        forget_unused(self)
         log_prior = done.model.log_prob(features) if done.log_prior is None else done.log_prior
         posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold

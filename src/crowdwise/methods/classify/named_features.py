@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdwise.errors import DataWarning, InputError, listed
 
-__all__ = ["checked_named", "is_named", "steady_dataset"]
+__all__ = ["checked_named", "forget_unused", "is_named", "steady_dataset"]
 
 
 def is_named(features: Any) -> bool:
@@ -58,6 +58,15 @@ def checked_named(estimator: Any, features: Any, *, fitting: bool, images: bool)
             steady_dataset(features)
     _check_shapes(estimator, shapes, fitting)
     return found
+
+
+def forget_unused(estimator: Any) -> None:
+    """Ask new rows for no field that the trained network does not take."""
+    if isinstance(getattr(estimator, "row_shape_", None), dict):
+        from crowdwise.engines.gradient.fields import left_out
+
+        unused = left_out(estimator.model_.network, estimator.row_shape_)
+        estimator.row_shape_ = {name: shape for name, shape in estimator.row_shape_.items() if name not in unused}
 
 
 def steady_dataset(dataset: Any) -> None:

@@ -180,7 +180,7 @@ def few_rows(rows: Rows) -> torch.Tensor:
 
 
 def _warn_of_fields(network: nn.Module, sample: Any) -> None:
-    ignored = [name for name in left_out(network, sample) if sample[name].ndim > 1]
+    ignored = [name for name in left_out(network, sample) if sample[name].ndim > 1] if isinstance(sample, Fields) else []
     if ignored:
         warnings.warn(
             f"the network's forward has no parameter {listed(map(repr, ignored))}: left out; name it so, or drop the field",
