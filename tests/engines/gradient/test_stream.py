@@ -146,6 +146,11 @@ def test_passes_that_differ_are_refused() -> None:
     assert torch.cat(list(rows.walk(training=True))).tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("ids", [torch.tensor([4, 2]), np.array([4, 2]), [np.int64(4), torch.tensor(2)], (4, 2)])
+def test_ids_are_plain_whatever_holds_them(ids: Any) -> None:
+    assert opened(Yields((TABLE[:2], ids))).stream.item_ids == [2, 4]
+
+
 def test_only_streams_are_streams() -> None:
     assert is_stream(Yields())
     assert is_stream(DataLoader(rows_with_ids()))

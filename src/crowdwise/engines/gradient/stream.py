@@ -250,7 +250,7 @@ def _parted(batch: Any, columns: bool) -> tuple[Any, list[Any] | None]:
     size = _size(rows)
     if ids is None:
         return rows, None
-    names = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    names = ids.tolist() if hasattr(ids, "tolist") else [name.item() if hasattr(name, "item") else name for name in ids]
     if len(names) != size:
         raise InputError(f"a batch of the stream has {size:,} rows and {len(names):,} ids; {_HOW}")
     odd = next((name for name in names if isinstance(name, bool) or not isinstance(name, str | int)), None)

@@ -97,6 +97,12 @@ def _open(estimator: Any, stream: Any, fitting: bool) -> None:
         raise InputError(
             f"{estimator.name} reads rows in an order of its own, and a stream has another; give a dataset or array"
         )
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        raise InputError(
+            "processes that train together share every batch, and a stream is read by one; give a dataset or array"
+        )
     stream.read_ids()
 
 
