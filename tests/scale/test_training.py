@@ -209,7 +209,7 @@ def test_votes_and_features_of_every_kind_arrive_as_they_were(tmp_path: Path) ->
 
 
 def test_soft_votes_arrive_as_soft_ones(tmp_path: Path) -> None:
-    soft = Annotations.from_probabilities(np.arange(59), ["y"] * 59, np.full((59, 2), 0.5), classes=[0, 1])
+    soft = crowdwise.Annotations.from_probabilities(np.arange(59), ["y"] * 59, np.full((59, 2), 0.5), classes=[0, 1])
     write_task(X, soft, tmp_path)
     votes = read_data(tmp_path)[1]
     assert votes.soft

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tests.methods.classify.crowds import clouds, diagonal_crowd, vote
@@ -154,6 +155,11 @@ def test_what_does_not_fit_is_refused(case: str) -> None:
 def test_a_field_that_the_network_does_not_take_is_named() -> None:
     with pytest.warns(DataWarning, match="no parameter 'mask': left out"):
         fitted(fields() | {"mask": np.ones((60, 4))}, validation=0)
+
+
+def test_a_frame_with_a_column_called_fields_is_a_table() -> None:
+    frame = pd.DataFrame(X, columns=["fields", "item_ids", "shapes", "walk"])
+    assert crowdwise.Raykar().fit(frame, PLAIN).score(frame, TRUTH) > 0.9
 
 
 # -- streams -----------------------------------------------------------------------------------

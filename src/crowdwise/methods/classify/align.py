@@ -50,8 +50,8 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any) -> Annotations:
     read = None if plain else array_votes(y)
     votes = votes_of_labels(y) if plain else as_annotations(y) if read is None else read
     # Labels and bare matrices are in the order of the rows, whatever the rows are called.
-    in_order = plain or read is not None or isinstance(y, np.ndarray | list)
-    streamed = getattr(features, "item_ids", None)
+    in_order = plain or read is not None or isinstance(y, np.ndarray | list) or hasattr(y, "detach")
+    streamed = _streamed(features)
     if streamed is not None:
         if in_order or items is not None:
             raise InputError(
@@ -100,10 +100,16 @@ def votes_on_rows(y: Any, known: Annotations, features: Any) -> Annotations:
     """Votes on new rows, in the classes of the fit, whose votes are `known`; by id where the rows are a stream with ids."""
     read = votes_of_labels(y) if is_plain(y) else _read(y, known)
     votes = as_annotations(y) if read is None else read
-    ids = getattr(features, "item_ids", None)
+    ids = _streamed(features)
     if ids is not None and read is None and not isinstance(y, np.ndarray | list):
         votes = _by_id(votes, ids, len(ids))
     return votes.with_classes(known.classes.tolist())
+
+
+def _streamed(features: Any) -> list[Any] | None:
+    """Ids that a stream has brought; a frame may have a column of that name."""
+    found = getattr(features, "item_ids", None)
+    return found if isinstance(found, list) else None
 
 
 def _read(y: Any, known: Annotations) -> Annotations | None:

@@ -19,14 +19,15 @@ def is_named(features: Any) -> bool:
     if isinstance(features, Mapping):
         return True
     if "torch" in sys.modules:
+        from crowdwise.engines.gradient.fields import FieldTable
         from crowdwise.engines.gradient.stream import is_stream
 
-        if is_stream(features):
+        if isinstance(features, FieldTable) or is_stream(features):
             return True
     if isinstance(features, np.ndarray) or hasattr(features, "columns") or hasattr(features, "tocsr"):
-        return hasattr(features, "fields")
+        return False
     if not (hasattr(features, "__getitem__") and hasattr(features, "__len__")) or type(features).__module__ == "torch":
-        return hasattr(features, "fields")
+        return False
     try:
         first = features[0] if len(features) else None
     except (TypeError, KeyError, IndexError):
@@ -36,12 +37,12 @@ def is_named(features: Any) -> bool:
 
 def checked_named(estimator: Any, features: Any, *, fitting: bool, images: bool) -> Any:
     """Return a `FieldTable`, a `Stream` or the dataset, or raise an error that names the fault."""
+    if not (images and estimator.has_network):
+        what = "a dict of arrays" if isinstance(features, Mapping) else f"a {type(features).__name__}"
+        raise InputError(f"{estimator.name} takes a table of features (two axes), and X is {what}; use a network's method")
     from crowdwise.engines.gradient.fields import FieldTable, collated
     from crowdwise.engines.gradient.stream import Stream, is_stream
 
-    if not (images and estimator.has_network):
-        what = "a dict of arrays" if isinstance(features, Mapping | FieldTable) else f"a {type(features).__name__}"
-        raise InputError(f"{estimator.name} takes a table of features (two axes), and X is {what}; use a network's method")
     found = features
     if is_stream(features):
         found = features if isinstance(features, Stream) else Stream(features, getattr(estimator, "batch_size", 128))
