@@ -16,6 +16,9 @@ __all__ = ["checked_named", "forget_unused", "is_named", "steady_dataset"]
 
 def is_named(features: Any) -> bool:
     """Whether features are a dict, a dataset of dicts, or a stream."""
+    # Sparse matrices by keys are mappings, too.
+    if isinstance(features, np.ndarray) or hasattr(features, "columns") or hasattr(features, "tocsr"):
+        return False
     if isinstance(features, Mapping):
         return True
     if "torch" in sys.modules:
@@ -24,8 +27,6 @@ def is_named(features: Any) -> bool:
 
         if isinstance(features, FieldTable) or is_stream(features):
             return True
-    if isinstance(features, np.ndarray) or hasattr(features, "columns") or hasattr(features, "tocsr"):
-        return False
     if not (hasattr(features, "__getitem__") and hasattr(features, "__len__")) or type(features).__module__ == "torch":
         return False
     try:
