@@ -6,7 +6,8 @@ Pages are run from top to bottom, each in a folder and a namespace of its own:
 - a fence with ``title="FILE"`` is written to that file;
 - a fence ``text`` below ``<!-- output -->`` is what the block before it printed, stdout before
   stderr, on a terminal 100 columns wide (``...`` stands for anything);
-- ``<!-- exit N -->`` above a fence says that its last command ends with this code.
+- ``<!-- exit N -->`` above a fence says that its last command ends with this code;
+- ``<!-- needs PACKAGE -->`` skips a page where a package is not installed that crowdwise itself does not use.
 """
 
 from __future__ import annotations
@@ -164,6 +165,8 @@ def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch:
     monkeypatch.delenv("CROWDWISE_DEBUG", raising=False)
     for name, value in {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}.items():
         monkeypatch.setenv(name, value)
+    for package in re.findall(r"^<!-- needs (\w+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        pytest.importorskip(package, reason=f"{package} is not installed")
     names: dict[str, Any] = {"__name__": "__main__"}
     readme = page.name == "README.md"
     if readme:

@@ -208,8 +208,16 @@ def test_votes_and_features_of_every_kind_arrive_as_they_were(tmp_path: Path) ->
     assert not (tmp_path / "3" / "features.npy").exists()
 
 
+def test_soft_votes_arrive_as_soft_ones(tmp_path: Path) -> None:
+    soft = crowdwise.Annotations.from_probabilities(np.arange(59), ["y"] * 59, np.full((59, 2), 0.5), classes=[0, 1])
+    write_task(X, soft, tmp_path)
+    votes = read_data(tmp_path)[1]
+    assert votes.soft
+    np.testing.assert_array_equal(votes.weights, soft.weights)
+
+
 def test_a_dataset_and_a_type_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="a dataset cannot be sent"):
+    with pytest.raises(SettingError, match="a dataset, dict or stream cannot be sent"):
         write_task([1, 2], VOTES, tmp_path)
     with pytest.raises(SettingError, match="make it float32"):
         write_task(torch.zeros(59, 4, dtype=torch.bfloat16), VOTES, tmp_path)

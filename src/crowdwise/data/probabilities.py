@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from crowdwise.data.encode import Where, id_codes, label_codes
 from crowdwise.errors import InputError
 
-__all__ = ["SoftVotes", "soft_votes"]
+__all__ = ["TOLERANCE", "SoftVotes", "soft_votes"]
 
 # How far a sum may be from one: rounded numbers.
-_TOLERANCE = 0.02
+TOLERANCE = 0.02
 
 
 class SoftVotes(NamedTuple):
@@ -61,10 +61,10 @@ def _shares(values: NDArray[np.float64], absent: NDArray[np.bool_], where: Where
     logs = bool(len(found)) and bool((found <= 0).all()) and bool((found < 0).any())
     share = np.where(np.isnan(values), 0.0, np.exp(values) if logs else values)
     total = share.sum(axis=1)
-    percent = not logs and bool(len(found)) and bool((np.abs(total[~absent] / 100 - 1) < _TOLERANCE).all())
+    percent = not logs and bool(len(found)) and bool((np.abs(total[~absent] / 100 - 1) < TOLERANCE).all())
     total = total / 100 if percent else total
     # Logarithms of the few most probable answers need not be all there are.
-    wrong = (total > 1 + _TOLERANCE) | (total <= 0) | ((total < 1 - _TOLERANCE) & (not logs))
+    wrong = (total > 1 + TOLERANCE) | (total <= 0) | ((total < 1 - TOLERANCE) & (not logs))
     bad = np.flatnonzero((wrong | (share < 0).any(axis=1) | ~np.isfinite(total)) & ~absent)
     if len(bad):
         row = int(bad[0])

@@ -372,9 +372,18 @@ class Aggregator(ResultViews):
 
 
 def as_annotations(votes: Any) -> Annotations:
-    """Accept votes in any usual form: Annotations, a long frame, or an items x annotators matrix."""
+    """Accept votes in any usual form: Annotations, a long frame, an items x annotators matrix, or probabilities.
+
+    See `crowdwise.data.vote_arrays` for arrays of probabilities.
+    """
     if isinstance(votes, Annotations):
         return votes
+    if not isinstance(votes, str | PathLike):
+        from crowdwise.data.vote_arrays import array_votes
+
+        found = array_votes(votes, several=True)
+        if found is not None:
+            return found
     if hasattr(votes, "columns") or isinstance(votes, dict):
         return Annotations.from_frame(votes)
     if getattr(votes, "ndim", None) == 2 or (isinstance(votes, list) and votes and isinstance(votes[0], list)):

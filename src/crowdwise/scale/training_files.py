@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_data", "read_task", "unfitted", "write_estimator", "write_task"]
 
-_VOTES = ("item_ptr", "annotator", "label", "weight", "gold")
+_VOTES = ("item_ptr", "annotator", "label", "weight", "gold", "soft")
 _VOCABULARIES = ("annotators", "classes")
 _ESTIMATOR = "estimator"
 
@@ -96,7 +96,7 @@ def _write_features(features: Any, folder: Path) -> None:
     elif not isinstance(features, np.ndarray):
         if not hasattr(features, "detach"):
             raise SettingError(
-                "a dataset cannot be sent to another process; give an array, which may be memory-mapped, "
+                "a dataset, dict or stream cannot be sent to another process; give an array, which may be memory-mapped, "
                 "or start the script itself with torchrun"
             )
         try:
@@ -132,6 +132,7 @@ def read_data(folder: Path) -> tuple[Any, Annotations]:
         path = folder / f"{name}.npy"
         arrays[name] = np.load(path, allow_pickle=False) if path.exists() else None
     arrays |= {name: vocabulary_array(pl.read_ipc(folder / f"{name}.arrow")[name]) for name in _VOCABULARIES}
+    arrays["soft"] = bool(arrays["soft"])
     votes = Annotations(**arrays, items=np.arange(len(arrays["item_ptr"]) - 1))
     return _read_features(folder), votes
 

@@ -179,9 +179,9 @@ def test_what_holds_no_rows_is_refused() -> None:
         rows_of((row for row in TABLE), torch.float32)
 
 
-def test_a_dataset_of_mappings_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"must be \(or begin with\) a tensor or array; got dict"):
-        rows_of(Plain([{"x": 1.0}, {"x": 2.0}]), torch.float32).take(torch.tensor([0]))
+def test_a_dataset_of_text_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"must be \(or begin with\) a tensor or array; got str"):
+        rows_of(Plain(["one", "two"]), torch.float32).take(torch.tensor([0]))
 
 
 # -- larger than memory ---------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def with_row(value: float) -> np.ndarray:
 
 class Strange(nn.Module):
     def forward(self, rows: torch.Tensor) -> Any:
-        return {"logits": rows}
+        return {"scores": rows}
 
 
 BAD: dict[str, tuple[dict[str, Any], Any, str]] = {

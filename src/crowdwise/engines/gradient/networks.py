@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.gradient.rows import Rows, parts_of
 
 __all__ = ["BUILDERS", "NETWORKS", "Standardise", "build_network", "builds", "default_spec"]
 
@@ -89,9 +89,8 @@ def build_network(spec: dict[str, Any], rows: Rows | None = None) -> nn.Module:
     kind, shape, n_classes, width = spec["kind"], spec["shape"], spec["n_classes"], spec["width"]
     standardise = Standardise(shape[0] if kind == "cnn" else math.prod(shape))
     if rows is not None and len(rows):
-        sample = torch.split(
-            torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE)), max(1, _CHUNK // max(math.prod(shape), 1))
-        )
+        some = torch.arange(0, len(rows), max(1, len(rows) // _SAMPLE))
+        sample = parts_of(rows, some, max(1, _CHUNK // max(math.prod(shape), 1)))
         standardise.fit(rows.take(part) if kind == "cnn" else rows.take(part).flatten(1) for part in sample)
     if kind == "cnn":
         dropout = 0.25 if spec["dropout"] is None else spec["dropout"]

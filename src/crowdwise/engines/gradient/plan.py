@@ -25,6 +25,8 @@ class Plan:
         Epochs without a better held-out score after which training stops.
     earliest : int
         Epochs that are never judged: warm-ups.
+    augment : callable or None
+        Applied to every row, in training alone.
     mixed : bool
         Run the network in bfloat16 where it is safe.
     checkpoint : Path or None
@@ -50,6 +52,7 @@ class Plan:
     seed: int
     device: torch.device
     mixed: bool = False
+    augment: Any = None
     checkpoint: Path | None = None
     fingerprint: str = ""
     callbacks: tuple[Any, ...] = ()

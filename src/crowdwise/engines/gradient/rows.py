@@ -1,27 +1,33 @@
 """Where the rows of a batch come from: tensors, arrays, memory-mapped or sparse ones, and torch datasets.
 
 A source answers `take(index)` with the rows at these positions as one tensor, so a minibatch is one
-slice and no Python runs per row (datasets without `__getitems__` excepted).
+slice and no Python runs per row (datasets without `__getitems__` excepted). Rows of several named arrays are taken as
+`crowdwise.engines.gradient.fields.Fields`; streams can only be walked through (`crowdwise.engines.gradient.stream`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
+from crowdwise.engines.gradient.fields import FieldRows, Fields, FieldTable, collated, is_record
+from crowdwise.engines.gradient.stream import Stream, StreamRows
 from crowdwise.errors import InputError
 from crowdwise.kernels.types import Array
 
-__all__ = ["Rows", "as_numbers", "evaluated_at_once", "rows_of"]
+__all__ = ["Rows", "as_numbers", "evaluated_at_once", "in_order", "parts_of", "rows_of"]
 
 # Rows of a memory-mapped array that stay neighbours when an epoch is shuffled: whole pages are read, not single rows.
 _RUN = 64
 # Entries of rows that are evaluated together; activations of a network may be some ten times as many.
 _ENTRIES = 2**22
+# Rows of several fields that are evaluated together: a transformer's activations are hundreds of numbers per token.
+_FEW = 64
 # Grey, colour, colour with transparency.
 _CHANNELS = (1, 3, 4)
 
@@ -40,8 +46,8 @@ class Rows(Protocol):
         ...
 
     def __len__(self) -> int: ...
-    def take(self, index: torch.Tensor) -> torch.Tensor:
-        """Rows at these positions, as the network takes them."""
+    def take(self, index: torch.Tensor) -> Any:
+        """Rows at these positions, as the network takes them: a tensor, or `Fields`."""
         ...
 
 
@@ -110,15 +116,18 @@ class _DatasetRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.take(torch.zeros(1, dtype=torch.int64)).shape[1:]
+        first = self.take(torch.zeros(1, dtype=torch.int64))
+        return (sum(math.prod(shape) for shape in first.shapes.values()),) if isinstance(first, Fields) else first.shape[1:]
 
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def take(self, index: torch.Tensor) -> torch.Tensor:
+    def take(self, index: torch.Tensor) -> torch.Tensor | Fields:
         wanted = index.tolist()
         many = getattr(self.dataset, "__getitems__", None)
         samples = many(wanted) if many is not None else [self.dataset[i] for i in wanted]
+        if len(samples) and is_record(samples[0]):
+            return collated(samples).to(self.dtype)
         rows = [sample[0] if isinstance(sample, tuple | list) else sample for sample in samples]
         stacked = torch.utils.data.default_collate(rows)
         if not isinstance(stacked, torch.Tensor) or stacked.ndim < 2:
@@ -132,6 +141,10 @@ def rows_of(features: Any, dtype: torch.dtype) -> Rows:
     Floats become `dtype`; images with channels last are turned to channels first, uint8 ones scaled to [0, 1]; wider
     integers stay as they are, for networks that embed tokens.
     """
+    if isinstance(features, FieldTable):
+        return FieldRows(features, dtype)
+    if isinstance(features, Stream):
+        return StreamRows(features, dtype, _shaped)
     if isinstance(features, torch.utils.data.TensorDataset):
         features = features.tensors[0]
     if isinstance(features, torch.Tensor):
@@ -157,6 +170,10 @@ class _Numbers:
     rows: Rows
     dtype: torch.dtype
 
+    def __getattr__(self, name: str) -> Any:
+        # What streams have beside.
+        return getattr(vars(self)["rows"], name)
+
     @property
     def run(self) -> int:
         return self.rows.run
@@ -168,13 +185,40 @@ class _Numbers:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, index: torch.Tensor) -> torch.Tensor:
+    def take(self, index: torch.Tensor) -> Any:
         return self.rows.take(index).to(self.dtype)
 
 
 def evaluated_at_once(rows: Rows) -> int:
     """Rows per step where no gradient is needed: many, unless they are images of which many would not fit."""
+    if getattr(rows, "walk", None) is not None:
+        # As the stream has them.
+        return 1
+    if (
+        isinstance(rows, _DatasetRows | FieldRows)
+        and len(rows)
+        and isinstance(rows.take(torch.zeros(1, dtype=torch.int64)), Fields)
+    ):
+        return _FEW
     return max(1, min(4096, _ENTRIES // max(math.prod(rows.shape), 1)))
+
+
+def parts_of(rows: Rows, index: torch.Tensor | None, size: int) -> Iterator[torch.Tensor]:
+    """Positions of the rows in `index` (None for all), so many at a time, or as a stream has them: see `in_order`."""
+    walk = getattr(rows, "walk", None)
+    if walk is not None:
+        return iter(walk(index))
+    return iter(torch.split(torch.arange(len(rows)) if index is None else index, size))
+
+
+def in_order(answers: list[torch.Tensor], parts: list[torch.Tensor], index: torch.Tensor | None = None) -> torch.Tensor:
+    """What was answered of the rows of `parts`, one after the other, as one tensor in the order of `index` (None for all)."""
+    found, order = torch.cat(answers), torch.cat(parts).to(answers[0].device)
+    wanted = torch.arange(len(order), device=order.device) if index is None else index.to(order.device)
+    if torch.equal(order, wanted):
+        return found
+    ranked = order.argsort()
+    return found[ranked[torch.searchsorted(order[ranked], wanted)]]
 
 
 def as_numbers(rows: Rows, dtype: torch.dtype) -> Rows:

@@ -8,18 +8,20 @@ bits, and data parallelism. Every epoch draws its randomness from (seed, epoch).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from crowdwise.engines.gradient import checkpoint as files
 from crowdwise.engines.gradient.callbacks import EpochRecord
+from crowdwise.engines.gradient.fields import Fields, answer_of, augmented
 from crowdwise.engines.gradient.optimisers import Schedule, make_optimiser
 from crowdwise.engines.gradient.plan import History, Plan
-from crowdwise.engines.gradient.rows import Rows, evaluated_at_once
+from crowdwise.engines.gradient.rows import Rows, evaluated_at_once, in_order, parts_of
 from crowdwise.engines.gradient.stopping import Judge
 from crowdwise.errors import DivergedError, InputError
 from crowdwise.parts.heads.batch import Batch, VoteList, n_batches
@@ -74,8 +76,8 @@ class Trainer:
         if own:
             groups.append({"params": own, "lr": plan.head_learning_rate, "weight_decay": 0.0})
         self.optimiser = make_optimiser(plan.optimiser, groups)
-        steps = n_batches(len(train), plan.batch_size) * plan.epochs
-        self.schedule = Schedule(plan.scheduler, self.optimiser, max(steps, 1), plan.rates)
+        self._steps = getattr(rows, "n_batches", 0) or n_batches(len(train), plan.batch_size)
+        self.schedule = Schedule(plan.scheduler, self.optimiser, max(self._steps * plan.epochs, 1), plan.rates)
         self._best: dict[str, Tensor] = {}
 
     # -- the loop ------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ class Trainer:
                 stage=plan.stage,
                 member=plan.member,
                 epoch=epoch + 1,
-                step=(epoch + 1) * n_batches(len(self.train), plan.batch_size),
+                step=(epoch + 1) * self._steps,
                 loss=history.loss[-1],
                 held_out=history.held_out[-1] if history.held_out else None,
                 judged=history.judged[-1] if history.judged else None,
@@ -137,7 +139,7 @@ class Trainer:
         self.network.train()
         total = torch.zeros((), dtype=torch.float64, device=plan.device)
         n_steps = 0
-        for batch in self.votes.batches(self._order(epoch), plan.batch_size, epoch):
+        for batch in self._batches(self._order(epoch), plan.batch_size, epoch):
             try:
                 loss = self._loss(batch)
             except torch.linalg.LinAlgError as problem:  # type: ignore[attr-defined]  # a determinant of NaN
@@ -173,6 +175,15 @@ class Trainer:
             order = torch.cat([part[torch.randperm(len(part), generator=generator)] for part in windows])
         return self.train[order.to(self.train.device)]
 
+    def _batches(self, order: Tensor, size: int, epoch: int = 0) -> Iterator[Batch]:
+        """The items of `order` with their votes; those of a stream as they come."""
+        walk = getattr(self.rows, "walk", None)
+        if walk is None:
+            yield from self.votes.batches(order, size, epoch)
+            return
+        for part in walk(order, training=self.network.training):
+            yield from self.votes.batches(part, len(part), epoch)
+
     def _loss(self, batch: Batch) -> Tensor:
         logits, trained = self._forward(self.head.mixed(batch))
         loss = self.head.loss(logits, trained)
@@ -194,18 +205,25 @@ class Trainer:
             batch = replace(batch, features=self.group.gather(self.tap.features.to(logits.dtype), len(batch.rows)))
         return logits, batch
 
-    def _taken(self, batch: Batch, source: Rows) -> Tensor:
+    def _taken(self, batch: Batch, source: Rows) -> Any:
         """This process's rows of a batch, mixed where it says so."""
         share = self.group.share
-        rows = source.take(share(batch.rows)).to(self.plan.device)
+        rows = self._augmented(source.take(share(batch.rows))).to(self.plan.device)
         if batch.mix is None:
             return rows
-        other = source.take(share(batch.rows.index_select(0, batch.mix.partner))).to(self.plan.device)
-        return batch.mix.between(rows, other, share(batch.mix.share))
+        partner = source.take(share(batch.rows.index_select(0, batch.mix.partner)))
+        other, own = self._augmented(partner).to(self.plan.device), share(batch.mix.share)
+        if isinstance(rows, Fields):
+            return Fields({name: batch.mix.between(field, other[name], own) for name, field in rows.items()})
+        return batch.mix.between(rows, other, own)
 
-    def _answer(self, rows: Tensor) -> Tensor:
+    def _augmented(self, rows: Tensor | Fields) -> Any:
+        """Rows as they are trained on; judged and predicted ones stay as they are."""
+        return rows if self.plan.augment is None or not self.network.training else augmented(rows, self.plan.augment)
+
+    def _answer(self, rows: Tensor | Fields) -> Tensor:
         with torch.autocast(self.plan.device.type, torch.bfloat16, enabled=self.plan.mixed):
-            logits: Tensor = self.network(rows)
+            logits: Tensor = answer_of(self.network, rows)
         return logits.float() if self.plan.mixed else logits
 
     # -- judging -------------------------------------------------------------------------------
@@ -216,12 +234,14 @@ class Trainer:
         index = torch.arange(len(self.rows), device=self.plan.device) if index is None else index
         training = self.network.training
         self.network.eval()
-        parts = [
-            self._answer(self.rows.take(part).to(self.plan.device)).log_softmax(1)
-            for part in torch.split(index, evaluated_at_once(self.rows))
-        ]
+        parts, answers = [], []
+        for part in parts_of(self.rows, index, evaluated_at_once(self.rows)):
+            parts.append(part)
+            answers.append(self._answer(self.rows.take(part).to(self.plan.device)).log_softmax(1))
         self.network.train(training)
-        return torch.cat(parts) if parts else torch.zeros(0, self.votes.n_classes, device=self.plan.device)
+        if not parts:
+            return torch.zeros(0, self.votes.n_classes, device=self.plan.device)
+        return in_order(answers, parts, index)
 
     @torch.no_grad()
     def _judge(self, judge: Judge) -> None:
@@ -233,7 +253,9 @@ class Trainer:
         self.network.eval()
         whole, alone, mass = 0.0, 0.0, 0.0
         rows = self.rows if judge.rows is None else judge.rows
-        for batch in judge.votes.batches(judge.items, evaluated_at_once(rows)):
+        size = evaluated_at_once(rows)
+        batches = self._batches(judge.items, size) if judge.rows is None else judge.votes.batches(judge.items, size)
+        for batch in batches:
             logits, filled = self._forward(batch, rows)
             log_f = logits.log_softmax(1)
             alone += judge.loss(log_f, batch)

@@ -12,15 +12,14 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
+from crowdwise.data.vote_arrays import ONLY_ANNOTATOR, array_votes, is_nested
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.kernels.types import Array
 
-__all__ = ["aligned_votes", "is_plain", "n_rows_of", "votes_of_labels"]
+__all__ = ["aligned_votes", "is_plain", "labels_of", "n_rows_of", "votes_of_labels", "votes_on_rows"]
 
-# Name of the annotator whose votes are a plain `y`.
-ONLY_ANNOTATOR = "y"
 # Ids that are looked at to see how they are sorted.
 _COMPARED = 10_000
 
@@ -37,7 +36,8 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
     Parameters
     ----------
     y
-        Annotations, a long frame, a matrix [N, A] in the order of the rows, or one label per row.
+        Annotations, a long frame; in the order of the rows a matrix [N, A], one label per row, one-hot labels or
+        probabilities [N, K], or probabilities by several annotators [N, A, K].
     items : sequence or None
         Ids of the rows; None where the rows are in the order of the votes' items.
     gold
@@ -49,10 +49,19 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
     if isinstance(y, str | PathLike):
         raise InputError(f"votes are read first: crowdwise.read({str(y)!r})")
     plain = is_plain(y)
-    votes = votes_of_labels(y) if plain else as_annotations(y)
+    read = None if plain else array_votes(y)
+    votes = votes_of_labels(y) if plain else as_annotations(y) if read is None else read
     votes = votes if classes is None else votes.with_classes(classes)
     # Labels and bare matrices are in the order of the rows, whatever the rows are called.
-    in_order = plain or isinstance(y, np.ndarray | list)
+    in_order = plain or read is not None or isinstance(y, np.ndarray | list) or hasattr(y, "detach")
+    streamed = _streamed(features)
+    if streamed is not None:
+        if in_order or items is not None:
+            raise InputError(
+                "a stream brings the ids of its rows: give votes by item id (Annotations, or a frame with item, annotator and "
+                "label), and leave items= out"
+            )
+        items = streamed
     if items is not None and not in_order:
         votes = _by_id(votes, items, n_rows)
     elif votes.n_items != n_rows:
@@ -81,14 +90,52 @@ def is_plain(y: Any) -> bool:
     return not isinstance(y, Annotations | dict) and _n_axes(y) < 2
 
 
+def labels_of(y: Any, known: Annotations) -> Any:
+    """One label per row, of labels or of one-hot ones; None where `y` is votes. `known` are those of the fit."""
+    if is_plain(y):
+        return y
+    read = _read(y, known)
+    one_each = read is not None and not read.soft and read.n_annotators == 1 and bool((read.votes_per_item == 1).all())
+    return read.classes[read.label] if one_each and read is not None else None
+
+
+def votes_on_rows(y: Any, known: Annotations, features: Any) -> Annotations:
+    """Votes on new rows, in the classes of the fit, whose votes are `known`; by id where the rows are a stream with ids."""
+    read = votes_of_labels(y) if is_plain(y) else _read(y, known)
+    votes = as_annotations(y) if read is None else read
+    ids = _streamed(features)
+    if ids is not None and read is None and not isinstance(y, np.ndarray | list):
+        votes = _by_id(votes, ids, len(ids))
+    return votes.with_classes(known.classes.tolist())
+
+
+def _streamed(features: Any) -> list[Any] | None:
+    """Ids that a stream has brought; a frame may have a column of that name."""
+    found = getattr(features, "item_ids", None)
+    return found if isinstance(found, list) else None
+
+
+def _read(y: Any, known: Annotations) -> Annotations | None:
+    """Votes of one-hot labels or probabilities; who trained on plain labels cannot mean votes of several annotators."""
+    classes = known.classes.tolist()
+    return array_votes(y, classes=classes, certain=known.annotators.tolist() == [ONLY_ANNOTATOR])
+
+
 def votes_of_labels(y: Any) -> Annotations:
     """One label per row as the votes of one annotator."""
     from sklearn.utils import assert_all_finite
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
 
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(y.detach().cpu() if hasattr(y, "detach") else y, warn=True)
     assert_all_finite(labels, input_name="y")
+    odd = labels[labels != np.round(labels)] if labels.dtype.kind == "f" else labels[:0]
+    if len(odd):
+        raise InputError(
+            f"Unknown label type: continuous; y of shape {labels.shape} holds numbers such as {odd[0]:.4g}, which are no "
+            "classes: probabilities have a column per class (of two: np.column_stack([1 - y, y])), measures are cut into "
+            "classes (np.digitize)"
+        )
     try:
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
@@ -159,8 +206,8 @@ def _ids(items: Any, n_rows: int) -> Array:
 
 
 def _n_axes(y: Any) -> int:
-    if isinstance(y, list | tuple):
-        return 2 if len(y) and isinstance(y[0], list | tuple | np.ndarray) else 1
+    if is_nested(y):
+        return 2
     shape: tuple[int, ...] = getattr(y, "shape", (0,))
     if len(shape) == 2 and shape[1] == 1:
         return 1

@@ -30,7 +30,7 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
-from crowdwise.methods.classify.network_model import suited_rows
+from crowdwise.methods.classify.network_model import few_rows, suited_rows
 from crowdwise.methods.classify.neural import NeuralClassifier
 from crowdwise.methods.classify.reading import ReadingClassifier
 from crowdwise.methods.classify.runs import Start
@@ -57,7 +57,7 @@ class AnnotMix(ReadingClassifier):
         network, spec = super()._network(rows, start)
         if self.alpha > 0:
             taken = suited_rows(network, rows, start.n_classes, start.dtype, torch.device("cpu"))
-            if not taken.take(torch.arange(1)).is_floating_point():
+            if not taken.take(few_rows(taken)).is_floating_point():
                 raise SettingError(
                     "annot-mix mixes rows, and the network takes whole numbers (tokens), of which there are no mixtures; "
                     "set alpha=0, or give it rows of numbers, such as embeddings of the text"

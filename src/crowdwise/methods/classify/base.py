@@ -16,15 +16,16 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.weights import check_safetensors
 from crowdwise.errors import InputError, NotFittedError
-from crowdwise.estimator.aggregator import ResultViews, as_annotations
+from crowdwise.estimator.aggregator import ResultViews
 from crowdwise.estimator.carry import positions
 from crowdwise.estimator.estimator import Estimator, check_tables
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
+from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows
 from crowdwise.methods.classify.features import checked_features
+from crowdwise.methods.classify.named_features import forget_unused
 from crowdwise.methods.classify.stored import members_of, restored
 from crowdwise.parts.annotators.model import predictive
 from crowdwise.parts.priors.rows import RowPrior
@@ -105,6 +106,9 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         """Whether rows may be images, tensors and datasets, not tables of numbers alone."""
         return False
 
+    #: Whether rows may come as a stream, in any order.
+    takes_streams: ClassVar[bool] = True
+
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         raise NotImplementedError
 
@@ -119,9 +123,11 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         ----------
         X : [N, ...]
             One row per item: an array or data frame, a scipy sparse matrix, a memory-mapped array, and for
-            networks also images, tensors and torch datasets.
+            networks also images, tensors, torch datasets (of arrays or of dicts), dicts of arrays as tokenisers give them,
+            and streams: a `DataLoader` or `IterableDataset` whose batches are ``(features, item ids)``.
         y : Annotations, frame, matrix or labels
-            The votes; a plain sequence of N labels is one annotator.
+            The votes. A plain sequence of N labels is one annotator, and so are one-hot labels and probabilities [N, K];
+            probabilities [N, A, K] are those of several.
         items : sequence, optional
             Ids of the rows of X. Without it, rows are in the order of the votes' items.
         gold : mapping, frame or sequence, optional
@@ -145,6 +151,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         done = self._learn(features, votes, progress)
         self.model_ = done.model
         self.classes_ = votes.classes
+        forget_unused(self)
         log_prior = done.model.log_prob(features) if done.log_prior is None else done.log_prior
         posterior = np.zeros((votes.n_items, votes.n_classes))
         known = np.empty(0, np.int16) if votes.gold is None else votes.gold
@@ -172,14 +179,15 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any, votes: Any = None) -> Floats:
         """Class probabilities of new rows, [N, K]; with votes on them, the posterior given both.
 
-        Row n of X is item n of `votes`. Annotators never seen in the fit get the population's model.
+        Row n of X is item n of `votes`; of a stream with ids, votes go to the row with their id. Annotators never seen
+        in the fit get the population's model.
         """
         result = self._fitted()
         features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
         if votes is None:
             return np.exp(log_prob)
-        votes = as_annotations(votes).with_classes(result.votes.classes.tolist())
+        votes = votes_on_rows(votes, result.votes, features)
         if votes.n_items != len(log_prob):
             raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         who = positions(votes.annotators, result.votes.annotators)
@@ -193,20 +201,21 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[best_class(proba, self._fitted().class_prior)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy for one label per row; for votes, the mean log-probability of a vote, which needs no truth.
+        """Accuracy for one label per row, one-hot or not; for votes, the mean log-probability of a vote, which needs no truth.
 
         So cross-validation on votes alone works: ``GridSearchCV(..., cv=5).fit(X, votes)``.
         """
-        if is_plain(y):
-            return float(super().score(X, y, sample_weight))
+        result = self._fitted()
+        labels = labels_of(y, result.votes)
+        if labels is not None:
+            return float(super().score(X, labels, sample_weight))
         if sample_weight is not None:
             raise InputError("sample_weight weighs labels, and votes have weights of their own; leave it out")
-        result = self._fitted()
-        votes = as_annotations(y).with_classes(result.votes.classes.tolist())
-        if votes.n_items != n_rows_of(X):
-            raise InputError(f"X has {n_rows_of(X):,} rows but there are {votes.n_items:,} items with votes")
         features = checked_features(self, X, fitting=False, images=self.takes_images)
         log_prob = self.model_.log_prob(features)
+        votes = votes_on_rows(y, result.votes, features)
+        if votes.n_items != len(log_prob):
+            raise InputError(f"X has {len(log_prob):,} rows but there are {votes.n_items:,} items with votes")
         model = self._annotators_on(features, positions(votes.annotators, result.votes.annotators))
         evidence, _ = predictive(model).infer(
             votes, self._prior(votes, log_prob), np.empty(0, np.int16), np.zeros_like(log_prob)

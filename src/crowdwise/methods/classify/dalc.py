@@ -98,6 +98,8 @@ class DALC(NeuralClassifier):
 
     name: ClassVar[str] = "dalc"
     _saved: ClassVar[tuple[str, ...]] = (*NeuralClassifier._saved, "embedding_", "projection_")
+    # Traits are read on the way through the network, in the order of the rows.
+    takes_streams: ClassVar[bool] = False
 
     def _network(self, rows: Rows, start: Start) -> tuple[nn.Module, dict[str, Any] | None]:
         # As the base's, which would refuse a network without dropout: here it answers once.

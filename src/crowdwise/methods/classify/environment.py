@@ -14,7 +14,9 @@ import numpy as np
 import torch
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.engines.gradient.fields import Fields
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.gradient.stream import StreamRows
 from crowdwise.errors import InputError, SettingError
 
 __all__ = ["check_checkpoint", "device_of", "fingerprint", "seed_of"]
@@ -66,8 +68,13 @@ def fingerprint(method: str, settings: Mapping[str, Any], rows: Rows, votes: Ann
     digest = hashlib.sha256(json.dumps([method, plain, sizes], sort_keys=True).encode())
     for array in (votes.item_ptr, votes.annotator, votes.label, votes.weight, votes.gold):
         digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    if isinstance(rows, StreamRows):
+        digest.update(repr(rows.stream.item_ids).encode())
+        return digest.hexdigest()
     for part in torch.split(torch.arange(0, len(rows), max(1, len(rows) // _COMPARED)), 64):
-        digest.update(rows.take(part).cpu().numpy().tobytes())
+        taken = rows.take(part)
+        for tensor in taken.values() if isinstance(taken, Fields) else (taken,):
+            digest.update(tensor.cpu().numpy().tobytes())
     return digest.hexdigest()
 
 

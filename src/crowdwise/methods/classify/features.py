@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.errors import InputError
+from crowdwise.methods.classify.named_features import checked_named, is_named, steady_dataset
 
 __all__ = ["checked_features"]
 
@@ -17,12 +18,14 @@ _CHUNK = 2**22
 
 
 def checked_features(estimator: Any, features: Any, *, fitting: bool, images: bool) -> Any:
-    """Return features as an array, sparse matrix, tensor or dataset, or raise an error that names the fault.
+    """Return features as an array, sparse matrix, tensor, dataset, fields or stream, or raise an error that names the fault.
 
     Tables go through scikit-learn's own validation (names and number of columns). Images, memory-mapped arrays,
     tensors and datasets are for networks: `images` says whether the method takes them. Networks also get whole
     numbers as they are, for those that embed tokens.
     """
+    if is_named(features):
+        return checked_named(estimator, features, fitting=fitting, images=images)
     # A torch TensorDataset: its first tensor holds the rows.
     features = getattr(features, "tensors", (features,))[0]
     table = _is_table(features, images)
@@ -42,6 +45,8 @@ def checked_features(estimator: Any, features: Any, *, fitting: bool, images: bo
             # What an earlier fit to a table left behind.
             for name in ("feature_names_in_", "n_features_in_"):
                 vars(estimator).pop(name, None)
+            if not hasattr(features, "shape"):
+                steady_dataset(features)
     elif shape != tuple(estimator.row_shape_):
         raise InputError(f"rows of shape {shape}, but the model was fitted to rows of shape {tuple(estimator.row_shape_)}")
     _check_finite(features)

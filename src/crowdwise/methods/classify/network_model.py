@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, rows_of
-from crowdwise.errors import InputError, SettingError
+from crowdwise.engines.gradient.fields import Fields, answer_of, left_out
+from crowdwise.engines.gradient.rows import Rows, as_numbers, evaluated_at_once, in_order, parts_of, rows_of
+from crowdwise.errors import DataWarning, InputError, SettingError, listed
 from crowdwise.kernels.types import Floats
 from crowdwise.parts.heads.seeding import seeded
 
-__all__ = ["DROPOUT", "NetworkModel", "Uncertainty", "check_mixed", "materialised", "suited_rows"]
+__all__ = ["DROPOUT", "NetworkModel", "Uncertainty", "check_mixed", "few_rows", "materialised", "suited_rows"]
 
 
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
@@ -44,28 +46,29 @@ class NetworkModel:
 
     def log_prob(self, features: Any) -> Floats:
         """Log of the mean probability, [N, K]."""
-        parts = [
-            draws[0] if len(draws) == 1 else torch.logsumexp(draws, 0) - math.log(len(draws))
-            for draws in self.log_draws(features)
-        ]
-        return torch.cat(parts).numpy()
+        parts, index = [], []
+        for where, draws in self.log_draws(features):
+            parts.append(draws[0] if len(draws) == 1 else torch.logsumexp(draws, 0) - math.log(len(draws)))
+            index.append(where)
+        return in_order(parts, index).numpy()
 
     @torch.no_grad()
-    def log_draws(self, features: Any) -> Iterator[torch.Tensor]:
-        """Log probabilities by every network and pass, [S, n, K], some rows at a time."""
+    def log_draws(self, features: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Positions of some rows at a time, [n], and log probabilities by every network and pass, [S, n, K]."""
         rows = rows_of(features, self.dtype)
         rows = suited_rows(self.network, rows, None, self.dtype, self.device)
-        for number, index in enumerate(torch.split(torch.arange(len(rows)), evaluated_at_once(rows))):
+        for number, index in enumerate(parts_of(rows, None, evaluated_at_once(rows))):
             taken = rows.take(index).to(self.device)
             with seeded(0, number, 0, self.device):
-                yield torch.stack([self._once(network, taken) for network in self.networks for _ in range(max(self.passes, 1))])
+                draws = [self._once(network, taken) for network in self.networks for _ in range(max(self.passes, 1))]
+            yield index, torch.stack(draws)
 
-    def _once(self, network: nn.Module, rows: torch.Tensor) -> torch.Tensor:
+    def _once(self, network: nn.Module, rows: torch.Tensor | Fields) -> torch.Tensor:
         if self.passes:
             for module in network.modules():
                 module.training = isinstance(module, DROPOUT)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-            logits = network(rows)
+            logits = answer_of(network, rows)
         network.eval()
         answer: torch.Tensor = logits.double().log_softmax(1).cpu()
         return answer
@@ -110,13 +113,15 @@ class Uncertainty:
     def of(cls, model: NetworkModel, features: Any) -> Uncertainty:
         """Evaluate the model's networks and passes on rows."""
         parts: list[tuple[torch.Tensor, ...]] = []
-        for log_draws in model.log_draws(features):
+        index = []
+        for where, log_draws in model.log_draws(features):
+            index.append(where)
             draws = log_draws.exp()
             mean = draws.mean(0)
             entropy = -torch.special.xlogy(mean, mean).sum(1)
             single = -(draws * log_draws.clamp(min=-700)).sum(2).mean(0)
             parts.append((mean, draws.std(0, correction=0), entropy, (entropy - single).clamp(min=0)))
-        return cls(*(torch.cat(column).numpy() for column in zip(*parts, strict=True)))
+        return cls(*(in_order(list(column), index).numpy() for column in zip(*parts, strict=True)))
 
 
 def suited_rows(network: nn.Module, rows: Rows, n_classes: int | None, dtype: torch.dtype, device: torch.device) -> Rows:
@@ -125,20 +130,23 @@ def suited_rows(network: nn.Module, rows: Rows, n_classes: int | None, dtype: to
     Whole numbers go in as they are, for networks that embed tokens, or else as floating-point ones.
     """
     network.eval()
-    index = torch.arange(min(2, len(rows)))
-    whole = not rows.take(index).is_floating_point()
+    index = few_rows(rows)
+    sample = rows.take(index)
+    whole = isinstance(sample, torch.Tensor) and not sample.is_floating_point()
     problems = []
     for source in (rows, as_numbers(rows, dtype)) if whole else (rows,):
         try:
             with torch.no_grad():
-                output = network(source.take(index).to(device))
+                output = answer_of(network, source.take(index).to(device))
             break
         except Exception as problem:  # whatever a module does with rows it was not made for
             problems.append(str(problem).splitlines()[0] if str(problem) else type(problem).__name__)
     else:
-        raise InputError(f"the network cannot take rows of shape {tuple(rows.shape)}: {'; as floats: '.join(problems)}")
+        what = f"with the fields {listed(sample)}" if isinstance(sample, Fields) else f"of shape {tuple(rows.shape)}"
+        raise InputError(f"the network cannot take rows {what}: {'; as floats: '.join(problems)}")
     if n_classes is None:
         return source
+    _warn_of_fields(network, sample)
     if not isinstance(output, torch.Tensor) or output.shape != (len(index), n_classes):
         got = (
             f"shape {tuple(output.shape)} for {len(index)} rows" if isinstance(output, torch.Tensor) else type(output).__name__
@@ -151,7 +159,7 @@ def check_mixed(network: nn.Module, rows: Rows, device: torch.device) -> None:
     """Some processors claim half precision and then fail at it."""
     try:
         with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
-            network(rows.take(torch.arange(min(2, len(rows)))).to(device))
+            answer_of(network, rows.take(few_rows(rows)).to(device))
     except RuntimeError as problem:
         raise SettingError(f'precision="mixed" fails on this machine ({problem}); set precision="float32"') from problem
 
@@ -161,5 +169,21 @@ def materialised(network: nn.Module, rows: Rows) -> nn.Module:
     if any(isinstance(p, nn.parameter.UninitializedParameter) for p in network.parameters()):
         network.eval()
         with torch.no_grad():
-            network(rows.take(torch.arange(min(2, len(rows)))).float())
+            answer_of(network, rows.take(few_rows(rows)).to(torch.float32))
     return network
+
+
+def few_rows(rows: Rows) -> torch.Tensor:
+    """Positions of two rows that can be tried; of a stream, they are in its first batch."""
+    known = getattr(rows, "first_rows", None)
+    return torch.arange(min(2, len(rows))) if known is None else known[:2]
+
+
+def _warn_of_fields(network: nn.Module, sample: Any) -> None:
+    ignored = [name for name in left_out(network, sample) if sample[name].ndim > 1] if isinstance(sample, Fields) else []
+    if ignored:
+        warnings.warn(
+            f"the network's forward has no parameter {listed(map(repr, ignored))}: left out; name it so, or drop the field",
+            DataWarning,
+            stacklevel=2,
+        )

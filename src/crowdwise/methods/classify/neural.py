@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from crowdwise.engines.gradient.fields import Fields
 from crowdwise.engines.gradient.networks import NETWORKS, build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows
 from crowdwise.errors import SettingError
@@ -15,7 +16,7 @@ from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.continued import Continued, continued, with_annotators
 from crowdwise.methods.classify.features import checked_features
-from crowdwise.methods.classify.network_model import DROPOUT, NetworkModel, Uncertainty, materialised
+from crowdwise.methods.classify.network_model import DROPOUT, NetworkModel, Uncertainty, few_rows, materialised
 from crowdwise.methods.classify.runs import Start, Task
 from crowdwise.methods.classify.trained import TrainedClassifier
 
@@ -47,6 +48,12 @@ class NeuralClassifier(_Continuing, TrainedClassifier):
     )
     hidden: int | None = setting(
         None, "Hidden units of the built-in MLP; by default sized from the number of rows.", low=1, whole=True, optional=True
+    )
+    augment: Any = setting(
+        None,
+        "Function from one row to a changed one, such as a torchvision transform, applied in training alone; rows are judged "
+        "and predicted as they are.",
+        free=True,
     )
     weight_decay: float = setting(1e-4, "L2 penalty on the network.", low=0)
     members: int = setting(
@@ -129,6 +136,11 @@ class NeuralClassifier(_Continuing, TrainedClassifier):
         if self._earlier is not None:
             return copy.deepcopy(self._earlier.model.network).cpu(), self._earlier.model.spec
         if isinstance(self.network, str):
+            if isinstance(rows.take(few_rows(rows)), Fields):
+                raise SettingError(
+                    "rows of several fields (a dict) need a network of your own that takes them: network=..., such as a "
+                    "function that makes a transformers model for sequence classification"
+                )
             spec = default_spec(self.network, rows, n_classes, self.dropout, self.hidden)
             return build_network(spec, rows), spec
         if not callable(self.network):

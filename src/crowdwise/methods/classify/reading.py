@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
-from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.gradient.rows import Rows, in_order
 from crowdwise.engines.loop import Progress
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.carry import positions
@@ -116,13 +116,18 @@ class ReadingClassifier(NeuralClassifier):
         alone = replace(model, networks=model.networks[:1], passes=0)
         handle = self._last_linear(model.network).register_forward_pre_hook(keep)
         try:
-            log_prob = alone.log_prob(features)
+            found, index, kept = [], [], []
+            for where, draws in alone.log_draws(features):
+                found.append(draws[0])
+                index.append(where)
+                # One network and one pass: the last that was read is of these rows.
+                kept.append(parts[-1])
+            log_prob = in_order(found, index).numpy()
         finally:
             handle.remove()
         if model.n_draws > 1 or model.passes:
             log_prob = model.log_prob(features)
-        # The model first tries a few rows.
-        return log_prob, torch.cat(parts)[-len(log_prob) :]
+        return log_prob, in_order(kept, index)
 
     @torch.no_grad()
     def _mean_confusion(self, read: Tensor, votes: Annotations) -> Floats:

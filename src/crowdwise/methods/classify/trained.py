@@ -120,6 +120,7 @@ class TrainedClassifier(CrowdClassifier):
     members = 1
     dropout_passes = 0
     weight_decay = 0.0
+    augment = None
 
     @property
     def has_network(self) -> bool:
@@ -280,6 +281,7 @@ class TrainedClassifier(CrowdClassifier):
             seed=seed,
             device=task.device,
             mixed=self.precision == "mixed",
+            augment=self.augment,
             checkpoint=None if self.checkpoint is None else Path(f"{self.checkpoint}{stage}"),
             fingerprint=task.fingerprint + stage,
         )

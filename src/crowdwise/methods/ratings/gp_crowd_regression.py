@@ -111,7 +111,7 @@ class GPCrowdRegression(FeatureRatingMethod):
     def _checked_rows(self, X: Any, n_features: int | None = None) -> Floats:
         rows = checked_features(X, n_features)
         if not hasattr(rows, "todense"):
-            return rows
+            return np.asarray(rows)
         if rows.shape[1] > _MOST_SPARSE:
             raise InputError(
                 f"{rows.shape[1]:,} sparse columns: a Gaussian process goes by distances between rows, and takes up to "
