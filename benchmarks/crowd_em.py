@@ -28,9 +28,9 @@ from sklearn.preprocessing import StandardScaler
 import crowdwise
 from crowdwise.trust.metrics import accuracy, ece, log_loss
 
-ON, SEEDS = ["labelme", "rte", "sentence_polarity", "convarg_pairs"], 3
-# Trees take too long on the larger sets.
-FEW, FEW_ON = ("10 neighbours", "logistic pipeline"), ("sentence_polarity", "convarg_pairs")
+ON, SEEDS = ["labelme", "rte", "sentence_polarity"], 3
+# Trees take too long on the larger set.
+FEW, FEW_ON = ("10 neighbours", "logistic pipeline"), ("sentence_polarity",)
 AGGREGATORS = ("majority", "dawid-skene", "consensus")
 RUNS = Path(__file__).parent / ".runs"
 CELLS = (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))
@@ -144,7 +144,9 @@ def main() -> None:
     about = (
         f"\n{SEEDS} seeds; mean ± half width of the 95% interval over seeds (labelme and sentence_polarity have a test part of "
         "their own: there a seed changes classifiers and folds alone; the other sets are split anew). Trees take long on "
-        f"{' and '.join(FEW_ON)} and were not measured there.\n"
+        f"{' and '.join(FEW_ON)} and were not measured there. On rte, with 160 test items, no classifier is far from chance. "
+        "A first version with class shares learned freely was run on labelme and rte; shares were then anchored to the votes "
+        "because of a simulated weak crowd, and nothing was changed after the runs below.\n"
     )
     header = ["set", "classifier", "method", "test accuracy", "recovered labels", "test NLL", "test ECE"]
     rows = [row for name, results in found.items() for row in rows_of(name, results)]
