@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,14 @@ from sklearn.base import clone
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 
 import crowdwise
-from crowdwise.data.annotations import Annotations
-from crowdwise.errors import NotFittedError, SettingError
-from crowdwise.estimator.registry import make_classifier
+from crowdwise.errors import DataWarning, NotFittedError, SettingError
+from crowdwise.estimator.registry import make_aggregator, make_classifier
 from crowdwise.methods.classify.raykar import Raykar
+from crowdwise.trust.choice import auto_classifier
 from crowdwise.trust.choice.auto_classifier import AutoClassifier
 from crowdwise.trust.choice.classifiers import CANDIDATES, check_methods
+from crowdwise.trust.choice.new_rows import NewRows
+from crowdwise.trust.choice.selection import Row
 
 FEATURES, TRUTH = blobs(0, 300, 3, gap=4.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.75), share=0.8)
@@ -38,41 +39,54 @@ def test_it_answers_as_the_chosen_classifier_does(fitted: Any) -> None:
     assert fitted.posterior_.tobytes() == alone.posterior_.tobytes()
     assert fitted.score(FEATURES, TRUTH) == alone.score(FEATURES, TRUTH) > 0.9
     assert fitted.choice_["method"].to_list() == TABLES
-    assert (fitted.choice_["score"] < 0).all()
+    assert fitted.choice_["score"].is_between(0, 1).all()
+    assert "labels new rows best" in fitted.reason_
 
 
-def test_labels_that_say_nothing_of_hidden_votes_are_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Raykar.fit
+def test_one_who_knows_its_own_items_alone_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Good labels of the items with votes, and guesses for new rows."""
 
-    def guess(self: Any, X: Any, y: Any, **more: Any) -> Any:
-        plain(self, X, y, **more)
-        self.result_ = replace(self.result_, posterior=np.full_like(self.result_.posterior, 1 / 3))
-        return self
+    def guess(self: Any, X: Any, votes: Any = None) -> Any:
+        return np.random.default_rng(0).dirichlet(np.ones(3), len(X))
 
-    monkeypatch.setattr(Raykar, "fit", guess)
+    monkeypatch.setattr(Raykar, "predict_proba", guess)
     with quiet():
-        assert AutoClassifier(methods=["raykar", "two-stage"]).fit(FEATURES, VOTES).chosen_ == "two-stage"
+        model = AutoClassifier(methods=["raykar", "two-stage"]).fit(FEATURES, VOTES)
+    assert model.chosen_ == "two-stage"
+    assert model.choice_["note"][0].startswith("behind two-stage by")
 
 
-def seen(monkeypatch: pytest.MonkeyPatch, votes: Annotations) -> list[tuple[int, int]]:
-    """Rows and votes that every fit of raykar saw, three folds first."""
-    sizes, plain = [], Raykar.fit
+def test_items_are_held_out_with_all_of_their_votes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three folds, each trained on the other two thirds of the items, and then the fit of all."""
+    seen, plain = [], Raykar.fit
 
     def counting(self: Any, X: Any, y: Any, **more: Any) -> Any:
-        sizes.append((len(X), y.n_votes))
+        seen.append(set(y.items[y.votes_per_item > 0].tolist()))
         return plain(self, X, y, **more)
 
     monkeypatch.setattr(Raykar, "fit", counting)
     with quiet():
-        AutoClassifier(methods=TABLES, folds=3).fit(FEATURES, votes)
-    return sizes[:3]
+        AutoClassifier(methods=TABLES, folds=3).fit(FEATURES, VOTES)
+    voted = set(VOTES.items[VOTES.votes_per_item > 0].tolist())
+    out = [voted - each for each in seen[:3]]
+    assert set.union(*out) == voted
+    assert sum(len(each) for each in out) == len(voted)
+    assert max(len(each) for each in out) - min(len(each) for each in out) <= 1
 
 
-def test_a_hidden_vote_is_not_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = seen(monkeypatch, VOTES)
-    alone = int((VOTES.votes_per_item == 1).sum())
-    assert [rows for rows, _ in sizes] == [300] * 3
-    assert sum(VOTES.n_votes - n_votes for _, n_votes in sizes) == VOTES.n_votes - alone
+def test_the_score_is_the_belief_of_the_crowd_in_the_class_that_a_new_row_gets() -> None:
+    held = NewRows(FEATURES, VOTES, np.arange(300), 3, 0)
+
+    class Constant:
+        def predict_proba(self, X: Any) -> Any:
+            return np.tile([0.2, 0.5, 0.3], (len(X), 1))
+
+    row = Row("constant")
+    held.try_all([row], lambda *_: Constant())
+    with quiet():
+        crowd = make_aggregator("consensus").fit(VOTES).result_.posterior
+    assert row.terms is not None
+    np.testing.assert_allclose(row.terms, crowd[:, 1])
 
 
 def test_small_data_take_the_simplest_without_a_comparison() -> None:
@@ -91,13 +105,35 @@ def test_without_operations_the_simplest_is_taken() -> None:
 
 @pytest.mark.slow
 def test_a_candidate_that_takes_too_many_operations_is_skipped() -> None:
-    # Of 300 rows with four numbers on three classes, the two stages take 3 x 2000 x 300 x 4 x 3 operations.
-    with quiet():
-        model = AutoClassifier(methods=[*TABLES, "yan"], operations=2.0e7).fit(FEATURES, VOTES)
+    # Of 300 rows with four numbers on three classes, the two stages take 3 x 500 x 300 x 4 x 3 operations.
+    with pytest.warns(DataWarning, match="not compared, as they take too many operations: two-stage"):
+        model = AutoClassifier(methods=[*TABLES, "yan"], operations=5.0e6).fit(FEATURES, VOTES)
     notes = dict(zip(model.choice_["method"], model.choice_["note"], strict=True))
-    assert notes["two-stage"] == "skipped: it takes about 2.2e+07 operations, and 2.0e+07 of 2.0e+07 are left"
-    assert notes["raykar"] == notes["yan"] == ""
+    assert notes["two-stage"] == "skipped: it takes about 5.4e+06 operations, and 5.0e+06 of 5.0e+06 are left"
+    assert not any(notes[name].startswith("skipped") for name in ("raykar", "yan"))
     assert "two-stage" in model.reason_.partition("skipped")[2]
+
+
+def test_with_more_items_than_operations_a_sample_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_classifier, "_FEWEST_SAMPLED", 90)
+    sizes, plain = [], Raykar.fit
+
+    def counting(self: Any, X: Any, y: Any, **more: Any) -> Any:
+        sizes.append(len(X))
+        return plain(self, X, y, **more)
+
+    monkeypatch.setattr(Raykar, "fit", counting)
+    # A row takes 3 x (500 + 100) x 4 x 3 operations in both.
+    with quiet():
+        AutoClassifier(methods=TABLES, folds=3, operations=120 * 21_600.0).fit(FEATURES, VOTES)
+    assert sizes[:3] == [80, 80, 80]
+
+
+def test_rows_that_are_no_array_get_a_network_without_a_comparison() -> None:
+    model = AutoClassifier()
+    decision = model._decided(object(), VOTES, check_methods(None), 0)
+    assert decision.chosen == "ccem"
+    assert "X is no array" in decision.reason
 
 
 def test_images_are_left_to_networks() -> None:

@@ -23,7 +23,8 @@ def test_a_fit_takes_rounds_over_votes_and_tables(method: str, expected: float) 
 def test_training_takes_rounds_over_rows_and_parameters() -> None:
     table, images = np.zeros((1000, 20)), np.zeros((1000, 3, 8, 8))
     assert training_operations(Candidate("raykar", "raykar"), table, 4) == 100 * 1000 * 20 * 4
-    assert training_operations(Candidate("two-stage", "two-stage"), table, 4) == 2000 * 1000 * 20 * 4
+    assert training_operations(Candidate("two-stage", "two-stage"), table, 4) == 500 * 1000 * 20 * 4
+    assert training_operations(Candidate("svgpcr", "svgpcr"), table, 4) == 50 * 1000 * 100 * (20 + 4 * 100)
     # 64 units for 1000 rows.
     assert training_operations(Candidate("ccem", "ccem"), table, 4) == 100 * 1000 * 64 * (20 + 4)
     assert training_operations(Candidate("ccem", "ccem"), images, 4) == 100 * 1000 * 192 * 128

@@ -8,7 +8,7 @@ import numpy as np
 from tests.methods.labels.helpers import crowd, diagonal_crowd
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.trust.choice.scoring import EXPONENTS, HeldOut, Terms, by_accuracy, cross_fitted, tempered_score
+from crowdwise.trust.choice.scoring import EXPONENTS, HeldOut, cross_fitted, tempered_score
 from crowdwise.trust.heldout import deal
 
 
@@ -103,40 +103,6 @@ def test_other_names_of_the_classes_predict_as_well() -> None:
         cross_fitted(terms, np.eye(terms.n_classes)[swapped[terms.item]]),
         cross_fitted(terms, np.eye(terms.n_classes)[truth[terms.item]]),
     )
-
-
-def test_with_one_accuracy_per_annotator_votes_are_predicted_from_the_other_folds() -> None:
-    votes = small()
-    terms, fold = HeldOut(votes, folds=3, seed=0).terms, deal(votes, 3, 0)
-    shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.5, 0.5]])
-    for e, found in enumerate(by_accuracy(terms, shares)):
-        others = [o for o in range(votes.n_votes) if fold[o] != fold[e]]
-        own = [o for o in others if votes.annotator[o] == votes.annotator[e]]
-        pooled = (sum(shares[o, votes.label[o]] for o in others) + 1) / (len(others) + 2)
-        accuracy = (sum(shares[o, votes.label[o]] for o in own) + 5 * pooled) / (len(own) + 5)
-        named = shares[e, votes.label[e]]
-        assert np.isclose(found, np.log(named * accuracy + (1 - named) * (1 - accuracy)))
-
-
-def test_with_one_accuracy_per_annotator_other_names_predict_worse() -> None:
-    votes, truth = crowd(0, 100, diagonal_crowd(5, 3, 0.7))
-    terms = HeldOut(votes, folds=5, seed=0).terms
-    swapped = np.array([2, 0, 1])[truth]
-    right, wrong = (by_accuracy(terms, np.eye(3)[labels[terms.item]]).mean() for labels in (truth, swapped))
-    assert right > wrong + 0.1
-
-
-def test_with_one_accuracy_a_weight_counts_as_repeated_votes() -> None:
-    votes = small()
-    twice = Annotations.from_arrays(
-        [0, 0, 0, 1, 1, 1], ["a", "b", "c"] * 2, [0, 0, 1, 1, 1, 1], weight=[2.0] * 6, classes=[0, 1]
-    )
-    shares = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.5, 0.5]])
-    plain, weighted = (HeldOut(given, folds=3, seed=0).terms for given in (votes, twice))
-    repeated = Terms.__new__(Terms)
-    vars(repeated).update({name: np.repeat(getattr(plain, name), 2) for name in ("item", "annotator", "label", "fold")})
-    vars(repeated).update(weight=None, n_annotators=plain.n_annotators, n_classes=2)
-    np.testing.assert_allclose(by_accuracy(weighted, shares), 2 * by_accuracy(repeated, np.repeat(shares, 2, axis=0))[::2])
 
 
 def test_a_weight_counts_as_repeated_votes() -> None:

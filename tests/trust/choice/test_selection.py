@@ -30,7 +30,7 @@ def test_votes_of_an_item_count_as_one_observation() -> None:
 
 def rows(*means: float, noise: float = 0.0) -> list[Row]:
     wave = noise * np.array([1.0, -1.0, 1.0, -1.0])
-    return [Row(f"m{k}", k, log_prob=np.full(4, mean) + (wave if k else 0)) for k, mean in enumerate(means)]
+    return [Row(f"m{k}", k, terms=np.full(4, mean) + (wave if k else 0)) for k, mean in enumerate(means)]
 
 
 def test_the_simplest_within_a_standard_error_of_the_best_is_taken() -> None:
@@ -44,7 +44,7 @@ def test_the_simplest_within_a_standard_error_of_the_best_is_taken() -> None:
 def test_of_equally_simple_ones_the_best_is_taken() -> None:
     given = rows(-0.5, -0.35, -0.3, noise=0.1)
     given[1].rank = given[2].rank = 1
-    given[2].log_prob = np.array([-0.3, -0.3, -0.3, -0.3])
+    given[2].terms = np.array([-0.3, -0.3, -0.3, -0.3])
     assert simplest(given, EACH) == (2, 2)
 
 

@@ -133,7 +133,7 @@ class Auto(Chooses, Aggregator):
         try_all(rows, shares, held.terms, tempered_score)
         if not any(row.eligible for row in rows):
             return fall_back(instead, rows, "no candidate could be fitted")
-        return decide(rows, held.terms, standard_errors=self.standard_errors, stack=self.stack)
+        return decide(rows, held.terms.item, standard_errors=self.standard_errors, stack=self.stack)
 
     def _fitted_by(self, name: str, problem: Problem) -> Fit:
         """The fit of a candidate, with this estimator's class shares and seed."""

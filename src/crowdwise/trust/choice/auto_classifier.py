@@ -1,24 +1,26 @@
-"""Automatic choice of a classifier: by how well the labels that it infers predict votes that were hidden from it.
+"""Automatic choice of a classifier: by how well it labels rows that it has not seen, as far as the crowd can tell.
 
-score      mean over hidden votes of log sum_k q_nk T_a[k, y_e]
-q          the candidate's posterior of the item, from its row and the votes that were not hidden
-T          an accuracy per annotator, counted on hidden votes in the same way for every candidate
-choice     the simplest candidate within one standard error of the best (paired differences, clustered by item)
+score      mean over held-out items of b_n[argmax_k f(x_n)_k]
+f          the candidate, trained on the items of the other folds
+b          what `consensus` makes of all votes on the item
+choice     the candidate with the best score; candidates that are clearly behind are given up on the way
 
 Notes
 -----
-What classifiers say of rows whose votes are all hidden was the worse guide where this rule was chosen, on the sets of the
-benchmarks: with a table per annotator a class may drift to whatever features say about the votes, and with an accuracy vague
-classifiers win.
+Where there are more items than the budget of operations allows, all candidates are compared on a sample of them.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from crowdwise.data.annotations import Annotations
+from crowdwise.errors import DataWarning
 from crowdwise.estimator.estimator import check_settings, check_tables, random_state_setting, setting
 from crowdwise.estimator.registry import make_classifier
 from crowdwise.kernels.numerics import generator
@@ -27,12 +29,10 @@ from crowdwise.methods.classify.align import aligned_votes
 from crowdwise.methods.classify.base import CrowdClassifier
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.trust.choice.classifiers import Candidate, check_methods
-from crowdwise.trust.choice.data_check import not_comparable
 from crowdwise.trust.choice.decision import Chooses, Decision, decide, fall_back
+from crowdwise.trust.choice.new_rows import NewRows
 from crowdwise.trust.choice.operations import keep_affordable, training_operations
-from crowdwise.trust.choice.scoring import HeldOut, by_accuracy
 from crowdwise.trust.choice.selection import Row
-from crowdwise.trust.choice.trial import try_all
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -44,13 +44,16 @@ if TYPE_CHECKING:
 __all__ = ["AutoClassifier"]
 
 
-# Items below which a classifier trained on some of them says little about one trained on all.
-_FEWEST_ITEMS = 200
+# Items below which a classifier trained on some of them says little about one trained on all; and to which a sample shrinks
+# before candidates are skipped instead.
+_FEWEST_ITEMS, _FEWEST_SAMPLED = 200, 1_000
+# What is trained on rows that are no array, and cannot be dealt into folds here.
+_ON_OTHER_ROWS = "ccem"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoClassifier(Chooses, CrowdClassifier):
-    """The classifier that predicts held-out votes best, or a simpler one that is about as good.
+    """The classifier that labels new rows best, as far as votes tell.
 
     `estimator_` is the chosen classifier, trained on everything; this one answers as it does. `reason_` says in one line
     why it was chosen, `choice_` holds the comparison.
@@ -67,15 +70,15 @@ class AutoClassifier(Chooses, CrowdClassifier):
     methods: Any = setting(
         None, "Candidates by name, simplest first, as a list or comma-separated; by default a fast and diverse few.", free=True
     )
-    folds: int = setting(3, "Parts into which votes are dealt; each is predicted by fits to the others.", low=2, whole=True)
+    folds: int = setting(3, "Parts into which items are dealt; each is labelled by fits to the others.", low=2, whole=True)
     operations: float = setting(
         5e11,
-        "Most operations (rows x rounds x parameters) of the comparison, by default a minute or two of them; candidates "
-        "that do not fit are skipped, and named.",
+        "Most operations (rows x rounds x parameters) of the comparison, by default a minute or two of them; with more, "
+        "a sample of the items is compared, and candidates that do not fit are skipped with a warning.",
         low=0,
     )
     standard_errors: float = setting(
-        1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
+        0.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
     )
     random_state: int | None = random_state_setting("Seed of the folds and of the candidates.")
 
@@ -106,39 +109,37 @@ class AutoClassifier(Chooses, CrowdClassifier):
         return self
 
     def _decided(self, features: Any, votes: Annotations, candidates: tuple[Candidate, ...], seed: int) -> Decision:
+        if not hasattr(features, "shape"):
+            others = [Row(candidate.label) for candidate in candidates]
+            name = next((c.label for c in candidates if c.method == _ON_OTHER_ROWS), candidates[-1].label)
+            return fall_back(name, others, "X is no array, whose rows could be dealt into folds")
         rows = [_row(candidate, features) for candidate in candidates]
         tried = [row.method for row in rows if row.eligible]
-        voted = int((votes.votes_per_item > 0).sum())
-        reason = not_comparable(votes) or ("there is one candidate" if len(tried) < 2 else "")
-        if voted < _FEWEST_ITEMS:
-            reason = f"only {voted:,} items have votes, and {_FEWEST_ITEMS} are needed"
+        sample = np.flatnonzero(votes.votes_per_item > 0)
+        reason = "there is one class only" if votes.n_classes < 2 else "there is one candidate" if len(tried) < 2 else ""
+        if len(sample) < _FEWEST_ITEMS:
+            reason = f"only {len(sample):,} items have votes, and {_FEWEST_ITEMS} are needed"
         if not reason:
-            needed = {c.label: self.folds * training_operations(c, features, votes.n_classes) for c in candidates}
-            keep_affordable(rows, needed, self.operations)
+            # Operations are as good as proportional to rows.
+            each = {c.label: self.folds * training_operations(c, features, votes.n_classes) / len(sample) for c in candidates}
+            wanted = int(self.operations / sum(each[name] for name in tried))
+            size = min(len(sample), max(wanted, _FEWEST_SAMPLED))
+            sample = np.sort(np.random.default_rng(seed).permutation(sample)[:size])
+            keep_affordable(rows, {name: size * one for name, one in each.items()}, self.operations)
             left = sum(row.eligible for row in rows)
             reason = f"{self.operations:.1e} operations are enough for {left} of {len(tried)} candidates" if left < 2 else ""
         if reason:
             return fall_back((tried or [candidates[0].label])[0], rows, reason)
-        return self._compared(features, votes, {c.label: c for c in candidates}, rows, tried, seed)
+        _warn_of_skipped(rows)
+        return self._compared(NewRows(features, votes, sample, self.folds, seed), {c.label: c for c in candidates}, rows)
 
-    def _compared(
-        self,
-        features: Any,
-        votes: Annotations,
-        candidates: dict[str, Candidate],
-        rows: list[Row],
-        tried: list[str],
-        seed: int,
-    ) -> Decision:
-        held = HeldOut(votes, self.folds, seed)
-
-        def shares(label: str, number: int) -> Floats:
-            return held.shares(lambda part: self._made(candidates[label]).fit(features, part).result_.posterior, number)
-
-        try_all(rows, shares, held.terms, by_accuracy)
+    def _compared(self, held: NewRows, candidates: dict[str, Candidate], rows: list[Row]) -> Decision:
+        tried = [row.method for row in rows if row.eligible]
+        held.try_all(rows, lambda label, X, votes: self._made(candidates[label]).fit(X, votes))
         if not any(row.eligible for row in rows):
             return fall_back(tried[0], rows, "no candidate could be measured")
-        return decide(rows, held.terms, standard_errors=self.standard_errors)
+        items = np.arange(len(held.fold))
+        return decide(rows, items, standard_errors=self.standard_errors, does="labels new rows", per="item")
 
     def _made(self, candidate: Candidate) -> CrowdClassifier:
         """A candidate with its settings and this estimator's seed."""
@@ -170,6 +171,16 @@ class AutoClassifier(Chooses, CrowdClassifier):
     def _decided_before(self) -> Decision:
         self._fitted()
         return self._decision
+
+
+def _warn_of_skipped(rows: list[Row]) -> None:
+    skipped = [row.method for row in rows if row.note.startswith("skipped")]
+    if skipped:
+        warnings.warn(
+            f"not compared, as they take too many operations: {', '.join(skipped)}; raise operations= for them",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def _row(candidate: Candidate, features: Any) -> Row:

@@ -31,8 +31,13 @@ CANDIDATES = (
     Candidate("two-stage", "two-stage", rank=1),
     Candidate("raykar", "raykar", rank=2),
     Candidate("raykar (classifier=gaussian)", "raykar", {"classifier": "gaussian"}, rank=2),
-    Candidate("ccem", "ccem", rank=3),
-    Candidate("geocrowdnet-f", "geocrowdnet-f", rank=3),
+    Candidate("crowd-em", "crowd-em", rank=3),
+    Candidate("ccem", "ccem", rank=4),
+    Candidate("geocrowdnet-f", "geocrowdnet-f", rank=4),
+    Candidate("bayes-dgc", "bayes-dgc", rank=4),
+    Candidate("deep-mf", "deep-mf", rank=5),
+    # The likelihood that holds on weak features as well, and need not be chosen by three fits instead of one.
+    Candidate("svgpcr (likelihood=softmax)", "svgpcr", {"likelihood": "softmax"}, rank=5),
 )
 
 

@@ -10,8 +10,7 @@ from io import StringIO
 import numpy as np
 import polars as pl
 
-from crowdwise.kernels.types import Floats
-from crowdwise.trust.choice.scoring import Terms
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.choice.selection import Row, frame_of, paired, simplest, stacking_weights
 
 __all__ = ["Chooses", "Decision", "decide", "fall_back"]
@@ -77,7 +76,8 @@ class Chooses:
     def choice_(self) -> pl.DataFrame:
         """One row per candidate: method, score, difference from the best, its standard error, seconds, note.
 
-        The score is the mean log-probability of a held-out vote.
+        The score is the mean log-probability of a held-out vote; of classifiers, the mean belief of the crowd in the class that
+        they name for a row which they have not seen.
         """
         return self._decided_before().table
 
@@ -89,18 +89,29 @@ def fall_back(chosen: str, rows: Sequence[Row], reason: str) -> Decision:
     return Decision(chosen, f"{chosen}, without comparing methods: {reason}", {chosen: 1.0}, frame_of(rows))
 
 
-def decide(rows: Sequence[Row], terms: Terms, *, standard_errors: float, stack: bool = False) -> Decision:
+def decide(
+    rows: Sequence[Row],
+    cluster: Integers,
+    *,
+    standard_errors: float,
+    stack: bool = False,
+    does: str = "predicts held-out votes",
+    per: str = "vote",
+) -> Decision:
     """Choose among measured rows.
 
     Parameters
     ----------
+    cluster : [H]
+        Item of everything that was held out.
     stack : bool
         Combine rather than choose.
+    does, per : str
+        What is measured, for the reason: a method `does` it best, so much better per vote.
     """
-    cluster = terms.item
     table = frame_of(rows, cluster)
     chosen, best = simplest(rows, cluster, standard_errors)
-    measured = [k for k, row in enumerate(rows) if row.eligible and row.log_prob is not None]
+    measured = [k for k, row in enumerate(rows) if row.eligible and row.terms is not None]
     skipped = [row.method for row in rows if row.note.startswith("skipped")]
     limits = f" (skipped, as they take too many operations: {', '.join(skipped)})" if skipped else ""
     if stack and len(measured) > 1:
@@ -112,24 +123,24 @@ def decide(rows: Sequence[Row], terms: Terms, *, standard_errors: float, stack: 
         return Decision("stack", f"a stack of {shares}{limits}", weights, table)
     name = rows[chosen].method
     if len(measured) == 1:
-        reason = f"{name}, the only method that could be tried"
+        behind = any(row.note.startswith("behind") for row in rows)
+        reason = f"{name}, which {does} best (clearly)" if behind else f"{name}, the only method that could be tried"
     elif chosen != best:
         mean, error = paired(_terms(rows[best]), _terms(rows[chosen]), cluster)
         kind = "default" if rows[chosen].rank < 0 else "simplest"
         reason = (
-            f"{name}, the {kind} method that predicts held-out votes about as well as the best, {rows[best].method} "
-            f"({mean:.4f} behind per vote, standard error {error:.4f})"
+            f"{name}, the {kind} method that {does} about as well as the best, {rows[best].method} "
+            f"({mean:.4f} behind per {per}, standard error {error:.4f})"
         )
     else:
         next_best = max((k for k in measured if k != best), key=lambda k: float(_terms(rows[k]).mean()))
         mean, error = paired(_terms(rows[best]), _terms(rows[next_best]), cluster)
         reason = (
-            f"{name}, which predicts held-out votes best ({mean:.4f} better per vote than {rows[next_best].method}, "
-            f"standard error {error:.4f})"
+            f"{name}, which {does} best ({mean:.4f} better per {per} than {rows[next_best].method}, standard error {error:.4f})"
         )
     return Decision(name, reason + limits, {name: 1.0}, table)
 
 
 def _terms(row: Row) -> Floats:
-    assert row.log_prob is not None
-    return row.log_prob
+    assert row.terms is not None
+    return row.terms

@@ -23,8 +23,11 @@ _ROUNDS = {"majority": 1, "one-coin": 20, "confusion-vector": 20, "dawid-skene":
 _OTHER_ROUNDS = 100
 # Eight runs over ten subtypes of every class.
 _STATES_PER_CLASS = {"ebcc": 80}
-# Of classifiers: epochs or rounds. Two stages try several penalties on several folds.
-_TRAINING_ROUNDS, _TWO_STAGE_ROUNDS = 100, 2000
+# Of classifiers: epochs or rounds. Two stages try several penalties on several folds; EM around a classifier trains it on
+# several folds in several rounds.
+_TRAINING_ROUNDS, _MANY_ROUNDS = 100, {"two-stage": 500, "crowd-em": 2000}
+# Epochs and inducing points of Gaussian processes.
+_PROCESS_ROUNDS, _INDUCING = 50, 100
 # Weights that read a number of an image in a small convolutional network.
 _WEIGHTS_PER_PIXEL = 128
 
@@ -39,7 +42,9 @@ def training_operations(candidate: Candidate, features: Any, n_classes: int) -> 
     """Operations of one fit of a classifier to rows of these features."""
     n_rows, *shape = features.shape
     numbers = math.prod(shape)
-    rounds = _TWO_STAGE_ROUNDS if candidate.method == "two-stage" and not candidate.network else _TRAINING_ROUNDS
+    if candidate.method.startswith("svgp"):
+        return float(_PROCESS_ROUNDS * n_rows * _INDUCING * (numbers + n_classes * _INDUCING))
+    rounds = _TRAINING_ROUNDS if candidate.network else _MANY_ROUNDS.get(candidate.method, _TRAINING_ROUNDS)
     if not candidate.network:
         return float(rounds * n_rows * numbers * n_classes)
     if len(shape) > 1:

@@ -5,12 +5,6 @@
     T_a[k, l] = (C_akl + K T[k, l]) / (C_ak. + K)       C: held-out votes of the other folds, counted under q, and then
     T[k, l]   = (sum_a C_akl + 1 / K) / (sum_a C_ak. + 1)   three times under q_nk T_a[k, y_e], normalised over k (EM)
 
-or, where class names must keep their meaning (`by_accuracy`), with one number per annotator,
-
-    T_a[k, l] = r_a if k = l, else (1 - r_a) / (K - 1)   r_a = (C_a + 5 r) / (n_a + 5)
-
-C_a: the shares q of the classes that the annotator named in held-out votes of the other folds, summed; r: their mean over all.
-
 People who vote on the same item share mistakes, so that posteriors of models of independent annotators are too sure, the more
 so the more votes there are: how sure is a matter of one number gamma, by which labels should not be judged. Each candidate
 gets the gamma of a grid under which it predicts the votes of the other folds best (`tempered_score`).
@@ -35,7 +29,7 @@ from crowdwise.kernels.numerics import segment_sum, tempered
 from crowdwise.kernels.types import Array, Floats, Integers
 from crowdwise.trust.heldout import deal
 
-__all__ = ["EXPONENTS", "HeldOut", "Terms", "by_accuracy", "cross_fitted", "tempered_score"]
+__all__ = ["EXPONENTS", "HeldOut", "Terms", "cross_fitted", "tempered_score"]
 
 EXPONENTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -43,8 +37,6 @@ EXPONENTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _FLOOR = 1e-12
 # Of EM on the tables; ten change the mean accuracy of the choices by less than 0.05 points.
 _ROUNDS = 3
-# Weight of the crowd's accuracy beside an annotator's own votes, in votes.
-_PSEUDO_VOTES = 5.0
 
 
 class Terms:
@@ -110,27 +102,6 @@ def cross_fitted(terms: Terms, shares: Array, rounds: int = _ROUNDS) -> Floats:
             joint = shares[others] * table[pair[others]]
             table = tables(joint / np.maximum(joint.sum(axis=1, keepdims=True), _FLOOR), others)
         chance = (shares[own] * table[pair[own]]).sum(axis=1)
-        log_prob[own] = np.log(np.maximum(chance, _FLOOR))
-    return log_prob if terms.weight is None else terms.weight * log_prob
-
-
-def by_accuracy(terms: Terms, shares: Array) -> Floats:
-    """As `cross_fitted`, with an accuracy per annotator in place of a table.
-
-    Free tables predict a vote just as well if a class stands for something else than its name says, and what features say
-    about the votes may be something else: on such data the best forecaster is not the best labeller.
-    """
-    weight = np.ones(len(terms.item)) if terms.weight is None else terms.weight
-    named = shares[np.arange(len(terms.item)), terms.label]
-    log_prob = np.empty(len(terms.item))
-    for number in range(int(terms.fold.max(initial=-1)) + 1):
-        own = terms.fold == number
-        others = np.flatnonzero(~own)
-        total = np.bincount(terms.annotator[others], weight[others], terms.n_annotators)
-        right = np.bincount(terms.annotator[others], weight[others] * named[others], terms.n_annotators)
-        pooled = (right.sum() + 1) / (total.sum() + 2)
-        accuracy = ((right + _PSEUDO_VOTES * pooled) / (total + _PSEUDO_VOTES))[terms.annotator[own]]
-        chance = named[own] * accuracy + (1 - named[own]) * (1 - accuracy) / max(terms.n_classes - 1, 1)
         log_prob[own] = np.log(np.maximum(chance, _FLOOR))
     return log_prob if terms.weight is None else terms.weight * log_prob
 

@@ -25,15 +25,15 @@ class Row:
     ----------
     rank : int
         Of candidates that are about as good, the one with the lowest is taken.
-    log_prob : [H] or None
-        Log-probability of every held-out term; None where it was not measured.
+    terms : [H] or None
+        Score of everything that was held out, such as the log-probability of a vote; None where it was not measured.
     note : str
         Why it was not measured, or is not eligible.
     """
 
     method: str
     rank: int = 0
-    log_prob: Floats | None = None
+    terms: Floats | None = None
     seconds: float = 0.0
     note: str = ""
     eligible: bool = True
@@ -66,7 +66,7 @@ def simplest(rows: Sequence[Row], cluster: NDArray[np.int64], standard_errors: f
     Of those whose mean is within so many standard errors of the best one's, the one with the lowest rank; of several such, the
     best.
     """
-    measured = {k: row.log_prob for k, row in enumerate(rows) if row.eligible and row.log_prob is not None}
+    measured = {k: row.terms for k, row in enumerate(rows) if row.eligible and row.terms is not None}
     mean = {k: float(log_prob.mean()) for k, log_prob in measured.items()}
     best = max(measured, key=lambda k: (mean[k], -rows[k].rank))
     near = [best]
@@ -81,13 +81,13 @@ def frame_of(rows: Sequence[Row], cluster: NDArray[np.int64] | None = None) -> p
     """The table of a choice: method, score, difference from the best, its standard error, seconds, note."""
     import polars as pl
 
-    measured = [row.log_prob for row in rows if row.log_prob is not None and row.eligible]
+    measured = [row.terms for row in rows if row.terms is not None and row.eligible]
     best = max(measured, key=lambda log_prob: float(log_prob.mean())) if measured else None
     columns: dict[str, list[float | None]] = {"score": [], "difference": [], "se": []}
     for row in rows:
         found: tuple[float | None, float | None, float | None] = (None, None, None)
-        if row.log_prob is not None and best is not None and cluster is not None:
-            found = (float(row.log_prob.mean()), *paired(best, row.log_prob, cluster))
+        if row.terms is not None and best is not None and cluster is not None:
+            found = (float(row.terms.mean()), *paired(best, row.terms, cluster))
         for column, value in zip(columns.values(), found, strict=True):
             column.append(value)
     return pl.DataFrame(

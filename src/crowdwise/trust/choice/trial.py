@@ -50,4 +50,4 @@ def _try(row: Row, shares_of: SharesOf, terms: Terms, judge: Judge) -> None:
         except (CrowdwiseError, ArithmeticError, np.linalg.LinAlgError) as problem:
             row.give_up(f"failed: {problem}")
             return
-    row.log_prob = judge(terms, shares)
+    row.terms = judge(terms, shares)
