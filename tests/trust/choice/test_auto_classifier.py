@@ -11,14 +11,14 @@ from sklearn.base import clone
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on
 
 import crowdwise
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, NotFittedError, SettingError
-from crowdwise.estimator.registry import make_aggregator, make_classifier
+from crowdwise.estimator.registry import make_classifier
 from crowdwise.methods.classify.raykar import Raykar
 from crowdwise.trust.choice import auto_classifier
 from crowdwise.trust.choice.auto_classifier import AutoClassifier
 from crowdwise.trust.choice.classifiers import CANDIDATES, check_methods
-from crowdwise.trust.choice.new_rows import NewRows
-from crowdwise.trust.choice.selection import Row
+from crowdwise.trust.choice.new_rows import NewRows, log_prob_by_class
 
 FEATURES, TRUTH = blobs(0, 300, 3, gap=4.0)
 VOTES = votes_on(TRUTH, even(4, 3, 0.75), share=0.8)
@@ -39,8 +39,8 @@ def test_it_answers_as_the_chosen_classifier_does(fitted: Any) -> None:
     assert fitted.posterior_.tobytes() == alone.posterior_.tobytes()
     assert fitted.score(FEATURES, TRUTH) == alone.score(FEATURES, TRUTH) > 0.9
     assert fitted.choice_["method"].to_list() == TABLES
-    assert fitted.choice_["score"].is_between(0, 1).all()
-    assert "labels new rows best" in fitted.reason_
+    assert (fitted.choice_["score"].drop_nulls() < 0).all()
+    assert "labels new items" in fitted.reason_
 
 
 def test_one_who_knows_its_own_items_alone_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,19 +74,27 @@ def test_items_are_held_out_with_all_of_their_votes(monkeypatch: pytest.MonkeyPa
     assert max(len(each) for each in out) - min(len(each) for each in out) <= 1
 
 
-def test_the_score_is_the_belief_of_the_crowd_in_the_class_that_a_new_row_gets() -> None:
+def test_classes_are_scored_by_the_votes_with_an_accuracy_per_annotator() -> None:
+    votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 2], [2, 0, 2], [0, None, 1]])
+    classes, found = np.array([0, 1, 2, 0]), iter(log_prob_by_class(votes, np.array([0, 1, 2, 0]), np.ones(11, bool)))
+    overall = (7 + 1) / (11 + 2)
+    right = {0: (4, 4), 1: (2, 3), 2: (1, 4)}
+    for item, person, label in zip(votes.item, votes.annotator, votes.label, strict=True):
+        hits, n = right[int(person)]
+        accuracy = (hits + 5 * overall) / (n + 5)
+        assert np.isclose(next(found), np.log(accuracy if label == classes[item] else (1 - accuracy) / 2))
+
+
+def test_a_score_has_a_part_of_new_rows_and_one_of_items_with_votes() -> None:
     held = NewRows(FEATURES, VOTES, np.arange(300), 3, 0)
-
-    class Constant:
-        def predict_proba(self, X: Any) -> Any:
-            return np.tile([0.2, 0.5, 0.3], (len(X), 1))
-
-    row = Row("constant")
-    held.try_all([row], lambda *_: Constant())
-    with quiet():
-        crowd = make_aggregator("consensus").fit(VOTES).result_.posterior
-    assert row.terms is not None
-    np.testing.assert_allclose(row.terms, crowd[:, 1])
+    named = np.stack([TRUTH, (TRUTH + 1) % 3])
+    everything = np.ones(300, bool)
+    expected = [
+        log_prob_by_class(VOTES, classes, counted).mean()
+        for classes, counted in zip(named, (np.ones(VOTES.n_votes, bool), held.judges), strict=True)
+    ]
+    assert np.isclose(held.terms(named, everything).mean(), np.mean(expected))
+    assert (np.bincount(VOTES.item[held.judges], minlength=300) == VOTES.votes_per_item // 2).all()
 
 
 def test_small_data_take_the_simplest_without_a_comparison() -> None:

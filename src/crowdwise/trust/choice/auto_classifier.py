@@ -1,9 +1,8 @@
-"""Automatic choice of a classifier: by how well it labels rows that it has not seen, as far as the crowd can tell.
+"""Automatic choice of a classifier: by how well it labels items that it has not seen, as far as their votes tell.
 
-score      mean over held-out items of b_n[argmax_k f(x_n)_k]
-f          the candidate, trained on the items of the other folds
-b          what `consensus` makes of all votes on the item
-choice     the candidate with the best score; candidates that are clearly behind are given up on the way
+Candidates are trained on the items of all folds but one, and name classes for those of that fold: from features alone, and from
+features and half of the votes. The classes are scored by the votes that were not shown (`crowdwise.trust.choice.new_rows`). The
+simplest candidate within one standard error of the best is chosen; those that are clearly behind are given up on the way.
 
 Notes
 -----
@@ -53,7 +52,7 @@ _ON_OTHER_ROWS = "ccem"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoClassifier(Chooses, CrowdClassifier):
-    """The classifier that labels new rows best, as far as votes tell.
+    """The classifier that labels new items best, as far as votes tell, or a simpler one that is about as good.
 
     `estimator_` is the chosen classifier, trained on everything; this one answers as it does. `reason_` says in one line
     why it was chosen, `choice_` holds the comparison.
@@ -78,7 +77,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
         low=0,
     )
     standard_errors: float = setting(
-        0.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
+        1.0, "A simpler method is preferred if it is behind the best by no more standard errors than this.", low=0
     )
     random_state: int | None = random_state_setting("Seed of the folds and of the candidates.")
 
@@ -139,7 +138,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
         if not any(row.eligible for row in rows):
             return fall_back(tried[0], rows, "no candidate could be measured")
         items = np.arange(len(held.fold))
-        return decide(rows, items, standard_errors=self.standard_errors, does="labels new rows", per="item")
+        return decide(rows, items, standard_errors=self.standard_errors, does="labels new items", per="vote")
 
     def _made(self, candidate: Candidate) -> CrowdClassifier:
         """A candidate with its settings and this estimator's seed."""

@@ -76,8 +76,7 @@ class Chooses:
     def choice_(self) -> pl.DataFrame:
         """One row per candidate: method, score, difference from the best, its standard error, seconds, note.
 
-        The score is the mean log-probability of a held-out vote; of classifiers, the mean belief of the crowd in the class that
-        they name for a row which they have not seen.
+        The score is the mean log-probability of a held-out vote; of classifiers, by the class that they name for its item.
         """
         return self._decided_before().table
 

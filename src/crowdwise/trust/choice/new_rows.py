@@ -1,13 +1,19 @@
-"""How well classifiers label rows that they have never seen, by what the crowd says of these rows.
+"""How well classifiers label items that they have never seen, by the votes on these items.
 
-    score = mean over items of  b_n[argmax_k f(x_n)_k]     f: trained on the items of the other folds
-                                                           b: what `consensus` makes of all votes, as sure as experience allows
+    score = ( mean over votes of log T_a[c_n, y_e]  +  mean over votes V of log T_a[d_n, y_e] ) / 2
+
+    c_n = argmax_k f(x_n)_k            the class of a new row
+    d_n = argmax_k f(x_n)_k p(U_n | k) the class of an item with votes U; those of V, the other half, judge it
+    f, p                               the candidate, trained on the items of the other folds
+    T_a[k, l] = r_a if k = l, else (1 - r_a) / (K - 1)
+    r_a = (right_a + 5 r) / (n_a + 5)  how often a's votes are the class, and r how often all votes are
 
 Items are held out with all of their votes, so that a classifier which repeats the votes on its own items, and knows nothing of
-others, is seen through. Only the class that is named counts: probabilities are judged by how sure the crowd is, not by how sure
-classifiers are, for vague ones and those with an eye on the annotators' habits would win otherwise.
+others, is seen through. Only the class that is named counts: scored by how sure they are, vague classifiers would win, and with
+a table per annotator those that have learned habits instead of classes. An annotator who is always wrong speaks as clearly as
+one who is always right.
 
-Candidates race: after every fold those go that are clearly behind.
+Candidates race: those that are clearly behind after a fold are tried no more.
 """
 
 from __future__ import annotations
@@ -21,34 +27,36 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
-from crowdwise.estimator.registry import make_aggregator
-from crowdwise.kernels.types import Floats, Integers
+from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.choice.selection import Row, paired
 
-__all__ = ["NewRows"]
+__all__ = ["NewRows", "log_prob_by_class"]
 
 # A candidate that is so many standard errors behind on the folds so far is tried no more.
 _LOST = 2.0
+# Weight of the crowd's accuracy beside an annotator's own votes, in votes.
+_PSEUDO_VOTES = 5.0
 
 Fit = Callable[[str, Any, Annotations], Any]
 
 
 class NewRows:
-    """Items that are held out in turn, and what the crowd says of them.
+    """Items that are held out in turn.
 
     Attributes
     ----------
+    votes : Annotations
+        On the items of the comparison, N of them.
     fold : [N]
-        Of every item of the comparison.
-    belief : [N, K]
+    judges : [E]
+        Votes that judge the class of an item with votes; the others are shown.
     """
 
     def __init__(self, features: Any, votes: Annotations, sample: Integers, folds: int, seed: int) -> None:
-        self._features, self._votes, self._sample = features, votes, sample
-        self.fold = np.random.default_rng(seed).permutation(len(sample)) % folds
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CrowdwiseWarning)
-            self.belief = make_aggregator("consensus").fit(votes.take_items(sample)).result_.posterior
+        self._features, self._sample, self.votes = features, sample, votes.take_items(sample)
+        rng = np.random.default_rng(seed)
+        self.fold = rng.permutation(len(sample)) % folds
+        self.judges = _every_other(self.votes, rng)
 
     def try_all(self, rows: Sequence[Row], fit: Fit) -> None:
         """Fill in what eligible rows score; those that fail or fall behind say so in their notes, and are eligible no more.
@@ -58,41 +66,70 @@ class NewRows:
         fit : callable
             From a candidate's label, features and votes to a fitted classifier.
         """
-        found = {row.method: np.full(len(self.fold), np.nan) for row in rows if row.eligible}
-        for number in range(int(self.fold.max()) + 1):
-            done = self.fold <= number
+        named = {row.method: np.full((2, len(self.fold)), -1) for row in rows if row.eligible}
+        last = int(self.fold.max())
+        for number in range(last + 1):
             for row in rows:
                 if row.eligible:
                     # Shown in the table, and used for nothing else.
                     started = perf_counter()
-                    self._try(row, fit, number, found[row.method])
+                    self._try(row, fit, number, named[row.method])
                     row.seconds += perf_counter() - started
-            _leave_behind([row for row in rows if row.eligible], {name: terms[done] for name, terms in found.items()}, number)
-        for row in rows:
-            row.terms = found[row.method] if row.eligible else None
+            for row in rows:
+                if row.eligible:
+                    row.terms = self.terms(named[row.method], self.fold <= number)
+            if number < last:
+                _leave_behind([row for row in rows if row.eligible], number)
 
-    def _try(self, row: Row, fit: Fit, number: int, terms: Floats) -> None:
-        out = np.flatnonzero(self.fold == number)
-        train, new = self._sample[self.fold != number], self._sample[out]
+    def terms(self, named: Integers, done: Flags) -> Floats:
+        """What the classes of new rows and of items with votes, [2, N], score on the items that are `done`, one each."""
+        votes, parts = self.votes, []
+        for classes, counted in zip(named, (done[votes.item], done[votes.item] & self.judges), strict=True):
+            log_prob = log_prob_by_class(votes, classes, counted)
+            mean = np.bincount(votes.item[counted], log_prob, minlength=len(done)) / max(len(log_prob), 1)
+            parts.append(mean[done] * done.sum())
+        return np.asarray((parts[0] + parts[1]) / 2)
+
+    def _try(self, row: Row, fit: Fit, number: int, named: Integers) -> None:
+        out = self.fold == number
+        train, new = self._sample[~out], self._features[self._sample[out]]
+        shown = self.votes.take_votes(~self.judges).take_items(np.flatnonzero(out))
         try:
             with warnings.catch_warnings():
                 # Fits that only judge need not have converged; the chosen fit says what deserves a look.
                 warnings.simplefilter("ignore", CrowdwiseWarning)
-                fitted = fit(row.method, self._features[train], self._votes.take_items(train))
-                proba = fitted.predict_proba(self._features[new])
+                fitted = fit(row.method, self._features[train], self.votes.take_items(np.flatnonzero(~out)))
+                named[0, out] = fitted.predict_proba(new).argmax(axis=1)
+                named[1, out] = fitted.predict_proba(new, votes=shown).argmax(axis=1)
         except (CrowdwiseError, ArithmeticError, np.linalg.LinAlgError) as problem:
             row.give_up(f"failed: {problem}")
-            return
-        terms[out] = self.belief[out, proba.argmax(axis=1)]
 
 
-def _leave_behind(rows: Sequence[Row], terms: dict[str, Floats], number: int) -> None:
+def log_prob_by_class(votes: Annotations, classes: Integers, counted: Flags) -> Floats:
+    """Log-probability of the votes that count, [n], if items have these classes, with an accuracy per annotator."""
+    person, right = votes.annotator[counted], votes.label[counted] == classes[votes.item[counted]]
+    weight = np.ones(len(person)) if votes.weight is None else votes.weight[counted]
+    total = np.bincount(person, weight, votes.n_annotators)
+    hits = np.bincount(person, weight * right, votes.n_annotators)
+    overall = (hits.sum() + 1) / (total.sum() + 2)
+    accuracy = ((hits + _PSEUDO_VOTES * overall) / (total + _PSEUDO_VOTES))[person]
+    return np.asarray(weight * np.log(np.where(right, accuracy, (1 - accuracy) / max(votes.n_classes - 1, 1))))
+
+
+def _every_other(votes: Annotations, rng: np.random.Generator) -> Flags:
+    """Every other vote of an item, in random order, [E]: none of an item with one vote."""
+    order = np.lexsort((rng.random(votes.n_votes), votes.item))
+    place = np.empty(votes.n_votes, np.int64)
+    place[order] = np.arange(votes.n_votes) - votes.item_ptr[votes.item[order]]
+    return np.asarray(place % 2 == 1)
+
+
+def _leave_behind(rows: Sequence[Row], number: int) -> None:
     """Take those out of the race who are clearly behind the first, on the items of the folds so far."""
-    if len(rows) < 2:
-        return
-    first = max(rows, key=lambda row: float(terms[row.method].mean()))
-    items = np.arange(len(terms[first.method]))
+    measured = {row.method: row.terms for row in rows if row.terms is not None}
+    first = max(measured, key=lambda name: float(measured[name].mean()), default="")
     for row in rows:
-        behind, error = paired(terms[first.method], terms[row.method], items)
-        if row is not first and behind > _LOST * error:
-            row.give_up(f"behind {first.method} by {behind:.4f} after {number + 1} of the folds (standard error {error:.4f})")
+        behind, error = paired(measured[first], measured[row.method], np.arange(len(measured[first])))
+        if behind > _LOST * error:
+            row.terms = None
+            row.give_up(f"behind {first} by {behind:.4f} after fold {number + 1} (standard error {error:.4f})")
