@@ -13,8 +13,8 @@ others, is seen through. Only the class that is named counts: scored by how sure
 a table per annotator those that have learned habits instead of classes. An annotator who is always wrong speaks as clearly as
 one who is always right.
 
-Candidates race: those that are clearly behind after a fold are tried no more, by what `consensus` makes of the items' votes. The
-accuracies of annotators would say too little with the votes of one fold.
+Candidates race: those that are clearly behind after a fold are tried no more, by what `consensus` makes of the items' votes.
+The accuracies of annotators would say too little with the votes of one fold.
 """
 
 from __future__ import annotations
