@@ -110,6 +110,7 @@ PUBLIC = [
     "__version__",
     "audit",
     "calibration",
+    "callbacks",
     "campaign",
     "compare",
     "crowd",

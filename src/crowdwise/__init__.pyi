@@ -24,6 +24,7 @@ from .data.label_sets import LabelSets as LabelSets
 from .data.ratings import Ratings as Ratings
 from .data.similarities import Similarities as Similarities
 from .data.token_votes import TokenVotes as TokenVotes
+from .engines.gradient import callbacks as callbacks
 from .estimator.loading import load as load
 from .estimator.outcome import Result as Result
 from .estimator.registry import Method as Method

@@ -25,8 +25,9 @@ def test_training_takes_rounds_over_rows_and_parameters() -> None:
     assert training_operations(Candidate("raykar", "raykar"), table, 4) == 100 * 1000 * 20 * 4
     assert training_operations(Candidate("two-stage", "two-stage"), table, 4) == 500 * 1000 * 20 * 4
     assert training_operations(Candidate("svgpcr", "svgpcr"), table, 4) == 50 * 1000 * 100 * (20 + 4 * 100)
-    # 64 units for 1000 rows.
-    assert training_operations(Candidate("ccem", "ccem"), table, 4) == 100 * 1000 * 64 * (20 + 4)
+    # 64 units for 1000 rows, which have 8 steps per epoch of the 1000 that a network gets.
+    assert training_operations(Candidate("ccem", "ccem"), table, 4) == 128 * 1000 * 64 * (20 + 4)
+    assert training_operations(Candidate("ccem", "ccem"), np.zeros((5000, 20)), 4) == 100 * 5000 * 64 * (20 + 4)
     assert training_operations(Candidate("ccem", "ccem"), images, 4) == 100 * 1000 * 192 * 128
 
 

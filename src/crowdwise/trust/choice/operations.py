@@ -26,6 +26,8 @@ _STATES_PER_CLASS = {"ebcc": 80}
 # Of classifiers: epochs or rounds. Two stages try several penalties on several folds; EM around a classifier trains it on
 # several folds in several rounds.
 _TRAINING_ROUNDS, _MANY_ROUNDS = 100, {"two-stage": 500, "crowd-em": 2000}
+# Steps of a network at least, and rows of each.
+_STEPS, _BATCH = 1000, 128
 # Epochs and inducing points of Gaussian processes.
 _PROCESS_ROUNDS, _INDUCING = 50, 100
 # Weights that read a number of an image in a small convolutional network.
@@ -49,7 +51,9 @@ def training_operations(candidate: Candidate, features: Any, n_classes: int) -> 
         return float(rounds * n_rows * numbers * n_classes)
     if len(shape) > 1:
         return float(rounds * n_rows * numbers * _WEIGHTS_PER_PIXEL)
-    # The width of the default network: see `crowdwise.engines.gradient.networks`.
+    # Small sets are given more epochs, see `crowdwise.engines.gradient.stopping`; the width of the default network stands in
+    # `crowdwise.engines.gradient.networks`.
+    rounds = max(rounds, _STEPS * _BATCH // max(n_rows, 1))
     width = 2 ** min(9, max(6, round(math.log2(max(n_rows, 2)) / 2)))
     return float(rounds * n_rows * width * (numbers + n_classes))
 
