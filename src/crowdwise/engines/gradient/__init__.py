@@ -1,0 +1,3 @@
+
+
+from crowdwise.engines.gradient import callbacks as callbacks
