@@ -1,3 +1,5 @@
+"""Engine 2: networks and heads, trained by gradient."""
 
+import lazy_loader
 
-from crowdwise.engines.gradient import callbacks as callbacks
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=["callbacks"])
