@@ -48,7 +48,7 @@ BUDGET = {
     "cluster same.csv": (f"{TABLES} scipy.sparse", 95),
     "spans spans.jsonl": (TABLES, 95),
     "train votes.csv --features features.csv -m raykar --save model": (f"{TABLES} sklearn", 100),
-    "predict model --features features.csv": (f"{TABLES} sklearn", 85),
+    "predict model --features features.csv": (f"{TABLES} sklearn", 90),
     "demo": (f"{TABLES} scipy.special", 100),
 }
 # Loads packages one after the other, and for every command line a process branches off where its own are loaded: so each is

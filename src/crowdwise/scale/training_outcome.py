@@ -120,6 +120,6 @@ def take_over(estimator: CrowdClassifier, folder: Path, votes: Annotations) -> N
         if name.endswith("_") and name not in (*settings, *_CHECKED):
             setattr(estimator, name, value)
     estimator.classes_ = votes.classes
-    estimator.result_ = replace(loaded.result_, settings=settings, votes=votes)
+    estimator.result_ = replace(loaded.result_, settings=estimator.kept_settings(), votes=votes)
     for name, text in json.loads((folder / _WARNINGS).read_text(encoding="utf-8")):
         warnings.warn(text, getattr(errors, name, CrowdwiseWarning), stacklevel=4)

@@ -13,6 +13,7 @@ from tests.engines.gradient.helpers import batch_of, blobs, quiet, random_logits
 from torch import nn
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.engines.gradient.rows import Rows
 from crowdwise.engines.gradient.trainer import Trainer
 from crowdwise.errors import SettingError
 from crowdwise.estimator.loading import load
@@ -165,8 +166,8 @@ def test_the_network_sees_mixtures_of_rows_and_known_labels_unmixed(monkeypatch:
     seen: list[tuple[Batch, torch.Tensor]] = []
     taken = Trainer._taken
 
-    def spy(self: Trainer, batch: Batch) -> torch.Tensor:
-        rows = taken(self, batch)
+    def spy(self: Trainer, batch: Batch, source: Rows) -> torch.Tensor:
+        rows: torch.Tensor = taken(self, batch, source)
         seen.append((batch, rows))
         return rows
 

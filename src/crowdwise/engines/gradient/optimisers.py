@@ -29,6 +29,8 @@ def make_optimiser(choice: Any, groups: list[dict[str, Any]]) -> torch.optim.Opt
     first, *others = groups
     if all({name: group[name] for name in group if name != "params"}.items() <= first.items() for group in others):
         groups = [first | {"params": [p for group in groups for p in group["params"]]}]
+    if isinstance(choice, type):
+        raise SettingError(f"scheduler takes a function: scheduler=lambda optimiser, steps: {choice.__name__}(optimiser)")
     if choice == "sgd":
         return torch.optim.SGD(groups, momentum=0.9)
     # Fused steps are one pass over the parameters; they exist for floating-point tensors on these devices.

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, def
 from crowdwise.engines.gradient.fields import Fields, FieldTable
 from crowdwise.errors import InputError
 
-__all__ = ["Stream", "StreamRows", "is_stream"]
+__all__ = ["Stream", "StreamRows", "is_stream", "refuse_streams"]
 
 _IDS = ("item", "items", "itemid", "itemids", "id", "ids")
 _HOW = "a batch is (features, ids), or a dict with the ids in a field called item, item_id or id"
@@ -27,6 +27,12 @@ _HOW = "a batch is (features, ids), or a dict with the ids in a field called ite
 def is_stream(features: Any) -> bool:
     """Whether rows can only be read one after the other."""
     return isinstance(features, DataLoader | IterableDataset | Stream)
+
+
+def refuse_streams(features: Any, what: str) -> None:
+    """Raise where rows must be there more than once, or in an order of their own."""
+    if is_stream(features):
+        raise InputError(f"{what} takes arrays, dicts and datasets, and X is a stream ({type(features).__name__})")
 
 
 class Stream:

@@ -158,7 +158,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         done.annotators.infer(votes, log_prior, known, posterior)
         self.result_ = Result(
             method=self.name,
-            settings=self._kept_settings(),
+            settings=self.kept_settings(),
             seed=getattr(self, "random_state", None),
             votes=votes,
             posterior=posterior,
@@ -170,7 +170,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             converged=done.converged,
         )
 
-    def _kept_settings(self) -> dict[str, Any]:
+    def kept_settings(self) -> dict[str, Any]:
         """Settings that the outcome keeps."""
         return self.get_params(deep=False)
 

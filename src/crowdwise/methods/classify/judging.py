@@ -11,6 +11,7 @@ from torch import nn
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.gradient.rows import rows_of
 from crowdwise.engines.gradient.stopping import Judge
+from crowdwise.engines.gradient.stream import refuse_streams
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.carry import positions
@@ -42,6 +43,7 @@ def given_data(estimator: Any, data: Any, votes: Annotations) -> Given | None:
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise SettingError(f"validation_data must be a pair (X, y) of rows and their votes or true labels; got {data!r:.60}")
     X, y = data
+    refuse_streams(X, "validation_data")
     features = checked_features(estimator, X, fitting=False, images=estimator.takes_images)
     labels = is_plain(y)
     judging = votes_of_labels(y) if labels else as_annotations(y)

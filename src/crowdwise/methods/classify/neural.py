@@ -11,6 +11,7 @@ from torch import nn
 from crowdwise.engines.gradient.fields import Fields
 from crowdwise.engines.gradient.networks import NETWORKS, build_network, default_spec
 from crowdwise.engines.gradient.rows import Rows
+from crowdwise.engines.gradient.stream import refuse_streams
 from crowdwise.errors import SettingError
 from crowdwise.estimator.estimator import setting
 from crowdwise.methods.classify.align import aligned_votes
@@ -96,6 +97,7 @@ class NeuralClassifier(_Continuing, TrainedClassifier):
         if fitted and classes is not None and list(classes) != self.classes_.tolist():
             raise SettingError(f"classes were fixed by the first call: {self.classes_.tolist()}; got {list(classes)}")
         classes = self.classes_.tolist() if fitted else classes
+        refuse_streams(X, "partial_fit")
         features = checked_features(self, X, fitting=not fitted, images=self.takes_images)
         votes = aligned_votes(features, y, items, gold, classes)
         losses = list(self.history_["loss"]) if fitted else []
@@ -109,7 +111,7 @@ class NeuralClassifier(_Continuing, TrainedClassifier):
         one._fit_to(features, votes, None)
         settings = {f.name for f in fields(self)} | {"_earlier"}
         vars(self).update({name: value for name, value in vars(one).items() if name not in settings})
-        self.result_ = replace(one.result_, settings=self._kept_settings(), seed=self.random_state)
+        self.result_ = replace(one.result_, settings=self.kept_settings(), seed=self.random_state)
         self.history_["loss"] = losses + self.history_["loss"]
         return self
 

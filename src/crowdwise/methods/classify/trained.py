@@ -331,9 +331,10 @@ class TrainedClassifier(CrowdClassifier):
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_OF_A_RUN}
         return {name: value for name, value in values.items() if not callable(value)}
 
-    def _kept_settings(self) -> dict[str, Any]:
+    def kept_settings(self) -> dict[str, Any]:
+        """Settings that an outcome names."""
         # Rows that judged would be saved with every model, and who listened is of this process.
-        return {name: value for name, value in super()._kept_settings().items() if name not in _NOT_KEPT}
+        return {name: value for name, value in super().kept_settings().items() if name not in _NOT_KEPT}
 
     def _check_shares(self) -> None:
         for share in ("validation", "dropout"):

@@ -88,6 +88,11 @@ class AutoClassifier(Chooses, CrowdClassifier):
         """Whether rows may be images: candidates that take none are skipped."""
         return True
 
+    @property
+    def has_network(self) -> bool:
+        """Whether rows may be dicts: the network among the candidates takes them."""
+        return True
+
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
@@ -184,7 +189,8 @@ def _warn_of_skipped(rows: list[Row]) -> None:
 
 def _row(candidate: Candidate, features: Any) -> Row:
     """A candidate that is still to be tried, or why it is not."""
-    if len(getattr(features, "shape", ())) != 2 and not candidate.network:
+    table = len(features.shape) == 2 and (isinstance(features, np.ndarray) or hasattr(features, "tocsr"))
+    if not table and not candidate.network:
         return Row(candidate.label, note="left out: for tables only", eligible=False)
     if candidate.network and find_spec("torch") is None:
         return Row(candidate.label, note="left out: it needs torch", eligible=False)
