@@ -139,7 +139,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"method": lambda **_: crowdwise.Raykar()},
         "raykar takes a table.*a dict of arrays",
     ),
-    "auto": (fields(), {"method": lambda **_: crowdwise.AutoClassifier()}, "auto-classifier takes a table"),
+    "auto": (fields(), {"method": lambda **_: crowdwise.AutoClassifier()}, "need a network of your own"),
     "a process": (fields(), {"method": lambda **_: crowdwise.SVGPCR()}, "svgpcr takes a table"),
     "rows in tables": (fields(), {"method": crowdwise.DALC}, 'set reads="hidden"'),
 }

@@ -84,7 +84,7 @@ class CrowdEM(CrowdClassifier):
     >>> from crowdwise.data.datasets import crowd_digits
     >>> X, votes, truth = crowd_digits()
     >>> model = CrowdEM(estimator=RandomForestClassifier(20), folds=3).fit(X[:300], votes[:300])
-    >>> bool(model.score(X[300:], truth[300:]) > 0.8)
+    >>> bool(model.score(X[300:], truth[300:]) > 0.7)
     True
     """
 
