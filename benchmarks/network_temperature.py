@@ -23,7 +23,7 @@ import crowdwise
 from crowdwise.trust.metrics import ece, log_loss
 
 PARTS = (("labelme", 300), ("labelme", 1000), ("rte", 600), ("sentence_polarity", 1000))
-METHODS = ("ccem", "bayes-dgc", "aggnet", "crowd-layer-mw")
+METHODS = ("ccem", "aggnet")
 SEEDS = 3
 KEPT = Path(__file__).parent / ".runs" / "network_temperature.json"
 

@@ -39,31 +39,29 @@ votes
 # %% [markdown]
 # ## The network
 #
-# A small BERT, built from its configuration: nothing is downloaded. A pretrained one is used alike. `crowdwise` takes any torch
-# module that turns rows into one number per class, so a few lines hand over the logits.
+# A small BERT, built from its configuration: nothing is downloaded. A pretrained one is used alike. Models of Hugging Face are taken
+# as they are: rows are a dict of the arrays that the model reads, and its answer has logits.
 
 # %%
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
+config = BertConfig(
+    vocab_size=vocabulary,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=n_words,
+    num_labels=topics,
+)
 
-class Classifier(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        config = BertConfig(
-            vocab_size=vocabulary,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=64,
-            max_position_embeddings=n_words,
-            num_labels=topics,
-        )
-        self.bert = BertForSequenceClassification(config)
 
-    def forward(self, words):
-        return self.bert(input_ids=words.long()).logits
+def network():
+    return BertForSequenceClassification(config)
 
+
+known, new = {"input_ids": texts[:train]}, {"input_ids": texts[train:]}
 
 # %% [markdown]
 # ## Three ways to train it
@@ -75,8 +73,8 @@ class Classifier(torch.nn.Module):
 # %%
 def trained(method, y, **settings):
     torch.manual_seed(0)
-    model = method(network=Classifier, epochs=15, batch_size=64, learning_rate=3e-3, validation=0, random_state=0, **settings)
-    return model.fit(texts[:train], y)
+    model = method(network=network, epochs=15, batch_size=64, learning_rate=3e-3, validation=0, random_state=0, **settings)
+    return model.fit(known, y)
 
 
 majority = crowdwise.make("majority").fit(votes)
@@ -85,7 +83,7 @@ models = {
     "votes": trained(crowdwise.CCEM, votes),
     "true labels": trained(crowdwise.CCEM, truth[:train]),
 }
-scores = {name: model.score(texts[train:], truth[train:]) for name, model in models.items()}
+scores = {name: model.score(new, truth[train:]) for name, model in models.items()}
 for name, score in scores.items():
     print(f"trained on {name:16} {score:.1%} of {n_texts - train} new texts are right")
 
@@ -127,5 +125,6 @@ axes.set_title("Annotators as the network sees them")
 assert np.corrcoef(actual, learned)[0, 1] > 0.8
 
 # %% [markdown]
-# Schedules, early stopping on held-out votes, mixed precision and several processes: [Train a classifier](../howto/train-a-classifier.md).
+# With a tokenizer and texts of any length: [Fine-tune a transformer](../howto/fine-tune-a-transformer.md). Schedules, early stopping
+# on held-out votes, mixed precision and several processes: [Train a classifier](../howto/train-a-classifier.md).
 # Other ways to model the annotators are [methods](../methods.md) of the same kind: change one name.

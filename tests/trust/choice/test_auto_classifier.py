@@ -88,12 +88,11 @@ def test_classes_are_scored_by_the_votes_with_an_accuracy_per_annotator() -> Non
 def test_a_score_has_a_part_of_new_rows_and_one_of_items_with_votes() -> None:
     held = NewRows(FEATURES, VOTES, np.arange(300), 3, 0)
     named = np.stack([TRUTH, (TRUTH + 1) % 3])
-    everything = np.ones(300, bool)
     expected = [
         log_prob_by_class(VOTES, classes, counted).mean()
         for classes, counted in zip(named, (np.ones(VOTES.n_votes, bool), held.judges), strict=True)
     ]
-    assert np.isclose(held.terms(named, everything).mean(), np.mean(expected))
+    assert np.isclose(held.terms(named).mean(), np.mean(expected))
     assert (np.bincount(VOTES.item[held.judges], minlength=300) == VOTES.votes_per_item // 2).all()
 
 

@@ -13,7 +13,8 @@ others, is seen through. Only the class that is named counts: scored by how sure
 a table per annotator those that have learned habits instead of classes. An annotator who is always wrong speaks as clearly as
 one who is always right.
 
-Candidates race: those that are clearly behind after a fold are tried no more.
+Candidates race: those that are clearly behind after a fold are tried no more, by what `consensus` makes of the items' votes. The
+accuracies of annotators would say too little with the votes of one fold.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseError, CrowdwiseWarning
+from crowdwise.estimator.registry import make_aggregator
 from crowdwise.kernels.types import Flags, Floats, Integers
 from crowdwise.trust.choice.selection import Row, paired
 
@@ -57,6 +59,9 @@ class NewRows:
         rng = np.random.default_rng(seed)
         self.fold = rng.permutation(len(sample)) % folds
         self.judges = _every_other(self.votes, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CrowdwiseWarning)
+            self._belief = make_aggregator("consensus").fit(self.votes).result_.posterior
 
     def try_all(self, rows: Sequence[Row], fit: Fit) -> None:
         """Fill in what eligible rows score; those that fail or fall behind say so in their notes, and are eligible no more.
@@ -75,20 +80,20 @@ class NewRows:
                     started = perf_counter()
                     self._try(row, fit, number, named[row.method])
                     row.seconds += perf_counter() - started
-            for row in rows:
-                if row.eligible:
-                    row.terms = self.terms(named[row.method], self.fold <= number)
             if number < last:
-                _leave_behind([row for row in rows if row.eligible], number)
+                done = np.flatnonzero(self.fold <= number)
+                _leave_behind(rows, {name: self._belief[done, classes[0, done]] for name, classes in named.items()}, number)
+        for row in rows:
+            if row.eligible:
+                row.terms = self.terms(named[row.method])
 
-    def terms(self, named: Integers, done: Flags) -> Floats:
-        """What the classes of new rows and of items with votes, [2, N], score on the items that are `done`, one each."""
-        votes, parts = self.votes, []
-        for classes, counted in zip(named, (done[votes.item], done[votes.item] & self.judges), strict=True):
+    def terms(self, named: Integers) -> Floats:
+        """What the classes of new rows and of items with votes, [2, N], score on every item, [N]."""
+        votes, total = self.votes, np.zeros(len(self.fold))
+        for classes, counted in zip(named, (np.ones(votes.n_votes, bool), self.judges), strict=True):
             log_prob = log_prob_by_class(votes, classes, counted)
-            mean = np.bincount(votes.item[counted], log_prob, minlength=len(done)) / max(len(log_prob), 1)
-            parts.append(mean[done] * done.sum())
-        return np.asarray((parts[0] + parts[1]) / 2)
+            total += np.bincount(votes.item[counted], log_prob, minlength=len(total)) / max(len(log_prob), 1)
+        return np.asarray(total * len(total) / 2)
 
     def _try(self, row: Row, fit: Fit, number: int, named: Integers) -> None:
         out = self.fold == number
@@ -124,12 +129,11 @@ def _every_other(votes: Annotations, rng: np.random.Generator) -> Flags:
     return np.asarray(place % 2 == 1)
 
 
-def _leave_behind(rows: Sequence[Row], number: int) -> None:
+def _leave_behind(rows: Sequence[Row], belief: dict[str, Floats], number: int) -> None:
     """Take those out of the race who are clearly behind the first, on the items of the folds so far."""
-    measured = {row.method: row.terms for row in rows if row.terms is not None}
-    first = max(measured, key=lambda name: float(measured[name].mean()), default="")
-    for row in rows:
-        behind, error = paired(measured[first], measured[row.method], np.arange(len(measured[first])))
+    running = [row for row in rows if row.eligible]
+    first = max((row.method for row in running), key=lambda name: float(belief[name].mean()), default="")
+    for row in running:
+        behind, error = paired(belief[first], belief[row.method], np.arange(len(belief[first])))
         if behind > _LOST * error:
-            row.terms = None
             row.give_up(f"behind {first} by {behind:.4f} after fold {number + 1} (standard error {error:.4f})")
