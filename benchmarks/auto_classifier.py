@@ -102,7 +102,7 @@ def main(names: list[str]) -> None:
     )
     header = ["set", "seeds", "chosen", "test accuracy", "best alone", "two stages, majority", "test ECE", "test NLL", "labels"]
     header += ["best labels alone", "processor s"]
-    put("auto classifier", provenance("python benchmarks/auto_classifier.py") + text + table(header, rows))
+    put("auto classifier", provenance(" ".join(["python benchmarks/auto_classifier.py", *names])) + text + table(header, rows))
 
 
 if __name__ == "__main__":

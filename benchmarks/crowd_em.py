@@ -3,7 +3,7 @@
     python benchmarks/crowd_em.py [SET ...]      (by default those of ON; the table is written when all of them are measured)
 
 Runs are kept in benchmarks/.runs/crowd-em-SET.json, so that an interrupted command goes on where it stopped; delete the file to
-measure anew. No method sees a true label. Classifiers have the settings below, chosen for their time before anything was
+measure again. No method sees a true label. Classifiers have the settings below, chosen for their time before anything was
 measured; XGBoost is left out where it is not installed.
 """
 
@@ -143,7 +143,7 @@ def main() -> None:
         return
     about = (
         f"\n{SEEDS} seeds; mean ± half width of the 95% interval over seeds (labelme and sentence_polarity have a test part of "
-        "their own: there a seed changes classifiers and folds alone; the other sets are split anew). Trees take long on "
+        "their own: there a seed changes classifiers and folds alone; the other sets are split again). Trees take long on "
         f"{' and '.join(FEW_ON)} and were not measured there. On rte, with 160 test items, no classifier is far from chance. "
         "A first version with class shares learned freely was run on labelme and rte; shares were then anchored to the votes "
         "because of a simulated weak crowd, and nothing was changed after the runs below.\n"
