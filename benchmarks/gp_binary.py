@@ -68,6 +68,8 @@ def run(name: str, settings: dict[str, Any], size: int, seed: int, scale: float)
     some = data.votes.take_items(np.arange(size))
     votes = replace(some, label=(some.label == gravity_spy.OTHER).astype(some.label.dtype), classes=np.array(["any", "Other"]))
     model = crowdwise.make(name.partition(",")[0], **settings)
+    if hasattr(model, "scaling"):
+        model.scaling = "columns"  # as in gp_ligo.py
     if hasattr(model, "random_state"):
         model.random_state = seed
     started = process_time()

@@ -128,7 +128,8 @@ def start_labels(votes: Annotations) -> np.ndarray:
 
 def ours(crowd: Crowd, seed: int, **settings: object) -> Ours:
     model = SVGPCR(inducing=M, init=start_labels(crowd.votes), batch_size=BATCH, frozen=FROZEN, epochs=SHOWN[-1],
-                   precision="float64", random_state=seed, likelihood="robust-max", epsilon="fixed", **settings)  # fmt: skip
+                   precision="float64", random_state=seed, likelihood="robust-max", epsilon="fixed",
+                   scaling="columns", **settings)  # fmt: skip
     return Ours(model, crowd, crowd.votes)
 
 

@@ -34,11 +34,20 @@ SEEDS = {
     "convarg_pairs": 3,
     "ner_mturk": 1,
 }
-PAPERS = {"likelihood": "robust-max", "epsilon": "fixed", "annotator_prior": "dir:2,1", "class_shares": "free"}
+PAPERS = {
+    "likelihood": "robust-max",
+    "epsilon": "fixed",
+    "annotator_prior": "dir:2,1",
+    "class_shares": "free",
+    "scaling": "columns",
+}
 PROCESSES = {
     "svgpcr": {},
-    "svgpcr, robust-max": {"likelihood": "robust-max"},
-    "svgpcr, softmax": {"likelihood": "softmax"},
+    **{
+        f"svgpcr, {likelihood}, {scaling}": {"likelihood": likelihood, "scaling": scaling}
+        for likelihood in ("robust-max", "softmax")
+        for scaling in ("columns", "together")
+    },
     "svgpcr, the paper's": PAPERS,
 }
 NETWORKS = ("aggnet", "ccem", "crowd-layer-mw", "bayes-dgc", "geocrowdnet-f")

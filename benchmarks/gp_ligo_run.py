@@ -76,7 +76,9 @@ def run(entry: str, settings: dict[str, Any], seed: int, scale: float, overlap: 
         network = SoftNetwork(random_state=seed)
         model = crowdwise.make("two-stage", aggregator="majority", classifier=network, random_state=seed)
     else:
-        model = crowdwise.make(name, random_state=seed, **settings)
+        # Columns of made-up features have no unit: processes standardise each, without a choice.
+        columns = {"scaling": "columns"} if name in EPOCHS else {}
+        model = crowdwise.make(name, random_state=seed, **columns, **settings)
     true_labels = name in ("gold", "svgp")
     # A prediction by flows takes as long as an epoch: they are not watched.
     curve = Curve(model, data.X_test, data.truth_test, watched=name not in ("svgpcr-nf", "gold"))

@@ -100,7 +100,14 @@ class Ours:
 def ours(kind: type[SVGPCR], likelihood: str, data: Data, n_inducing: int) -> Ours:
     # Inducing points move from the first epoch on, as theirs do; the first, untimed one is the warm-up of svgpcr.
     model = kind(
-        inducing=n_inducing, likelihood=likelihood, epsilon="fixed", batch_size=BATCH, warmup=1, frozen=0, precision="float64"
+        inducing=n_inducing,
+        likelihood=likelihood,
+        epsilon="fixed",
+        batch_size=BATCH,
+        warmup=1,
+        frozen=0,
+        precision="float64",
+        scaling="columns",
     )
     return Ours(model, data, data.votes if kind is SVGPCR else data.y)
 

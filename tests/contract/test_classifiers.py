@@ -51,8 +51,9 @@ def quick(name: str, **more: Any) -> Any:
 
 
 def given(name: str) -> dict[str, Any]:
-    """A likelihood, for those who would choose one by two more fits; test_chosen_likelihood.py has their choice."""
-    return {"likelihood": "robust-max"} if quick(name).get_params().get("likelihood") == "auto" else {}
+    """Settings, for those who would choose them by three more fits; test_chosen_settings.py has their choice."""
+    chosen = {"likelihood": "robust-max", "scaling": "columns"}
+    return chosen if quick(name).get_params().get("likelihood") == "auto" else {}
 
 
 def fit(name: str, features: Any, votes: Any, fit: dict[str, Any] | None = None, **more: Any) -> Any:

@@ -24,6 +24,7 @@ FAST: dict[str, Any] = {
     "batch_size": 15,
     "inducing": 9,
     "likelihood": "softmax",
+    "scaling": "columns",
     "random_state": 0,
     "learning_rate": 0.02,
 }

@@ -36,8 +36,8 @@ def fitted(name: str = "svgpcr", **more: Any) -> Any:
     if name == "gpnetcr":
         fast = {"epochs": 6, "batch_size": 30, "hidden": 15, "measured": 8, "learning_rate": 0.03}
     with quiet():
-        # A choice of the likelihood would take two more fits: tests/methods/classify/test_chosen_likelihood.py.
-        return crowdwise.make(name, **({"likelihood": "robust-max"} | fast | more)).fit(FEATURES, VOTES)
+        # A choice of the likelihood would take two more fits: tests/methods/classify/test_chosen_settings.py.
+        return crowdwise.make(name, **({"likelihood": "robust-max", "scaling": "columns"} | fast | more)).fit(FEATURES, VOTES)
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -72,8 +72,8 @@ def test_flows_bend_a_posterior_of_natural_steps_alone() -> None:
 def test_columns_scaled_together_keep_their_proportions(name: str) -> None:
     wide = FEATURES * np.array([1.0, 100.0, *[1.0] * (FEATURES.shape[1] - 2)])
     with quiet():
-        once = {"epochs": 1, "likelihood": "robust-max"}
-        scale = crowdwise.make(name, **once, scaling="together").fit(wide, VOTES).network_[0].scale
+        once = {"epochs": 1, "likelihood": "robust-max", "scaling": "columns"}
+        scale = crowdwise.make(name, **once | {"scaling": "together"}).fit(wide, VOTES).network_[0].scale
         own = crowdwise.make(name, **once).fit(wide, VOTES).network_[0].scale
     np.testing.assert_allclose(scale, np.sqrt(wide.var(axis=0).mean()), rtol=1e-9)
     np.testing.assert_allclose(own, wide.std(axis=0), rtol=1e-9)
@@ -135,7 +135,7 @@ def test_priors_of_nobody_are_warned_of() -> None:
 def test_the_posterior_of_an_annotator_is_its_own_prior_and_its_counts(name: str, tmp_path: Path) -> None:
     """Each row's parameters sum to the prior's sum and the votes that its true class got."""
     settings = {"annotator_prior": {"*": "dir:2,1", "1": "dir:20,4"}, "epochs": 3}
-    settings |= {} if name == "bayes-dgc" else {"likelihood": "robust-max"}
+    settings |= {} if name == "bayes-dgc" else {"likelihood": "robust-max", "scaling": "columns"}
     with quiet():
         model = crowdwise.make(name, **settings).fit(FEATURES, VOTES)
     given = np.bincount(VOTES.annotator, minlength=4)

@@ -33,8 +33,8 @@ FAST: dict[str, dict[str, Any]] = {
     "svgpcr-nf": {"epochs": 20, "batch_size": 20, "inducing": 9, "layers": 2, "draws": 4, "learning_rate": 0.02},
     "gpnetcr": {"epochs": 6, "batch_size": 30, "hidden": 15, "measured": 8, "learning_rate": 0.03},
 }
-# A choice would take two more fits: tests/methods/classify/test_chosen_likelihood.py.
-GIVEN = {"random_state": 0, "likelihood": "robust-max"}
+# A choice would take two more fits: tests/methods/classify/test_chosen_settings.py.
+GIVEN = {"random_state": 0, "likelihood": "robust-max", "scaling": "columns"}
 SPARSE = ("svgpcr", "svgp", "svgpcr-nf")
 every_method = pytest.mark.parametrize("name", FAST)
 sparse_method = pytest.mark.parametrize("name", SPARSE)

@@ -21,7 +21,7 @@ from crowdwise.parts.heads.dirichlet import LatentHead  # noqa: E402
 def test_labels_are_inferred_under_the_expected_log_likelihood(name: str, class_shares: str) -> None:
     X, truth = clouds(0, 80, 2, gap=1.0)
     votes = vote(0, truth, [[[0.8, 0.2], [0.3, 0.7]]] * 3)
-    chosen = {"likelihood": "robust-max", "epsilon": 0.05, "class_shares": class_shares}
+    chosen = {"likelihood": "robust-max", "scaling": "columns", "epsilon": 0.05, "class_shares": class_shares}
     model: Any = make_classifier(name, epochs=8, random_state=0, **chosen).fit(X, votes)
     assert model.log_shares_.any() == (class_shares == "anchored")
     mean, variance = model.latent(X)
@@ -50,7 +50,7 @@ def test_labels_are_drawn_towards_the_class_shares_of_the_votes(anchored: bool) 
 def test_the_prior_of_the_crowd_is_its_only_community(name: str) -> None:
     X, truth = clouds(0, 80, 2, gap=1.0)
     votes = vote(0, truth, [[[0.8, 0.2], [0.3, 0.7]]] * 3)
-    model: Any = make_classifier(name, epochs=2, random_state=0, likelihood="softmax").fit(X, votes)
+    model: Any = make_classifier(name, epochs=2, random_state=0, likelihood="softmax", scaling="columns").fit(X, votes)
     community = make_aggregator("cbcc", communities=1, class_prior="anchored").fit(votes).result_.annotators.eta_mlk
     np.testing.assert_array_equal(model.result_.annotators.prior_alk, community)
 

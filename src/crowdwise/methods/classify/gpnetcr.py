@@ -87,7 +87,7 @@ class GPNETCR(ProcessClassifier):
             )
         if self.beta > 1:
             raise SettingError(f"beta is a share, at most 1; got {self.beta!r}")
-        standardise, pool, _ = standardised_sample(rows, start.dtype, self.scaling == "together")
+        standardise, pool, _ = standardised_sample(rows, start.dtype, self._taken["scaling"] == "together")
         spec = {
             "kind": "gpnet",
             "n_columns": pool.shape[1],
@@ -95,7 +95,7 @@ class GPNETCR(ProcessClassifier):
             "hidden": self.hidden,
             "measured": self.measured,
             "kernel": self.kernel,
-            "likelihood": self._taken or self.likelihood,
+            **self._taken,
             "epsilon": self.epsilon,
         }
         made = build_inference_network(spec, median_distance(pool.numpy()), pool).to(start.dtype)

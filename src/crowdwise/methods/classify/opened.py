@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,11 @@ class Earlier:
 
 
 class _GoingOn:
-    """What is no setting: what the fit under way continues, whether its labels do, and the likelihood that it takes."""
+    """What is no setting: what the fit under way continues, whether its labels do, and what it takes for settings left open."""
 
     _earlier: Earlier | None = None
     _labels_go_on: bool = True
-    _taken: str = ""
+    _taken: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

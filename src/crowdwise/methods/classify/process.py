@@ -18,7 +18,7 @@ from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.clustering import log_softmax_rows
 from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import Learned
-from crowdwise.methods.classify.chosen_likelihood import chosen_likelihood
+from crowdwise.methods.classify.chosen_settings import SCALINGS, chosen_settings
 from crowdwise.methods.classify.network_model import NetworkModel
 from crowdwise.methods.classify.opened import SAMPLE, OpenedProcess, answers_at, sampled
 from crowdwise.methods.classify.runs import Start
@@ -76,10 +76,10 @@ class ProcessClassifier(OpenedProcess):
         choices=("memoised", "natural"),
     )
     scaling: str = setting(
-        "columns",
-        "Features are brought to unit spread column by column, or together: by one number, for pixels and other columns in "
-        "the same unit.",
-        choices=("columns", "together"),
+        "auto",
+        "columns: every feature is brought to unit spread; together: all are divided by one number, for pixels, activations "
+        "and other columns in one unit; auto: the one under which votes on items that did not teach are likelier.",
+        choices=("auto", *SCALINGS),
     )
     epochs: int = setting(50, "Most passes over the items.", low=1, whole=True)
     batch_size: int = setting(100, "Items per step.", low=1, high=10**9, whole=True)
@@ -109,15 +109,13 @@ class ProcessClassifier(OpenedProcess):
         return log_softmax_rows(log_prob + self.log_shares_)
 
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
-        tried: dict[str, float] = {}
         before = self._previous(features, votes)
-        if self.likelihood != "auto":
-            self._taken = self.likelihood
-        elif before is None:
-            self._taken, tried = chosen_likelihood(self, features, votes)
+        if before is None:
+            self._taken, tried = chosen_settings(self, features, votes)
         else:
             assert before.model.spec is not None
-            self._taken = before.model.spec["likelihood"]
+            likelihood = before.model.spec["likelihood"] if self.likelihood == "auto" else self.likelihood
+            self._taken, tried = {"likelihood": likelihood, "scaling": before.model.spec["scaling"]}, {}
         done = super()._learn(features, votes, progress)
         if tried:
             self.history_["tried"] = tried
@@ -126,10 +124,18 @@ class ProcessClassifier(OpenedProcess):
     @property
     def likelihood_(self) -> str:
         """The likelihood of the fitted process."""
+        return self._of_spec("likelihood")
+
+    @property
+    def scaling_(self) -> str:
+        """How the features of the fitted process were scaled: columns or together."""
+        return self._of_spec("scaling")
+
+    def _of_spec(self, name: str) -> str:
         self._process()
         assert isinstance(self.model_, NetworkModel)
         assert self.model_.spec is not None
-        return str(self.model_.spec["likelihood"])
+        return str(self.model_.spec[name])
 
     def _warm_epochs(self, votes: Annotations) -> int:
         """`warmup`, or more where epochs have few steps: in less than so many, functions are still where they began."""

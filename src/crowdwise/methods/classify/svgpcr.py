@@ -139,7 +139,7 @@ class SVGPCR(ProcessClassifier):
 
     def _fresh(self, rows: Rows, start: Start) -> tuple[nn.Sequential, dict[str, Any]]:
         """A process that knows nothing yet but where the rows are."""
-        standardise, sample, chosen = standardised_sample(rows, start.dtype, self.scaling == "together")
+        standardise, sample, chosen = standardised_sample(rows, start.dtype, self._taken["scaling"] == "together")
         own: Any = None if isinstance(self.kernel, str) else self.kernel
         n_columns, more = sample.shape[1], dict[str, Any]()
         if self.feature_map is not None:
@@ -159,7 +159,7 @@ class SVGPCR(ProcessClassifier):
             "ard": self.ard,
             "covariance": self.covariance,
             "posterior_steps": self.posterior_steps,
-            "likelihood": self._taken or self.likelihood,
+            **self._taken,
             "epsilon": self.epsilon,
         }
         if self.class_kernels == "own":

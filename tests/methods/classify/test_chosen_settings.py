@@ -1,4 +1,4 @@
-"""The likelihood that Gaussian processes choose and what it learns: in fits, files and checkpoints."""
+"""The likelihood and scale of features that Gaussian processes choose, and what is learned: in fits, files and checkpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix  # noqa: E402
 from tests.engines.gradient.helpers import blobs, even, quiet, votes_on  # noqa: E402
 
 import crowdwise  # noqa: E402
-from crowdwise.methods.classify.chosen_likelihood import chosen_likelihood  # noqa: E402
+from crowdwise.methods.classify.chosen_settings import chosen_settings  # noqa: E402
 
 FEATURES, TRUTH = blobs(0, 150, 3, gap=2.5)
 VOTES = votes_on(TRUTH, even(4, 3, 0.75), share=0.8)
@@ -28,7 +28,7 @@ FAST: dict[str, dict[str, Any]] = {
 
 
 def model_of(name: str = "svgpcr", **more: Any) -> Any:
-    return crowdwise.make(name, **({"random_state": 0} | FAST[name] | more))
+    return crowdwise.make(name, **({"random_state": 0, "scaling": "columns"} | FAST[name] | more))
 
 
 def fitted(name: str = "svgpcr", features: Any = FEATURES, votes: Any = VOTES, **more: Any) -> Any:
@@ -65,8 +65,8 @@ def simulated(likelihood: str, seed: int) -> tuple[np.ndarray, Any]:
 def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str) -> None:
     features, votes = simulated(likelihood, 0)
     with quiet():
-        found, tried = chosen_likelihood(model_of(epochs=20, batch_size=50), features, votes)
-    assert found == likelihood
+        found, tried = chosen_settings(model_of(epochs=20, batch_size=50), features, votes)
+    assert found == {"likelihood": likelihood, "scaling": "columns"}
     assert tried[likelihood] == min(tried.values())
 
 
@@ -75,8 +75,8 @@ def test_the_likelihood_that_data_come_from_is_chosen(likelihood: str) -> None:
 def test_the_choice_is_the_same_every_time_and_the_fit_that_of_the_likelihood_by_name(name: str) -> None:
     first = fitted(name, epochs=6)
     with quiet():
-        again, tried = chosen_likelihood(model_of(name, epochs=6), FEATURES, VOTES)
-    assert (again, tried) == (first.likelihood_, first.history_["tried"])
+        again, tried = chosen_settings(model_of(name, epochs=6), FEATURES, VOTES)
+    assert (again["likelihood"], tried) == (first.likelihood_, first.history_["tried"])
     assert first.likelihood_ == min(tried, key=tried.__getitem__)
     named = fitted(name, epochs=6, likelihood=first.likelihood_)
     assert "tried" not in named.history_
@@ -90,8 +90,8 @@ def test_the_callers_estimator_and_kernel_stay_as_they_are() -> None:
     model = model_of(kernel=kernel, epochs=4)
     settings = dict(model.get_params())
     with quiet():
-        found, _ = chosen_likelihood(model, FEATURES, VOTES)
-    assert found in ("robust-max", "softmax")
+        found, _ = chosen_settings(model, FEATURES, VOTES)
+    assert found["likelihood"] in ("robust-max", "softmax")
     assert model.get_params() == settings
     assert model.kernel is kernel
     assert not hasattr(model, "result_")
@@ -120,6 +120,44 @@ def test_few_items_and_one_class_leave_nothing_to_choose_by() -> None:
     few = fitted(features=FEATURES[:39], votes=VOTES[:39])
     assert few.likelihood_ == "robust-max"
     assert "tried" not in few.history_
+
+
+def spread(seed: int, informative: float) -> tuple[np.ndarray, Any]:
+    """Two columns of this spread that tell the classes, beside eight of spread one that do not."""
+    rng = np.random.default_rng(seed)
+    X, truth = blobs(seed, 400, 3, gap=3.0)
+    X = np.hstack([X[:, :2] / X[:, :2].std(axis=0) * informative, rng.normal(size=(400, 8))])
+    return X, votes_on(truth, even(5, 3, 0.9), seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("informative", "scaling"), [(10.0, "together"), (0.1, "columns")])
+def test_the_spread_of_columns_is_kept_where_it_says_what_they_are_worth(informative: float, scaling: str) -> None:
+    features, votes = spread(0, informative)
+    model = fitted(features=features, votes=votes, likelihood="softmax", scaling="auto", epochs=12, batch_size=50)
+    assert model.scaling_ == scaling
+    assert set(model.history_["tried"]) == {"columns", "together"}
+    named = fitted(features=features, votes=votes, likelihood="softmax", scaling=scaling, epochs=12, batch_size=50)
+    assert weights(named) == weights(model)
+
+
+@pytest.mark.slow
+def test_the_scale_comes_first_then_the_likelihood_under_it(tmp_path: Path) -> None:
+    features, votes = spread(0, 10.0)
+    model = fitted(features=features, votes=votes, scaling="auto", epochs=6, batch_size=50)
+    tried = model.history_["tried"]
+    scaling = min(("columns", "together"), key=lambda name: tried[f"{name}, robust-max"])
+    assert set(tried) == {"columns, robust-max", "together, robust-max", f"{scaling}, softmax"}
+    assert model.scaling_ == scaling
+    model.save(tmp_path / "model.zip")
+    again = crowdwise.load(tmp_path / "model.zip")
+    assert (again.scaling_, again.likelihood_) == (model.scaling_, model.likelihood_)
+
+
+def test_columns_of_one_spread_leave_no_scale_to_choose() -> None:
+    model = fitted(features=FEATURES / FEATURES.std(axis=0), scaling="auto", likelihood="softmax", epochs=2)
+    assert model.scaling_ == "columns"
+    assert "tried" not in model.history_
 
 
 # -- what is learned --------------------------------------------------------------------------
