@@ -8,9 +8,9 @@ Annotators are right in 95, 90 and 80% of their votes, a spammer votes at random
 labels of Dawid and Skene. Votes and training are drawn again for every seed. All have the default likelihood, which is chosen
 by held-out votes and learned, but for one row with the paper's.
 
-The classifiers standardise every column by default. Pixels near the edge are on in a handful of images, and their tiny
-spread blows them up. So all methods have one scale for all pixels, which keeps the geometry of images as the paper has it
-(`scaling="together"`), and two of them are run with the default as well.
+With every column standardised, pixels near the edge are blown up: they are on in a handful of images, and have a tiny
+spread. So all methods have one scale for all pixels, which keeps the geometry of images as the paper has it
+(`scaling="together"`), and two of them are run with a scale for every column as well.
 
 Runs are kept in benchmarks/records/gp_mnist.jsonl, so that an interrupted command continues where it stopped; changed settings
 are measured again. Seconds are of the processor, on one thread.

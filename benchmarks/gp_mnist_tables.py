@@ -103,9 +103,10 @@ def about(study: Study, seeds: int) -> str:
         "width of the 95% interval. Seconds are of the processor, on one thread, with those of choosing the likelihood. "
         "Learning rate and input scale were chosen by looking at svgp gold with the paper's likelihood, seed 0, some dozen "
         "trials, test images included; that favours gold, if any row.\n\n"
-        "By default every column is standardised. A pixel near the edge that is on in one image of 20,000 then stands at 141 "
+        "With every column standardised, a pixel near the edge that is on in one image of 20,000 stands at 141 "
         "standard deviations; the rows of nearest neighbours show what that costs another classifier. The first table has one "
-        'scale for all pixels (`scaling="together"`), the second the default.\n\n'
+        'scale for all pixels (`scaling="together"`), the second a scale for each (`"columns"`); neither has '
+        "the default, which chooses.\n\n"
         "![True and recovered confusion matrices](images/gp-mnist-confusion.png)\n\n"
         + about_errors(study, seeds)
         + "Inducing points of svgpcr (one scale, seed 0), by the digit they are taken for, the surest on top:\n\n"
