@@ -14,7 +14,6 @@ import crowdwise
 import crowdwise.errors
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
-from crowdwise.engines.background import explained_by_skill
 from crowdwise.trust.crowd import covariance, groups, jaffe
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.metrics import accuracy, ece
@@ -118,7 +117,7 @@ def forced(votes: crowdwise.Annotations, truth: np.ndarray) -> str:
 
     pairs = of_pairs(votes).pairs
     typical = max(pairs.level(0.5), 0.0)
-    skill = explained_by_skill(pairs, pairs.unit_variance(typical), np.zeros(len(pairs.first), bool), typical)
+    skill = pairs.explained_by_skill(pairs.unit_variance(typical), np.zeros(len(pairs.first), bool), typical)
     residual = np.zeros((votes.n_annotators, votes.n_annotators))
     residual[pairs.first, pairs.second] = (pairs.beyond - skill.explained) / np.sqrt(skill.variance)
     answers = np.empty((votes.n_items, votes.n_annotators))

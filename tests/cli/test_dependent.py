@@ -383,7 +383,7 @@ def test_trusted_annotators_who_contradict_each_other_are_named(run: Run, folder
 
 def test_readings_are_decided_by_costs_too(run: Run, folder: Path, truth: pl.Series) -> None:
     import crowdwise
-    from crowdwise.engines.readings import find
+    from crowdwise.engines.independence import find
     from crowdwise.trust.crowd.cautious import refitted
 
     rows = [(t, d, 9 if t == "bad" else 1) for t in ("bad", "fair", "good") for d in ("bad", "fair", "good") if t != d]

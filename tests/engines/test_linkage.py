@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crowdwise.data.meetings import answers_of
 from crowdwise.data.simulate import simulate
-from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill, weighted_quantile
+from crowdwise.engines.independence import Agreement, Background, agreement_of, weighted_quantile
 from crowdwise.engines.linkage import linked
-from crowdwise.engines.meetings import answers_of
 
 
 def searched(pairs: Agreement, background: Background, least: float) -> set[tuple[int, ...]]:
@@ -47,7 +47,7 @@ def test_clusters_are_those_of_a_full_search(seed: int) -> None:
     mix = {"one-coin": 0.6, "colluder": 0.4}
     votes = simulate(150, 14, 3, 7, mix, options={"colluder": {"accuracy": 0.4}}, random_state=seed).votes
     pairs = agreement_of(answers_of(votes))
-    background = explained_by_skill(pairs, pairs.unit_variance(0.3), np.zeros(len(pairs.first), bool), pairs.level(0.25))
+    background = pairs.explained_by_skill(pairs.unit_variance(0.3), np.zeros(len(pairs.first), bool), pairs.level(0.25))
     found = linked(pairs, background, 0.05)
     assert found
     assert {tuple(members.tolist()) for members in found} == searched(pairs, background, 0.05)
@@ -60,7 +60,7 @@ def test_skill_of_independent_annotators_is_recovered() -> None:
     confusion = np.full((12, 3, 3), ((1 - accuracy) / 2)[:, None, None])
     confusion[:, np.arange(3), np.arange(3)] = accuracy[:, None]
     pairs = agreement_of(answers_of(simulate(4000, annotators=confusion, votes_per_item=12, random_state=0).votes))
-    background = explained_by_skill(pairs, pairs.unit_variance(0.3), np.zeros(len(pairs.first), bool), pairs.level(0.5))
+    background = pairs.explained_by_skill(pairs.unit_variance(0.3), np.zeros(len(pairs.first), bool), pairs.level(0.5))
     np.testing.assert_allclose(background.skill, (3 * accuracy - 1) / 2, atol=0.03)
     assert background.misfit < 1e-3
 

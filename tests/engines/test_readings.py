@@ -10,10 +10,10 @@ import pytest
 
 import crowdwise
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.meetings import MOST_MEETINGS, answers_of
 from crowdwise.data.simulate import simulate
-from crowdwise.engines import readings
-from crowdwise.engines.background import Agreement, agreement_of
-from crowdwise.engines.meetings import MOST_MEETINGS, answers_of
+from crowdwise.engines import independence, readings
+from crowdwise.engines.independence import Agreement, agreement_of
 from crowdwise.trust.crowd import fusion
 
 SETS = [
@@ -35,7 +35,7 @@ def single_answers(votes: Annotations) -> Annotations:
 
 def assert_as_prototype(prototype: Any, votes: Annotations) -> None:
     """The prototype's readings are among ours, with the same figures; ours has one start more where two factions meet."""
-    expected, found = prototype.detect(*columns(votes)), readings.find(votes)
+    expected, found = prototype.detect(*columns(votes)), independence.find(votes)
     wanted = sorted((tuple(int(a) for a in members), *figures) for members, *figures in expected["groups"])
     assert bool(wanted) == bool(found)
     if not wanted:
@@ -120,7 +120,7 @@ def test_nobody_is_worse_than_never_right(crowds: Any) -> None:
     drawn = crowds.colluders(9001, 18, 8, 1500)
     pairs = agreement_of(answers_of(drawn.votes))
     assert pairs.lowest == pytest.approx(-0.5, abs=0.02)
-    found = readings.find(drawn.votes)
+    found = independence.find(drawn.votes)
     (group,) = found.groups
     np.testing.assert_array_equal(np.sort(group.members), np.flatnonzero(drawn.code >= 0))
 
@@ -132,7 +132,7 @@ def test_two_classes_leave_any_skill() -> None:
 
 def test_a_family_of_judges_is_found_by_name(crowds: Any) -> None:
     drawn = crowds.judges(0, 3, 4)
-    found = readings.find(drawn.votes)
+    found = independence.find(drawn.votes)
     assert found
     (group,) = found.groups
     assert [str(name) for name in group.names(drawn.votes)] == ["0", "1", "2"]
@@ -143,12 +143,12 @@ def test_a_family_of_judges_is_found_by_name(crowds: Any) -> None:
 
 
 def test_where_a_faction_dominates_both_readings_are_kept(crowds: Any) -> None:
-    found = readings.find(crowds.judges(0, 5, 2).votes)
+    found = independence.find(crowds.judges(0, 5, 2).votes)
     assert {frozenset({(0, 1, 2, 3, 4)}), frozenset({(5, 6)})} == {reading.members for reading in found.readings}
 
 
 def test_independent_annotators_are_no_group(crowds: Any) -> None:
-    fired = [name for name, drawn in crowds.INDEPENDENT.items() for seed in range(3) if readings.find(drawn(seed))]
+    fired = [name for name, drawn in crowds.INDEPENDENT.items() for seed in range(3) if independence.find(drawn(seed))]
     assert len(fired) <= 1, fired
 
 
@@ -160,15 +160,15 @@ def test_names_and_order_of_rows_do_not_matter(crowds: Any) -> None:
     shuffled = Annotations.from_arrays(
         votes.item[order], names[votes.annotator[order]], np.array(["x", "z", "y"])[votes.label[order]]
     )
-    ours, theirs = readings.find(votes).groups[0], readings.find(shuffled).groups[0]
+    ours, theirs = independence.find(votes).groups[0], independence.find(shuffled).groups[0]
     assert sorted(theirs.names(shuffled)) == sorted(names[ours.members])
     assert theirs.ratio == pytest.approx(ours.ratio, rel=1e-9)
 
 
 def test_repeated_and_weighted_votes_are_one_answer(crowds: Any) -> None:
     votes = crowds.judges(2, 3, 4, 200).votes
-    plain = readings.find(votes).groups[0]
-    doubled = readings.find(votes.concat(votes)).groups[0]
+    plain = independence.find(votes).groups[0]
+    doubled = independence.find(votes.concat(votes)).groups[0]
     np.testing.assert_array_equal(doubled.members, plain.members)
     assert doubled.ratio == pytest.approx(plain.ratio)
 
@@ -178,17 +178,17 @@ def test_repeated_and_weighted_votes_are_one_answer(crowds: Any) -> None:
     [[[0, 0, 0]], [[0, 1, 0]], [[0, None, None], [None, 1, None], [None, None, 0]], [[0], [1]], [[0, 0], [1, 1], [0, 0]]],
 )
 def test_tiny_crowds_show_nothing(matrix: list[list[Any]]) -> None:
-    assert not readings.find(Annotations.from_matrix(matrix))
+    assert not independence.find(Annotations.from_matrix(matrix))
 
 
 def test_no_votes_show_nothing() -> None:
-    assert not readings.find(Annotations.from_arrays([], [], [], items=["a"], annotators=["x"], classes=["p", "q"]))
+    assert not independence.find(Annotations.from_arrays([], [], [], items=["a"], annotators=["x"], classes=["p", "q"]))
 
 
 def test_unanimous_crowds_are_no_group() -> None:
     rng = np.random.default_rng(0)
     labels = np.repeat(rng.integers(3, size=200)[:, None], 8, axis=1)
-    assert not readings.find(Annotations.from_matrix(labels))
+    assert not independence.find(Annotations.from_matrix(labels))
 
 
 # -- bounded work ------------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def test_unanimous_crowds_are_no_group() -> None:
 
 def test_a_sample_of_items_finds_the_same_group(crowds: Any) -> None:
     votes = crowds.judges(4, 3, 4, 3000).votes
-    part = readings.find(votes, most_meetings=21 * 600)
-    np.testing.assert_array_equal(part.groups[0].members, readings.find(votes).groups[0].members)
-    again = readings.find(votes, most_meetings=21 * 600)
+    part = independence.find(votes, most_meetings=21 * 600)
+    np.testing.assert_array_equal(part.groups[0].members, independence.find(votes).groups[0].members)
+    again = independence.find(votes, most_meetings=21 * 600)
     assert part.groups[0].ratio == again.groups[0].ratio
 
 
@@ -208,7 +208,7 @@ def test_few_pairs_are_those_of_the_busiest(crowds: Any) -> None:
     # Three more who answer little; with 21 pairs allowed they are left out, and the family is still found.
     rng = np.random.default_rng(0)
     more = Annotations.from_arrays(rng.integers(600, size=30), np.repeat([7, 8, 9], 10), rng.integers(3, size=30))
-    found = readings.find(votes.concat(more), most_pairs=21)
+    found = independence.find(votes.concat(more), most_pairs=21)
     assert [str(name) for name in found.groups[0].names(votes)] == ["0", "1", "2"]
 
 
@@ -221,5 +221,5 @@ def test_log_tail_beside_scipy(x: float) -> None:
 
 def test_votes_that_are_still_in_use_are_searched_once() -> None:
     votes = simulate(100, 8, 3, 5, random_state=0).votes
-    assert readings.find(votes) is readings.find(votes)
-    assert readings.find(votes) is not readings.find(votes, most_pairs=10)
+    assert independence.find(votes) is independence.find(votes)
+    assert independence.find(votes) is not independence.find(votes, most_pairs=10)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
-from crowdwise.engines.meetings import Answers, answers_of
+from crowdwise.data.meetings import SingleAnswers, answers_of
+from crowdwise.engines.independence import Agreement, Background, agreement_of
 from crowdwise.engines.shared_errors import Trial, confirmed_excess
 
 
 @pytest.fixture
-def crowd() -> tuple[np.ndarray, Answers, Agreement, Background]:
+def crowd() -> tuple[np.ndarray, SingleAnswers, Agreement, Background]:
     """Labels of eight annotators on 60 items, -1 where there is none, and what is computed from them."""
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=60)
@@ -26,7 +26,7 @@ def crowd() -> tuple[np.ndarray, Answers, Agreement, Background]:
     answers = answers_of(votes)
     pairs = agreement_of(answers)
     nobody = np.zeros(len(pairs.first), bool)
-    return labels, answers, pairs, explained_by_skill(pairs, pairs.unit_variance(0.3), nobody, 0.3)
+    return labels, answers, pairs, pairs.explained_by_skill(pairs.unit_variance(0.3), nobody, 0.3)
 
 
 def counted(

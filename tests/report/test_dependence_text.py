@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.readings import Dependence, Reading, SharedErrors
+from crowdwise.engines.independence import Dependence
+from crowdwise.engines.readings import Reading, SharedErrors
 from crowdwise.estimator.registry import make
 from crowdwise.report.dependence_text import dependence_lines, labeling_lines
 

@@ -70,7 +70,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOp
 
 
 def _draw(job: Job, options: Options, read: ReadOptions, method: MethodOptions, keep: KeepOptions) -> None:
-    from crowdwise.engines.readings import find
+    from crowdwise.engines.independence import find
     from crowdwise.io.kept import read_shown
     from crowdwise.report.audit_text import draw_lines
     from crowdwise.report.check_page import write_check_page

@@ -24,7 +24,7 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
     Contributions add up: to the log-odds of the label against the runner-up or, for methods that
     count votes, to the difference of their shares.
     """
-    from crowdwise.engines.readings import find
+    from crowdwise.engines.independence import find
     from crowdwise.report import explanation_text
 
     result = result_of(options.votes, read, method)

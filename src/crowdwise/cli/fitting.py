@@ -308,7 +308,7 @@ def cautious(
     `fuse` counts every group as one annotator, `drop` leaves those out who work against the others. Some groups may be `given`
     and count as one already.
     """
-    from crowdwise.engines.readings import find
+    from crowdwise.engines.independence import find
 
     with steps("looking for annotators who share errors"):
         found = find(result.votes)

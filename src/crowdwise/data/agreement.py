@@ -1,20 +1,7 @@
 """How far annotators agree: pairwise agreement, Fleiss' kappa and Krippendorff's alpha.
 
-Everything is a function of three sparse counts of votes, so that the cost is O(E log E) time
-and O(E) memory for E votes, never items x annotators:
-
-    c_nk   votes for class k on item n,          m_n = sum_k c_nk
-    g_na   votes by annotator a on item n
-    t_nak  votes by annotator a for class k on item n
-
-    pairs_n  = m_n^2 - sum_a g_na^2              ordered pairs of votes by two different annotators
-    agree_n  = sum_k c_nk^2 - sum_ak t_nak^2     those of them that agree
-
-Notes
------
-Two votes of one annotator on one item are not a pair: repeating oneself is consistency, not
-agreement with others. Items voted on by fewer than two annotators therefore carry no
-information and are left out. Weights of votes are ignored.
+Everything is a function of the counts of `crowdwise.data.meetings`, in its symbols. Items voted on by fewer than two
+annotators carry no information and are left out.
 
 References
 ----------
@@ -25,11 +12,11 @@ Computing Krippendorff's alpha-reliability.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from crowdwise.data.meetings import VoteCounts, count_votes, pairwise_agreement
 from crowdwise.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -40,24 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["fleiss_kappa", "krippendorff_alpha", "pairwise_agreement", "summary"]
 
 Level = Literal["nominal", "ordinal", "interval"]
-
-
-def pairwise_agreement(votes: Annotations) -> float:
-    """Return the share of agreeing pairs among all pairs of votes on the same item.
-
-    Pairs are pooled over items, so an item with many votes counts for more; see the module's
-    notes for repeated votes. NaN when no item has votes of two annotators.
-
-    Examples
-    --------
-    >>> from crowdwise.data.annotations import Annotations
-    >>> votes = Annotations.from_matrix([["cat", "cat", "dog"], ["dog", "dog", None]])
-    >>> pairwise_agreement(votes)
-    0.5
-    """
-    counts = _count(votes)
-    pairs = float(counts.pairs.sum())
-    return float(counts.agree.sum()) / pairs if pairs else float("nan")
 
 
 def fleiss_kappa(votes: Annotations) -> float:
@@ -77,7 +46,7 @@ def fleiss_kappa(votes: Annotations) -> float:
     >>> fleiss_kappa(Annotations.from_matrix([["cat", "dog"], ["dog", "cat"]]))
     -1.0
     """
-    counts = _count(votes)
+    counts = count_votes(votes)
     usable = counts.pairs > 0
     if not usable.any():
         return float("nan")
@@ -112,7 +81,7 @@ def krippendorff_alpha(votes: Annotations, level: Level = "nominal") -> float:
     """
     if level not in ("nominal", "ordinal", "interval"):
         raise SettingError(f"level must be 'nominal', 'ordinal' or 'interval', got {level!r}")
-    counts = _count(votes)
+    counts = count_votes(votes)
     pairs_n = counts.pairs
     weight_n = np.divide(votes.votes_per_item, pairs_n, out=np.zeros(votes.n_items), where=pairs_n > 0)
     total_l = _coincidence_totals(votes, counts, weight_n)
@@ -180,48 +149,7 @@ def summary(votes: Annotations) -> dict[str, Any]:
     } | {name: None if np.isnan(value) else value for name, value in agreement.items()}
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """The module's counts: non-zero c_nk and t_nak as parallel arrays; pairs_n and agree_n, [N].
-
-    `pair` numbers the (item, annotator) pairs that have votes; `pair_item` is the item of each.
-    """
-
-    item: NDArray[np.int64]
-    label: NDArray[np.int64]
-    votes: NDArray[np.int64]
-    own_pair: NDArray[np.int64]
-    own_label: NDArray[np.int16]
-    own_votes: NDArray[np.int64]
-    pair_item: NDArray[np.int32]
-    pairs: NDArray[np.int64]
-    agree: NDArray[np.int64]
-
-
-def _count(votes: Annotations) -> _Counts:
-    votes = votes.hardened()
-    n_items, n_classes = votes.n_items, max(votes.n_classes, 1)
-    key, count = np.unique(votes.item.astype(np.int64) * n_classes + votes.label, return_counts=True)
-    item, label = np.divmod(key, n_classes)
-    # Votes are sorted by item, annotator and label: a change marks the next pair, the next triple.
-    new_pair = np.ones(votes.n_votes, bool)
-    new_pair[1:] = (votes.item[1:] != votes.item[:-1]) | (votes.annotator[1:] != votes.annotator[:-1])
-    new_own = new_pair.copy()
-    new_own[1:] |= votes.label[1:] != votes.label[:-1]
-    pair = np.cumsum(new_pair) - 1
-    pair_item = votes.item[new_pair]
-    own_votes = np.diff(np.flatnonzero(new_own), append=votes.n_votes)
-    pairs = votes.votes_per_item**2 - _sum_by(pair_item, np.bincount(pair) ** 2, n_items)
-    agree = _sum_by(item, count**2, n_items) - _sum_by(votes.item[new_own], own_votes**2, n_items)
-    return _Counts(item, label, count, pair[new_own], votes.label[new_own], own_votes, pair_item, pairs, agree)
-
-
-def _sum_by(segment: NDArray[Any], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    # bincount adds in floats, which is exact for integers below 2^53.
-    return np.bincount(segment, values, minlength=size).astype(np.int64)
-
-
-def _coincidence_totals(votes: Annotations, counts: _Counts, weight_n: NDArray[np.float64]) -> NDArray[np.float64]:
+def _coincidence_totals(votes: Annotations, counts: VoteCounts, weight_n: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the column sums of `_coincidence`, [K], without the matrix."""
     every = counts.votes * (weight_n * votes.votes_per_item)[counts.item]
     own = counts.own_votes * (weight_n[counts.pair_item] * np.bincount(counts.own_pair, counts.own_votes))[counts.own_pair]
@@ -229,7 +157,7 @@ def _coincidence_totals(votes: Annotations, counts: _Counts, weight_n: NDArray[n
     return np.asarray(totals - np.bincount(counts.own_label, own, minlength=votes.n_classes), np.float64)
 
 
-def _coincidence(votes: Annotations, counts: _Counts, weight_n: NDArray[np.float64]) -> Any:
+def _coincidence(votes: Annotations, counts: VoteCounts, weight_n: NDArray[np.float64]) -> Any:
     """Return Krippendorff's coincidence matrix, sparse [K, K].
 
     sum_n w_n (c_n c_n' - sum_a t_na t_na') with w_n = m_n / pairs_n, zero without pairs. Both

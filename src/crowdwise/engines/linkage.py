@@ -10,22 +10,27 @@ linked through those who did. Only annotators with a pair above z = 2 take part,
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from crowdwise.engines.background import Agreement, Background
 from crowdwise.kernels.types import Floats, Integers
 
-__all__ = ["linked"]
+if TYPE_CHECKING:
+    from crowdwise.engines.independence import Agreement, Background
+
+__all__ = ["EDGE", "linked"]
 
 
-_EDGE, _LARGEST = 2.0, 1200
+# Standard deviations of agreement that skill leaves unexplained, from which on two are linked.
+EDGE = 2.0
+_LARGEST = 1200
 
 
 def linked(pairs: Agreement, background: Background, least: float) -> list[Integers]:
     """Clusters of two or more annotators, merged while their closeness is at least `least`; members sorted."""
     excess = pairs.beyond - background.explained
-    z = excess / np.sqrt(background.variance)
-    who = _taking_part(pairs, z)
+    who = _taking_part(pairs, background.ratio(pairs))
     if len(who) == 0:
         return []
     position = np.full(pairs.n_annotators, -1)
@@ -42,7 +47,7 @@ def linked(pairs: Agreement, background: Background, least: float) -> list[Integ
 
 def _taking_part(pairs: Agreement, z: Floats) -> Integers:
     """Annotators with an edge; the strongest, where there are too many."""
-    tied = z > _EDGE
+    tied = z > EDGE
     who = np.unique(np.concatenate([pairs.first[tied], pairs.second[tied]]))
     if len(who) <= _LARGEST:
         return who
@@ -84,4 +89,4 @@ def _merged(sums: Floats, least: float) -> list[list[int]]:
 def _closeness(weight: Floats, excess: Floats, room: Floats) -> Floats:
     z = np.where(weight > 0, excess / np.sqrt(np.maximum(weight, 1e-12)), -np.inf)
     relative = excess / np.maximum(room, 1e-12)
-    return np.where(z > _EDGE, relative * (1 - 1 / np.maximum(z, 1e-9)), -np.inf)
+    return np.where(z > EDGE, relative * (1 - 1 / np.maximum(z, 1e-9)), -np.inf)

@@ -1,6 +1,6 @@
 """Groups of annotators who share errors, found in the votes before any fit.
 
-1. Agreement beyond chance of every pair that met, and what skill explains of it (`crowdwise.engines.background`).
+1. Agreement beyond chance of every pair that met, and what skill explains of it (`crowdwise.engines.independence`).
 2. Candidates by average linkage of the rest (`crowdwise.engines.linkage`).
 3. A candidate is a group if its excess agreement is too large for chance (p-value times the number of sets of that size,
    C(A, m) m (m - 1), below `level`), is at least 0.2 of what is possible, has no member far looser than the others, and
@@ -19,8 +19,7 @@ Notes
 Reported, never a silent change of labels. On crowds of independent annotators it hardly ever speaks, except where annotators
 specialise in topics of their own; it misses groups with more than half of the votes; see the page on benchmarks.
 
-Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers;
-then O(pairs that met), at most 200,000, of the annotators with most answers. The same votes give the same finding.
+Cost: O(pairs that were compared) per pass. The same votes give the same finding.
 """
 
 from __future__ import annotations
@@ -28,36 +27,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
-from crowdwise.engines.background import Agreement, Background, agreement_of, explained_by_skill
+from crowdwise.data.meetings import SingleAnswers, label_counts
 from crowdwise.engines.linkage import linked
-from crowdwise.engines.meetings import MOST_MEETINGS, Answers, answers_of, label_counts, sampled
 from crowdwise.engines.shared_errors import Trial, confirmed_excess
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["LEVEL", "MOST_PAIRS", "Dependence", "Reading", "SharedErrors", "find"]
+if TYPE_CHECKING:
+    from crowdwise.engines.independence import Agreement, Background
+
+__all__ = ["Reading", "SharedErrors", "readings_of"]
 
 
-MOST_PAIRS = 200_000
-# The chance that any group of independent annotators is reported, an excess that matters, and what must remain of it given
-# those outside.
-LEVEL, _EXCESS, _CONFIRMED = 0.01, 0.2, 0.1
+# An excess that matters, and what must remain of it given those outside.
+_EXCESS, _CONFIRMED = 0.2, 0.1
 _PASSES = 4
 # A faction with more of the votes than this is the crowd.
 _FACTION = 0.75
 # Where a thorough search cuts the most skilled off: shares of the votes. Four are enough to begin from, for groups then find
 # their members themselves.
 _SHARES = (0.15, 0.3, 0.45, 0.6)
-
-
-# What was found in votes that are still in use: commands lower confidence by it, and pages tell of it.
-_FOUND: WeakKeyDictionary[Annotations, dict[tuple[float, bool, int, int], Dependence]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,78 +117,8 @@ class Reading:
         return np.array([group.excess for group in self.groups])
 
 
-@dataclass(frozen=True, eq=False)
-class Dependence:
-    """What the votes show of dependence; without readings, independent annotators explain them.
-
-    Attributes
-    ----------
-    readings : tuple of Reading
-        The preferred one first. More than one means that both roots stand: others explain the votes as well.
-    """
-
-    readings: tuple[Reading, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.readings)
-
-    @property
-    def groups(self) -> tuple[SharedErrors, ...]:
-        """The groups of the preferred reading."""
-        return self.readings[0].groups if self.readings else ()
-
-
-def find(
-    votes: Annotations,
-    *,
-    level: float = LEVEL,
-    thorough: bool = False,
-    most_meetings: int = MOST_MEETINGS,
-    most_pairs: int = MOST_PAIRS,
-) -> Dependence:
-    """Find groups of annotators who share errors.
-
-    Parameters
-    ----------
-    level : float
-        The chance that any group of a size is found among independent annotators.
-    thorough : bool
-        Also read the votes so that those who seem most skilled are the group. A faction that agrees more than all others
-        looks like the skilled part of an independent crowd, and the reverse; so these readings prove nothing by themselves.
-        They come last, for known labels to choose among (`crowdwise.trust.crowd.dependence.rooted`), and where independent
-        annotators explain the votes the first reading is the one without groups.
-    most_meetings, most_pairs : int
-        Bounds on the work: pairs of answers that are counted, and pairs of annotators that are compared.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(3, size=300)
-    >>> def judge(right, seen):
-    ...     return np.where(rng.random(300) < right, seen, rng.integers(3, size=300))
-    >>> shared = judge(0.6, truth)
-    >>> labels = [judge(0.95, shared) for _ in range(3)] + [judge(0.8, truth) for _ in range(4)]
-    >>> votes = Annotations.from_matrix(np.column_stack(labels), annotators=list("abcdefg"))
-    >>> [[str(name) for name in group.names(votes)] for group in find(votes).groups]
-    [['a', 'b', 'c']]
-    """
-    asked = (level, thorough, most_meetings, most_pairs)
-    known = _FOUND.setdefault(votes, {})
-    if asked not in known:
-        known[asked] = _found(votes, *asked)
-    return known[asked]
-
-
-def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int, most_pairs: int) -> Dependence:
-    if votes.soft or votes.anonymous:
-        # Shares of errors are counted by single labels of known annotators.
-        return Dependence()
-    answers = sampled(answers_of(votes), most_meetings)
-    if len(answers.item) == 0 or np.count_nonzero(answers.share_cl.sum(axis=0)) < 2:
-        return Dependence()
-    pairs = agreement_of(answers, most_pairs)
-    if len(pairs.first) == 0:
-        return Dependence()
+def readings_of(votes: Annotations, answers: SingleAnswers, pairs: Agreement, level: float, thorough: bool) -> list[Reading]:
+    """The readings that the votes leave, the preferred one first; see `crowdwise.engines.independence.find`."""
     search = _Search(votes, answers, pairs, level)
     kept = _standing(search)
     if thorough:
@@ -203,7 +127,7 @@ def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int,
         for reading in more:
             if all(reading.members != other.members for other in kept):
                 kept.append(reading)
-    return Dependence(tuple(kept))
+    return kept
 
 
 def _standing(search: _Search) -> list[Reading]:
@@ -232,7 +156,7 @@ def _standing(search: _Search) -> list[Reading]:
 class _Search:
     """Readings of one set of votes."""
 
-    def __init__(self, votes: Annotations, answers: Answers, pairs: Agreement, level: float) -> None:
+    def __init__(self, votes: Annotations, answers: SingleAnswers, pairs: Agreement, level: float) -> None:
         self.answers, self.pairs, self.level = answers, pairs, level
         self.mass = np.bincount(votes.annotator, minlength=votes.n_annotators) / votes.n_votes
         self.counts_nl = label_counts(answers, votes.n_items)
@@ -265,7 +189,7 @@ class _Search:
         pairs = self.pairs
         typical = max(pairs.level(0.5), 0.0)
         nobody = np.zeros(len(pairs.first), bool)
-        skill = explained_by_skill(pairs, pairs.unit_variance(typical), nobody, typical).skill
+        skill = pairs.explained_by_skill(pairs.unit_variance(typical), nobody, typical).skill
         order = np.argsort(-skill, kind="stable")
         total = np.cumsum(self.mass[order])
         for share in _SHARES:
@@ -294,7 +218,7 @@ class _Search:
             inside = _inside(pairs, code)
             if inside.all():
                 break
-            background = explained_by_skill(pairs, unit_variance, inside, level, lowest)
+            background = pairs.explained_by_skill(unit_variance, inside, level, lowest)
             unit_variance = background.unit_variance
             tested = (self._tested(members, background) for members in linked(pairs, background, 0.75 * _EXCESS))
             found = tuple(group for group in tested if group is not None)

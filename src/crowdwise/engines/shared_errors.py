@@ -11,12 +11,16 @@ table is built; dropping a member touches the items that it answered.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from crowdwise.engines.background import Agreement, Background
-from crowdwise.engines.meetings import Answers
+from crowdwise.data.meetings import SingleAnswers
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
+
+if TYPE_CHECKING:
+    from crowdwise.engines.independence import Agreement, Background
 
 __all__ = ["Trial", "confirmed_excess"]
 
@@ -27,7 +31,7 @@ class Trial:
     `members` are those still inside; `ratio` is T over its standard deviation, `excess` is T over the most that it could be.
     """
 
-    def __init__(self, answers: Answers, pairs: Agreement, background: Background, members: Integers) -> None:
+    def __init__(self, answers: SingleAnswers, pairs: Agreement, background: Background, members: Integers) -> None:
         self.members = members
         # (excess, common items, most possible excess, variance by the model, variance by the misfit) by pair, [5, M, M]
         self._tables = _pair_tables(pairs, background, members)
@@ -87,10 +91,10 @@ class Trial:
         return np.asarray((both - self._single[items]) / 2)
 
 
-def confirmed_excess(answers: Answers, counts_nl: Floats, members: Integers) -> float:
+def confirmed_excess(answers: SingleAnswers, counts_nl: Floats, members: Integers) -> float:
     """Excess agreement inside as a share of what is possible, given the leading class of those outside.
 
-    `counts_nl` are those of `crowdwise.engines.meetings.label_counts`. With fewer than five items that outsiders answered,
+    `counts_nl` are those of `crowdwise.data.meetings.label_counts`. With fewer than five items that outsiders answered,
     nothing contradicts the excess, and it is 1.
     """
     chosen = answers.by(members)

@@ -139,7 +139,7 @@ def summary_lines(
     `read` are the votes as they were read, where those of the result were made from them. With `by_cost`, labels are not the
     most probable classes, of which the result speaks.
     """
-    from crowdwise.data.agreement import pairwise_agreement
+    from crowdwise.data.meetings import pairwise_agreement
 
     votes = result.votes if read is None else read
     agree = pairwise_agreement(votes)

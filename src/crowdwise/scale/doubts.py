@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.readings import Dependence, find
+from crowdwise.engines.independence import Dependence, find
 from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.experience import in_company, reliability_of
 from crowdwise.estimator.outcome import Result

@@ -7,8 +7,8 @@ import pytest
 from tests.trust.crowd.crowds import fit
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.meetings import answers_of, pair_sums
 from crowdwise.data.simulate import simulate
-from crowdwise.engines.meetings import answers_of, pair_sums
 from crowdwise.trust.crowd import copiers, pairs
 
 
@@ -16,7 +16,7 @@ def test_chunks_give_the_same_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     votes = simulate(50, 9, 3, 6, "one-coin", random_state=0).votes
     answers = answers_of(votes)
     whole = pair_sums(answers, lambda i, j: np.column_stack([i + j, i * 0.5]), 2)
-    monkeypatch.setattr("crowdwise.engines.meetings._CHUNK", 7)
+    monkeypatch.setattr("crowdwise.data.meetings._CHUNK", 7)
     parts = pair_sums(answers, lambda i, j: np.column_stack([i + j, i * 0.5]), 2)
     for name in ("first", "second", "n_items", "sums"):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name))

@@ -5,8 +5,8 @@ import pytest
 from tests.trust.crowd.crowds import fit
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.meetings import answers_of
 from crowdwise.data.simulate import simulate
-from crowdwise.engines.meetings import answers_of
 from crowdwise.errors import SettingError
 from crowdwise.trust.crowd import covariance, spammers
 from crowdwise.trust.crowd.raykar_yu import spammer_score

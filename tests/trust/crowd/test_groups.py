@@ -9,7 +9,7 @@ from tests.trust.crowd.crowds import fit, grouped_crowd
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
-from crowdwise.engines.readings import find
+from crowdwise.engines.independence import find
 from crowdwise.errors import DataWarning
 from crowdwise.estimator.registry import make
 from crowdwise.trust.crowd import groups

@@ -9,7 +9,7 @@ import pytest
 from tests.trust.judges.models import FAMILY, joint, some_model
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of
+from crowdwise.data.meetings import answers_of
 from crowdwise.kernels.numerics import log_floored
 from crowdwise.trust.judges.cells import Cells, log_sum
 from crowdwise.trust.judges.model import JudgeModel

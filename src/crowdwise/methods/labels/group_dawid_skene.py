@@ -33,8 +33,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdwise.engines.independence import LEVEL
 from crowdwise.engines.loop import ABOUT_TOL, Fit
-from crowdwise.engines.readings import LEVEL
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of, shares_of_groups

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdwise.engines.independence import LEVEL
 from crowdwise.engines.loop import Fit
-from crowdwise.engines.readings import LEVEL
 from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.readings import find
+from crowdwise.engines.independence import find
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.parts.annotators.group_votes import GroupVotes

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdwise.engines.readings import LEVEL, find
+from crowdwise.engines.independence import LEVEL, find
 from crowdwise.errors import SettingError
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.calibration.base import with_posterior

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.readings import Dependence, find
+from crowdwise.engines.independence import Dependence, find
 from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd.report import Report, report, votes_of
 

@@ -22,7 +22,8 @@ from dataclasses import replace
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.readings import Dependence, Reading
+from crowdwise.engines.independence import Dependence
+from crowdwise.engines.readings import Reading
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.aggregator import Aggregator
 from crowdwise.estimator.outcome import Result

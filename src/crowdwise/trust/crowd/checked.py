@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Collection
 from typing import Any
 
-from crowdwise.engines.readings import SharedErrors, find
+from crowdwise.engines.independence import find
+from crowdwise.engines.readings import SharedErrors
 from crowdwise.errors import DataWarning, listed
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import aggregators

@@ -1,7 +1,7 @@
 """Copiers: pairs of annotators who agree more than independent annotators of their skill would, whatever the labels are.
 
 Null           a and b agree on a common item with probability e_ab = p_a . p_b + scale u_a u_b + least: by their own label
-               shares p, and by their skill u as their agreement with everybody else shows it (`crowdwise.engines.background`)
+               shares p, and by their skill u as their agreement with everybody else shows it (`crowdwise.engines.independence`)
 Test           the larger of two p-values, so that neither few meetings nor a crowd that the null does not fit makes a
                copier: binomial, of so many agreements in n_ab meetings; and normal, with the misfit tau^2 of pairs
                added to the variance. Benjamini-Hochberg over pairs
@@ -23,9 +23,8 @@ import polars as pl
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
-from crowdwise.engines.background import Background, explained_by_skill
-from crowdwise.engines.meetings import label_counts
-from crowdwise.engines.readings import Dependence, find
+from crowdwise.data.meetings import label_counts
+from crowdwise.engines.independence import Background, Dependence, find
 from crowdwise.engines.shared_errors import confirmed_excess
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Floats, Integers
@@ -104,7 +103,7 @@ def _null(met: Met, found: Dependence) -> Background:
         # Where everybody is in one group nothing is left to compare with.
         inside = together if not together.all() else inside
     typical = max(pairs.level(0.5, ~inside), 0.0)
-    return explained_by_skill(pairs, pairs.unit_variance(typical), inside, typical)
+    return pairs.explained_by_skill(pairs.unit_variance(typical), inside, typical)
 
 
 def _p_values(z: Floats, agree: Floats, n: Floats, expected: Floats) -> Floats:

@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import Answers, answers_of
+from crowdwise.data.meetings import SingleAnswers, answers_of
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
@@ -113,7 +113,7 @@ def _from_confusion(result: Result) -> Floats:
 class _Table:
     """Answers as a sparse matrix by (annotator, label), with a row per item or per answer, and sums that no sweep changes."""
 
-    def __init__(self, answers: Answers, n_items: int) -> None:
+    def __init__(self, answers: SingleAnswers, n_items: int) -> None:
         from scipy.sparse import csr_array
 
         who, share_cl, n = answers.annotator, answers.share_cl, answers.n_annotators

@@ -15,7 +15,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.crowd import Vocabularies
-from crowdwise.engines.readings import Dependence, Reading, SharedErrors, find
+from crowdwise.engines.independence import Dependence, find
+from crowdwise.engines.readings import Reading, SharedErrors
 from crowdwise.errors import SettingError
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Flags, Integers

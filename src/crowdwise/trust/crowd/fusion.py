@@ -19,8 +19,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import vocabulary_array, vocabulary_series
-from crowdwise.engines.background import agreement_of
-from crowdwise.engines.meetings import MOST_MEETINGS, answers_of, sampled
+from crowdwise.data.meetings import MOST_MEETINGS, answers_of, sampled
+from crowdwise.engines.independence import agreement_of
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 

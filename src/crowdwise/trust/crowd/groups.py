@@ -12,7 +12,8 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.gold import encode_gold
-from crowdwise.engines.readings import LEVEL, Dependence, SharedErrors, find
+from crowdwise.engines.independence import LEVEL, Dependence, find
+from crowdwise.engines.readings import SharedErrors
 from crowdwise.estimator.outcome import Result
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 from crowdwise.trust.metrics import accuracy, ece

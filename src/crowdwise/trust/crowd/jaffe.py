@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of, pair_sums
+from crowdwise.data.meetings import answers_of, pair_sums
 from crowdwise.errors import InputError, SettingError
 from crowdwise.kernels.types import Floats
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.background import Agreement, agreement_of
-from crowdwise.engines.meetings import MOST_MEETINGS, Answers, answers_of, sampled
-from crowdwise.engines.readings import MOST_PAIRS
+from crowdwise.data.meetings import MOST_MEETINGS, SingleAnswers, answers_of, sampled
+from crowdwise.engines.independence import MOST_PAIRS, Agreement, agreement_of
 from crowdwise.kernels.types import Integers
 
 __all__ = ["Met", "of_pairs", "sampling_notes"]
@@ -24,7 +23,7 @@ __all__ = ["Met", "of_pairs", "sampling_notes"]
 class Met:
     """The answers that were looked at, the agreement of their pairs, and the share of all meetings that they are."""
 
-    answers: Answers
+    answers: SingleAnswers
     pairs: Agreement
     share: float
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdwise.engines.readings import Dependence, find
+from crowdwise.engines.independence import Dependence, find
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdwise.engines.meetings import Answers
+from crowdwise.data.meetings import SingleAnswers
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats, Integers
 
@@ -36,7 +36,7 @@ class Cells:
     n_annotators: int
 
     @classmethod
-    def of(cls, answers: Answers, family: Integers, n_items: int) -> Cells:
+    def of(cls, answers: SingleAnswers, family: Integers, n_items: int) -> Cells:
         """The cells of these answers; `family` is that of every annotator, [A]."""
         n_families = int(family.max(initial=0)) + 1
         key, cell = np.unique(answers.item * n_families + family[answers.annotator], return_inverse=True)

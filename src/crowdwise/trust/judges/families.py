@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of
+from crowdwise.data.meetings import answers_of
 from crowdwise.kernels.types import Integers
 
 __all__ = ["PEOPLE", "Families", "by_name", "decided", "one_vote_each"]

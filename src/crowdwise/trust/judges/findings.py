@@ -19,7 +19,7 @@ import polars as pl
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of
-from crowdwise.engines.meetings import answers_of
+from crowdwise.data.meetings import answers_of
 from crowdwise.errors import SettingError
 from crowdwise.kernels.numerics import beta_interval
 from crowdwise.kernels.types import Floats, Integers

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of
+from crowdwise.data.meetings import answers_of
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Floats
 from crowdwise.trust.judges.cells import Cells, log_sum

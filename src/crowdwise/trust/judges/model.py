@@ -36,7 +36,7 @@ from functools import cached_property
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of
+from crowdwise.data.meetings import answers_of
 from crowdwise.estimator.estimator import announce
 from crowdwise.kernels.numerics import clamp, log_floored, segment_sum
 from crowdwise.kernels.types import Floats, Integers

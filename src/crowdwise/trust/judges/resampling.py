@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
-from crowdwise.engines.meetings import answers_of
+from crowdwise.data.meetings import answers_of
 from crowdwise.kernels.types import Floats, Integers
 from crowdwise.trust.judges.model import JudgeModel
 

@@ -1,4 +1,4 @@
-"""Agreement of annotators beyond chance, and how much of it skill alone explains.
+"""Whether independent annotators explain the votes: agreement beyond chance, and how much of it skill alone explains.
 
 For every two annotators a, b who met on n_ab items, with p_a their own label shares (two pseudo-votes of the overall shares t),
 
@@ -10,7 +10,8 @@ variance tau^2. A pair's variance is that of its meetings, E (1 - E) / scale^2 /
 Groups that share errors only add agreement. So pairs above the fit by more than two standard deviations lose weight as
 (2 / z)^2, tau^2 is estimated from pairs below the fit, and every u_a is shrunk to the average annotator's. Nobody is worse than
 never right, u_a = -(1 - scale) / scale (of K even classes, -1 / (K - 1)); who must be, to explain the votes, has one key with
-others.
+others. Where no pair stands above the fit and nobody is worse than never right, independent annotators explain the votes; else
+`crowdwise.engines.readings` looks for those who share errors.
 
 Symbols
 -------
@@ -20,27 +21,41 @@ u_a : [A]            skill, as far as agreement shows it
 
 Notes
 -----
-Cost per round: O(P), at most 60 rounds; memory in pairs that met.
+Cost: O(sum of L_n^2) for L_n answers on an item, on items drawn with a fixed seed beyond four million pairs of answers;
+then O(P) per round, at most 60 rounds, for P pairs that met, at most 200,000, of the annotators with most answers. Memory in
+pairs that met. The same votes give the same finding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from crowdwise.engines.meetings import Answers, agreements
+from crowdwise.data.annotations import Annotations
+from crowdwise.data.meetings import MOST_MEETINGS, SingleAnswers, agreements, answers_of, sampled
+from crowdwise.engines.linkage import EDGE
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["Agreement", "Background", "agreement_of", "explained_by_skill", "weighted_quantile"]
+if TYPE_CHECKING:
+    from crowdwise.engines.readings import Reading, SharedErrors
+
+__all__ = ["LEVEL", "MOST_PAIRS", "Agreement", "Background", "Dependence", "agreement_of", "find", "weighted_quantile"]
 
 
+MOST_PAIRS = 200_000
+# The chance that any group of independent annotators is reported.
+LEVEL = 0.01
 # The oracle's constants: where a pair starts to lose weight, pseudo-meetings with an average annotator, rounds and step.
 _FAR, _PSEUDO, _ROUNDS, _STEP = 2.0, 2.0, 60, 1e-4
 # Entries of a block of products of label shares: some tens of megabytes.
 _BLOCK = 2**22
+# What was found in votes that are still in use: commands lower confidence by it, and pages tell of it.
+_FOUND: WeakKeyDictionary[Annotations, dict[tuple[float, bool, int, int], Dependence]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +101,25 @@ class Agreement:
         kept = slice(None) if among is None else among
         return weighted_quantile(self.beyond[kept], self.n[kept], quantile)
 
+    def explained_by_skill(self, unit_variance: Floats, inside: Flags, level: float, lowest: float = -1.0) -> Background:
+        """Fit u_a robustly to the pairs that are not `inside` a known group; twice, with the variance renewed.
+
+        The start is a crowd in which everybody's skill explains this `level` of agreement. Nobody's is below `lowest`.
+        """
+        start = np.full(self.n_annotators, np.sqrt(max(level, 0.02)))
+        for _ in range(2):
+            skill, misfit = _rank_one(self, unit_variance, ~inside, start, lowest)
+            explained = skill[self.first] * skill[self.second]
+            unit_variance = self.unit_variance(explained)
+        return Background(skill, misfit, explained, unit_variance, unit_variance / self.n + misfit)
+
+    def independent(self) -> bool:
+        """Whether skill explains the agreement of every pair, and nobody's skill has to be worse than never right for it."""
+        level = self.level(0.5)
+        nobody = np.zeros(len(self.first), bool)
+        background = self.explained_by_skill(self.unit_variance(max(level, 0.0)), nobody, level)
+        return not (background.ratio(self) > EDGE).any() and bool(background.skill.min() >= self.lowest)
+
 
 @dataclass(frozen=True, eq=False)
 class Background:
@@ -99,8 +133,33 @@ class Background:
     unit_variance: Floats
     variance: Floats
 
+    def ratio(self, pairs: Agreement) -> Floats:
+        """What skill leaves unexplained of every pair's agreement, over its standard deviation, [P]."""
+        return np.asarray((pairs.beyond - self.explained) / np.sqrt(self.variance))
 
-def agreement_of(answers: Answers, most_pairs: int | None = None) -> Agreement:
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """What the votes show of dependence; without readings, independent annotators explain them.
+
+    Attributes
+    ----------
+    readings : tuple of Reading
+        The preferred one first. More than one means that both roots stand: others explain the votes as well.
+    """
+
+    readings: tuple[Reading, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.readings)
+
+    @property
+    def groups(self) -> tuple[SharedErrors, ...]:
+        """The groups of the preferred reading."""
+        return self.readings[0].groups if self.readings else ()
+
+
+def agreement_of(answers: SingleAnswers, most_pairs: int | None = None) -> Agreement:
     """Agreement beyond chance of all pairs that met.
 
     Beyond `most_pairs`, only the pairs among the annotators with most answers, as many as fit; few meetings show nothing.
@@ -121,19 +180,60 @@ def agreement_of(answers: Answers, most_pairs: int | None = None) -> Agreement:
     return Agreement(first, second, n, agree, (agree / n - chance) / scale, chance, own_al, shares_l)
 
 
-def explained_by_skill(
-    pairs: Agreement, unit_variance: Floats, inside: Flags, level: float, lowest: float = -1.0
-) -> Background:
-    """Fit u_a robustly to the pairs that are not `inside` a known group; twice, with the variance renewed.
+def find(
+    votes: Annotations,
+    *,
+    level: float = LEVEL,
+    thorough: bool = False,
+    most_meetings: int = MOST_MEETINGS,
+    most_pairs: int = MOST_PAIRS,
+) -> Dependence:
+    """Find groups of annotators who share errors.
 
-    The start is a crowd in which everybody's skill explains this `level` of agreement. Nobody's is below `lowest`.
+    Parameters
+    ----------
+    level : float
+        The chance that any group of a size is found among independent annotators.
+    thorough : bool
+        Also read the votes so that those who seem most skilled are the group. A faction that agrees more than all others
+        looks like the skilled part of an independent crowd, and the reverse; so these readings prove nothing by themselves.
+        They come last, for known labels to choose among (`crowdwise.trust.crowd.dependence.rooted`), and where independent
+        annotators explain the votes the first reading is the one without groups.
+    most_meetings, most_pairs : int
+        Bounds on the work: pairs of answers that are counted, and pairs of annotators that are compared.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(3, size=300)
+    >>> def judge(right, seen):
+    ...     return np.where(rng.random(300) < right, seen, rng.integers(3, size=300))
+    >>> shared = judge(0.6, truth)
+    >>> labels = [judge(0.95, shared) for _ in range(3)] + [judge(0.8, truth) for _ in range(4)]
+    >>> votes = Annotations.from_matrix(np.column_stack(labels), annotators=list("abcdefg"))
+    >>> [[str(name) for name in group.names(votes)] for group in find(votes).groups]
+    [['a', 'b', 'c']]
     """
-    start = np.full(pairs.n_annotators, np.sqrt(max(level, 0.02)))
-    for _ in range(2):
-        skill, misfit = _rank_one(pairs, unit_variance, ~inside, start, lowest)
-        explained = skill[pairs.first] * skill[pairs.second]
-        unit_variance = pairs.unit_variance(explained)
-    return Background(skill, misfit, explained, unit_variance, unit_variance / pairs.n + misfit)
+    asked = (level, thorough, most_meetings, most_pairs)
+    known = _FOUND.setdefault(votes, {})
+    if asked not in known:
+        known[asked] = _found(votes, *asked)
+    return known[asked]
+
+
+def _found(votes: Annotations, level: float, thorough: bool, most_meetings: int, most_pairs: int) -> Dependence:
+    if votes.soft or votes.anonymous:
+        # Shares of errors are counted by single labels of known annotators.
+        return Dependence()
+    answers = sampled(answers_of(votes), most_meetings)
+    if len(answers.item) == 0 or np.count_nonzero(answers.share_cl.sum(axis=0)) < 2:
+        return Dependence()
+    pairs = agreement_of(answers, most_pairs)
+    if len(pairs.first) == 0 or (pairs.independent() and not thorough):
+        return Dependence()
+    from crowdwise.engines.readings import readings_of
+
+    return Dependence(tuple(readings_of(votes, answers, pairs, level, thorough)))
 
 
 def weighted_quantile(values: Floats, weight: Floats, quantile: float) -> float:
@@ -172,7 +272,7 @@ def _rank_one(pairs: Agreement, unit_variance: Floats, kept: Flags, start: Float
     return u, misfit
 
 
-def _among_the_busiest(answers: Answers, first: Integers, second: Integers, most: int | None) -> Flags:
+def _among_the_busiest(answers: SingleAnswers, first: Integers, second: Integers, most: int | None) -> Flags:
     """Pairs whose two annotators both are among those with most answers, as many annotators as `most` pairs allow."""
     if most is None or len(first) <= most:
         return np.ones(len(first), bool)

@@ -1,8 +1,20 @@
-"""Who met whom: one answer per (item, annotator), and every pair of annotators on a common item.
+"""Who met whom on an item, and agreed: counts of votes, and of every pair of annotators.
 
-Repeated votes of an annotator on an item are one answer, the weighted shares of their labels, so that
-statistics of pairs do not change when a weight is written as repeats. Memory grows with pairs that
-met; items are walked through in chunks, never items x annotators.
+Of all votes together, three sparse counts in O(E log E) time and O(E) memory for E votes:
+
+    c_nk   votes for class k on item n,          m_n = sum_k c_nk
+    g_na   votes by annotator a on item n
+    t_nak  votes by annotator a for class k on item n
+
+    pairs_n  = m_n^2 - sum_a g_na^2              ordered pairs of votes by two different annotators
+    agree_n  = sum_k c_nk^2 - sum_ak t_nak^2     those of them that agree
+
+Two votes of one annotator on one item are not a pair: repeating oneself is consistency, not agreement with others. Weights of
+votes are ignored.
+
+Of pairs of annotators, one answer per (item, annotator): repeated votes are one answer, the weighted shares of their labels, so
+that statistics of pairs do not change when a weight is written as repeats. Memory grows with pairs that met; items are walked
+through in chunks, never items x annotators.
 
 Symbols
 -------
@@ -15,14 +27,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.data.annotations import Annotations
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
-__all__ = ["MOST_MEETINGS", "Answers", "Pairs", "agreements", "answers_of", "label_counts", "pair_sums", "sampled"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from crowdwise.data.annotations import Annotations
+
+__all__ = ["MOST_MEETINGS", "Pairs", "SingleAnswers", "VoteCounts", "agreements", "answers_of", "count_votes"]
+__all__ += ["label_counts", "pair_sums", "pairwise_agreement", "sampled"]
 
 
 # Pairs of answers on one item beyond which a look at pairs of annotators takes a sample of the items: some seconds.
@@ -33,8 +51,68 @@ _CHUNK = 2**19
 _DENSE = 2**21
 
 
+def pairwise_agreement(votes: Annotations) -> float:
+    """Return the share of agreeing pairs among all pairs of votes on the same item.
+
+    Pairs are pooled over items, so an item with many votes counts for more; see the module's
+    notes for repeated votes. NaN when no item has votes of two annotators.
+
+    Examples
+    --------
+    >>> from crowdwise.data.annotations import Annotations
+    >>> votes = Annotations.from_matrix([["cat", "cat", "dog"], ["dog", "dog", None]])
+    >>> pairwise_agreement(votes)
+    0.5
+    """
+    counts = count_votes(votes)
+    pairs = float(counts.pairs.sum())
+    return float(counts.agree.sum()) / pairs if pairs else float("nan")
+
+
+@dataclass(frozen=True)
+class VoteCounts:
+    """Counts of votes: non-zero c_nk and t_nak as parallel arrays; pairs_n and agree_n, [N].
+
+    `pair` numbers the (item, annotator) pairs that have votes; `pair_item` is the item of each.
+    """
+
+    item: NDArray[np.int64]
+    label: NDArray[np.int64]
+    votes: NDArray[np.int64]
+    own_pair: NDArray[np.int64]
+    own_label: NDArray[np.int16]
+    own_votes: NDArray[np.int64]
+    pair_item: NDArray[np.int32]
+    pairs: NDArray[np.int64]
+    agree: NDArray[np.int64]
+
+
+def count_votes(votes: Annotations) -> VoteCounts:
+    """Count votes by item; of distributions, the most probable class."""
+    votes = votes.hardened()
+    n_items, n_classes = votes.n_items, max(votes.n_classes, 1)
+    key, count = np.unique(votes.item.astype(np.int64) * n_classes + votes.label, return_counts=True)
+    item, label = np.divmod(key, n_classes)
+    # Votes are sorted by item, annotator and label: a change marks the next pair, the next triple.
+    new_pair = np.ones(votes.n_votes, bool)
+    new_pair[1:] = (votes.item[1:] != votes.item[:-1]) | (votes.annotator[1:] != votes.annotator[:-1])
+    new_own = new_pair.copy()
+    new_own[1:] |= votes.label[1:] != votes.label[:-1]
+    pair = np.cumsum(new_pair) - 1
+    pair_item = votes.item[new_pair]
+    own_votes = np.diff(np.flatnonzero(new_own), append=votes.n_votes)
+    pairs = votes.votes_per_item**2 - _sum_by(pair_item, np.bincount(pair) ** 2, n_items)
+    agree = _sum_by(item, count**2, n_items) - _sum_by(votes.item[new_own], own_votes**2, n_items)
+    return VoteCounts(item, label, count, pair[new_own], votes.label[new_own], own_votes, pair_item, pairs, agree)
+
+
+def _sum_by(segment: NDArray[Any], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    # bincount adds in floats, which is exact for integers below 2^53.
+    return np.bincount(segment, values, minlength=size).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
-class Answers:
+class SingleAnswers:
     """One answer per (item, annotator) that has weight, sorted by item and annotator."""
 
     item: Integers
@@ -44,7 +122,7 @@ class Answers:
     #: Summed weight of the votes behind every answer, [C].
     weight: Floats
 
-    def at(self, index: Integers | Flags) -> Answers:
+    def at(self, index: Integers | Flags) -> SingleAnswers:
         """The answers at these positions, in their order."""
         return replace(
             self,
@@ -54,7 +132,7 @@ class Answers:
             weight=self.weight[index],
         )
 
-    def by(self, annotators: Integers) -> Answers:
+    def by(self, annotators: Integers) -> SingleAnswers:
         """The answers of these annotators, in their order."""
         order, start = self._by_annotator
         return self.at(np.sort(np.concatenate([order[start[a] : start[a + 1]] for a in annotators.tolist()])))
@@ -81,7 +159,7 @@ class Pairs:
     sums: Floats
 
 
-def answers_of(votes: Annotations) -> Answers:
+def answers_of(votes: Annotations) -> SingleAnswers:
     """Collapse votes to one answer per (item, annotator); votes without weight are no answers."""
     weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
     kept = np.flatnonzero(weight > 0)
@@ -93,10 +171,10 @@ def answers_of(votes: Annotations) -> Answers:
     share_cl = share.reshape(n_cells, votes.n_classes)
     total = share_cl.sum(axis=1)
     share_cl /= total[:, None]
-    return Answers(item[new], annotator[new], share_cl, votes.n_annotators, total)
+    return SingleAnswers(item[new], annotator[new], share_cl, votes.n_annotators, total)
 
 
-def sampled(answers: Answers, most: int) -> Answers:
+def sampled(answers: SingleAnswers, most: int) -> SingleAnswers:
     """The answers on all items, or on as many items as have `most` pairs of answers, drawn with a fixed seed.
 
     Items with more answers than the root of `most` first lose answers by the same draw, so that one item cannot take all.
@@ -118,7 +196,7 @@ def sampled(answers: Answers, most: int) -> Answers:
     return answers.at(drawn[answers.item] & kept)
 
 
-def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
+def pair_sums(answers: SingleAnswers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
     """Sum ``statistics(first answers, second answers) -> [pairs, width]`` over the common items of every pair."""
     n = answers.n_annotators
     if n * n <= _DENSE:
@@ -143,14 +221,14 @@ def pair_sums(answers: Answers, statistics: Callable[[Integers, Integers], Float
     return Pairs(key // n, key % n, total[0], total[1:].T)
 
 
-def label_counts(answers: Answers, n_items: int) -> Floats:
+def label_counts(answers: SingleAnswers, n_items: int) -> Floats:
     """Answers of everybody by item and label, [N, L]."""
     cell = answers.item[:, None] * answers.n_classes + np.arange(answers.n_classes)
     counts = segment_sum(cell.ravel(), answers.share_cl.ravel(), n_items * answers.n_classes)
     return counts.reshape(n_items, answers.n_classes)
 
 
-def agreements(answers: Answers) -> Pairs:
+def agreements(answers: SingleAnswers) -> Pairs:
     """Common items and agreements of every pair that met; of repeated and soft votes the expected agreements."""
     share = answers.share_cl
     if not (share.max(axis=1, initial=0.0) == 1).all():
@@ -171,7 +249,7 @@ def agreements(answers: Answers) -> Pairs:
     return Pairs(pair[start] // n, pair[start] % n, met.astype(float), agreed.astype(float)[:, None])
 
 
-def _dense_sums(answers: Answers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
+def _dense_sums(answers: SingleAnswers, statistics: Callable[[Integers, Integers], Floats], width: int) -> Pairs:
     """The same for few annotators: sums into a table of all pairs, without sorting."""
     n = answers.n_annotators
     total = np.zeros((width + 1, n * n))

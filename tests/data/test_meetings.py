@@ -5,10 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from crowdwise.data import meetings
 from crowdwise.data.annotations import Annotations
+from crowdwise.data.meetings import agreements, answers_of, pair_sums, sampled
 from crowdwise.data.simulate import simulate
-from crowdwise.engines import meetings
-from crowdwise.engines.meetings import agreements, answers_of, pair_sums, sampled
 
 
 def same(answers):
