@@ -40,20 +40,8 @@ from crowdwise.kernels.types import Array, Flags, Floats, Integers
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result
 
-__all__ = [
-    "ABOVE",
-    "CHANCE",
-    "GRADES",
-    "ONE_LABEL",
-    "UNJUDGED",
-    "WEAK",
-    "Crowd",
-    "answered",
-    "calibrated",
-    "can_tell",
-    "crowd_of",
-]
-__all__ += ["exponent_of", "in_company", "reliability_of", "untested", "vote_mass"]
+__all__ = ["ABOVE", "CHANCE", "GRADES", "ONE_LABEL", "UNJUDGED", "WEAK", "Crowd", "answered", "calibrated", "can_tell"]
+__all__ += ["crowd_of", "exponent_of", "in_company", "reliability_of", "untested", "vote_mass"]
 
 # What is thought of annotators before anything is known of them, and how many votes that is worth: by judgement, not by data.
 _SINGLE, _PSEUDO_VOTES = 0.7, 5.0

@@ -41,16 +41,8 @@ from crowdwise.methods.catalogue import CATALOGUE
 from crowdwise.parts.annotators.accuracy import OneAccuracy
 from crowdwise.parts.annotators.model import AnnotatorModel, Confusion, row_smoothing, weight_of
 
-__all__ = [
-    "ABOUT_SMOOTHING",
-    "MOMENT_STARTS",
-    "SHARDED_STARTS",
-    "STARTS",
-    "DawidSkene",
-    "IterativeAggregator",
-    "one_coin_parts",
-]
-__all__ += ["smoothed_confusion", "start_from_votes", "start_of_shards", "start_posteriors"]
+__all__ = ["ABOUT_SMOOTHING", "MOMENT_STARTS", "SHARDED_STARTS", "STARTS", "DawidSkene", "IterativeAggregator"]
+__all__ += ["one_coin_parts", "smoothed_confusion", "start_from_votes", "start_of_shards", "start_posteriors"]
 
 ABOUT_SMOOTHING = "Pseudo-votes per class added to every confusion row; by default 1 / K. 0 is maximum likelihood."
 # Moment methods whose estimate, without its EM steps, may start another method.
