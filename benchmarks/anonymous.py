@@ -28,7 +28,7 @@ import crowdwise
 import crowdwise.io
 from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.data.gold import encode_gold
-from crowdwise.estimator.experience import calibrated, exponent_of
+from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.trust.metrics import ece
 
 RUNS = Path(__file__).parent / ".runs" / "anonymous.json"

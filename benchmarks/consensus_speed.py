@@ -22,7 +22,7 @@ import crowdwise
 from crowdwise.data.simulate import simulate
 from crowdwise.engines.loop import Parts, round_over
 from crowdwise.engines.shards import Whole
-from crowdwise.methods.labels.iterative import start_from_votes
+from crowdwise.methods.labels.dawid_skene import start_from_votes
 from crowdwise.parts.annotators.habits import Habits
 from crowdwise.parts.annotators.tiers import Tiers
 from crowdwise.parts.priors.anchored import Anchored

@@ -25,7 +25,7 @@ from real_data import SETS
 import crowdwise
 import crowdwise.io
 from crowdwise.data.gold import encode_gold
-from crowdwise.estimator.experience import calibrated, exponent_of
+from crowdwise.estimator.judgement import calibrated, exponent_of
 from crowdwise.estimator.registry import label_methods
 from crowdwise.trust.calibration.selection import select
 from crowdwise.trust.metrics import accuracy, ece

@@ -28,7 +28,7 @@ from crowdwise.engines.loop import Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.numerics import vote_shares
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.model import Confusion, counts_of, weight_of
 
 __all__ = ["PooledDawidSkene"]

@@ -104,7 +104,7 @@ def class_anchor(cls: type) -> str:
 def is_shared(cls: type, entry: dict[str, Any]) -> bool:
     """Say whether a setting is the one of the base class, default and all."""
     neural = import_module("crowdwise.methods.classify.neural").NeuralClassifier
-    base = neural if issubclass(cls, neural) else import_module("crowdwise.methods.labels.iterative").IterativeAggregator
+    base = neural if issubclass(cls, neural) else import_module("crowdwise.methods.labels.dawid_skene").IterativeAggregator
     shared = {field.name: field.default for field in fields(base)}
     return entry["name"] in shared and entry["default"] == shared[entry["name"]]
 

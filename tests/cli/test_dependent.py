@@ -297,7 +297,7 @@ def test_what_fusing_does_not_go_with_is_refused(run: Run, truth: pl.Series, opt
 
 
 def test_most_of_a_crowd_is_never_dropped_as_spammers(capsys: pytest.CaptureFixture[str]) -> None:
-    from crowdwise.cli.factions import without_spammers
+    from crowdwise.cli.fitting import without_spammers
     from crowdwise.data.datasets import demo
     from crowdwise.estimator.registry import make
 

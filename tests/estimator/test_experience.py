@@ -15,7 +15,8 @@ import crowdwise
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.anonymous import AnonymousVotes
 from crowdwise.errors import SettingError
-from crowdwise.estimator.experience import ANONYMOUS, CONFIDENCES, EXPONENTS, OTHER_EXPONENT, calibrated, exponent_of, vote_mass
+from crowdwise.estimator.experience import ANONYMOUS, CONFIDENCES, EXPONENTS, OTHER_EXPONENT
+from crowdwise.estimator.judgement import calibrated, exponent_of, vote_mass
 from crowdwise.estimator.registry import label_methods, make
 
 METHODS = label_methods()

@@ -21,6 +21,7 @@ from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.estimator.judgement import crowd_of
 from crowdwise.estimator.registry import label_methods, make
 from crowdwise.report import write_report
 from crowdwise.report.annotators import Detections, matrices
@@ -28,7 +29,6 @@ from crowdwise.report.counts import counts_of
 from crowdwise.report.full import report_page
 from crowdwise.report.review import why_of
 from crowdwise.report.sections import facts_of, in_short
-from crowdwise.trust.crowd.grades import crowd_of
 
 METHODS = label_methods()
 

@@ -4,7 +4,7 @@ Labels and confusion matrices are drawn from their posteriors. Every step asks a
 drawn by the activity so far. The answers are weighed as the model would weigh them, which learns from them in turn: counts of
 true x observed classes grow, and with them all earlier votes are weighed again, q_nk ~ base_nk prod_e R[a_e, k, y_e] with
 R = the mean of the counts. `base` is what makes this the model's own posterior before the first new vote. How sure the labels
-are is what experience makes of it (`crowdwise.estimator.experience`), with the votes that have come: a vote more brings less
+are is what experience makes of it (`crowdwise.estimator.judgement`), with the votes that have come: a vote more brings less
 than a model of independent annotators believes.
 
 Of m campaigns the i-th smallest exceeds the true number with probability i / (m + 1) if the campaigns are like it: the ends of
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdwise.errors import SettingError
-from crowdwise.estimator.experience import exponent_of, vote_mass
+from crowdwise.estimator.judgement import exponent_of, vote_mass
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import expected_log, tempered
 from crowdwise.kernels.types import Array, Floats, Integers

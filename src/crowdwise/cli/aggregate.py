@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli import fitting, sharded
-from crowdwise.cli.costs import CostOptions, read_costs, said_of_costs
 from crowdwise.cli.declare import argument, file, flag, folder, group, option, page, share, table
 from crowdwise.cli.job import Job, among, progress_of, refuse
 from crowdwise.cli.options import ANNOTATORS, EDGES, FDR, GROUPS, MORE, KeepOptions, MethodOptions, OutputOptions, ReadOptions
@@ -18,11 +17,10 @@ from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.report.text import beside, ordinal_frame, summary_lines
 
 if TYPE_CHECKING:
-    from crowdwise.cli.factions import Heeded
-    from crowdwise.cli.groups import Grouped
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.aggregator import Aggregator
     from crowdwise.estimator.outcome import Result
+    from crowdwise.report.heeding import Grouped, Heeded
 
 EXAMPLES = (
     "Example: crowdwise aggregate votes.csv -o labels.csv --annotators annotators.csv --page page.html\n\n"
@@ -57,6 +55,18 @@ class KindOptions:
     kind: str | None = option("--type", "TYPE", _TYPE, panel=_KIND, shown="classes")
     separator: str | None = option("--separator", "TEXT", "Text between the labels of an answer.", panel=_KIND, shown="found")
     threshold: float | None = option("--threshold", "P", "Probability from which a label is chosen.", panel=_KIND, shown="0.5")
+
+
+@group
+class CostOptions:
+    """What labels are chosen by."""
+
+    costs: Path | None = file(
+        "--costs", "What mistakes cost: true, label, cost, or a square table. Labels are those expected to cost least."
+    )
+    abstain: float | None = option(
+        "--abstain", "COST", "Cost of giving no label: items whose label is expected to cost more get none."
+    )
 
 
 @group
@@ -130,9 +140,7 @@ def _check(options: Options, method: MethodOptions) -> None:
     if options.groups is not None:
         if options.kind in (MULTILABEL, PARTIAL):
             raise SettingError("--groups is for votes with one class per item; it does not go with this --type")
-        from crowdwise.cli.groups import check_groups
-
-        check_groups(method, (options, ["warm_from", "fuse_groups", "drop_colluders"]))
+        fitting.check_groups(method, (options, ["warm_from", "fuse_groups", "drop_colluders"]))
     if options.fuse_groups:
         words = "{} does not go with --fuse-groups, which makes one annotator of several; leave one out"
         refuse(words, (options, ["warm_from", "drop_colluders"]), (method, ["history"]))
@@ -161,7 +169,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
     result, more, dropped, heeded = _checked(estimator.result_, options, method)
     changed = bool(dropped) or (heeded is not None and heeded.changed)
     if heeded is not None and heeded.changed and options.fuse_groups:
-        from crowdwise.cli.groups import Grouped
+        from crowdwise.report.heeding import Grouped
         from crowdwise.trust.crowd.fusion import met
 
         own = estimator.result_.votes
@@ -170,9 +178,7 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
         # What is opened later says the same as what is written now.
         estimator.keep_outcome(result)
     if hasattr(result.prior, "coupling"):
-        from crowdwise.cli.edges import said_of_edges
-
-        more |= said_of_edges(result)
+        more |= fitting.said_of_edges(result)
     filled = options.fill_unvoted
     items = ordinal_frame(result, filled) if options.kind == ORDINAL else result.items_frame(fill_unvoted=filled)
     if grouped is not None:
@@ -180,10 +186,14 @@ def _aggregate(options: Options, read: ReadOptions, method: MethodOptions, job: 
 
         more |= {"n_votes": grouped.votes.n_votes, "n_annotators": grouped.votes.n_annotators}
         items = items.with_columns(pl.Series("n_votes", grouped.votes.votes_per_item))
-    costs = read_costs(options, result.votes.classes) if _by_cost(options) else None
+    costs = fitting.read_costs(options, result.votes.classes) if _by_cost(options) else None
     if costs is not None:
+        from crowdwise.report.trust_text import cost_facts, cost_lines
+
         items = costs.applied(items, result.posterior)
-        more |= said_of_costs(costs, items)
+        dear = cost_facts(items)
+        more |= dear
+        job.say(cost_lines(costs, **dear))
         if heeded is not None and len(heeded.readings) > 1:
             more["labels_by_reading"] = [column.to_list() for column in heeded.frame(costs).get_columns()[2:]]
     about = fitting.read_kept(options.votes[0], keep, read, result.votes)
@@ -219,19 +229,15 @@ def _fitted(options: Options, read: ReadOptions, method: MethodOptions, together
     data = fitting.read_votes(options.votes[0], read, several) if together else sharded.gathered(options.votes, read)
     _check_classes(data, read, ordinal)
     if options.edges is not None:
-        from crowdwise.cli.edges import read_edges
-
-        estimator.set_params(edges=read_edges(options.edges, data.items))
+        estimator.set_params(edges=fitting.read_edges(options.edges, data.items))
     if _by_cost(options):
-        read_costs(options, data.classes)  # what is wrong with them is said before the fit
+        fitting.read_costs(options, data.classes)  # what is wrong with them is said before the fit
     if data.anonymous:
         about = (options, ["annotators", "confusion", "groups", "fuse_groups", "drop_colluders", "drop_spammers"])
         refuse(fitting.ANONYMOUS, about, (method, ["history"]))
     if options.groups is None:
         return None, fitting.fit_to(data, estimator, method)
-    from crowdwise.cli.groups import read_grouped
-
-    grouped = read_grouped(data, options.groups)
+    grouped = fitting.read_grouped(data, options.groups)
     return grouped, fitting.fit_to(grouped.fused, estimator, method)
 
 
@@ -255,10 +261,8 @@ def _update(folder: Path, options: Options, read: ReadOptions, method: MethodOpt
         raise SettingError(f"--edges: {folder} was fitted with {estimator.name}, which takes no edges; fit all votes together")
     fresh = fitting.read_votes(options.votes[0], read)
     if options.edges is not None:
-        from crowdwise.cli.edges import read_edges
-
         known = estimator.result_.votes.items.tolist()
-        estimator.set_params(edges=read_edges(options.edges, [*known, *fresh.items.tolist()]))
+        estimator.set_params(edges=fitting.read_edges(options.edges, [*known, *fresh.items.tolist()]))
     # Gold may be of items of earlier fits, so it is checked against all of them, by `update`.
     gold = fitting.read_gold(method.gold, None)
     with progress_of(estimator) as progress:
@@ -276,12 +280,11 @@ def _checked(
     dropped = [] if heeded is None else list(heeded.dropped)
     result = result if heeded is None else heeded.result
     if options.drop_spammers:
-        from crowdwise.cli.factions import without_spammers
         from crowdwise.trust.crowd import spammers
 
         # A fit that follows one of two factions, or only may, says nothing of those who disagree with it.
         unsettled = heeded is not None and len(heeded.found.readings) > int(heeded.changed)
-        result, gone = without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled)
+        result, gone = fitting.without_spammers(result, spammers.score(result, fdr=options.fdr).flagged, unsettled)
         dropped += gone
     if dropped:
         more["dropped_annotators"] = dropped

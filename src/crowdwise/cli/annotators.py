@@ -8,15 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, flag, group, option, plot, share
-from crowdwise.cli.fitting import ANONYMOUS, build, fit_to, is_saved, read_times, read_votes, result_of
+from crowdwise.cli.fitting import (
+    ANONYMOUS,
+    build,
+    check_groups,
+    fit_to,
+    is_saved,
+    read_grouped,
+    read_times,
+    read_votes,
+    result_of,
+    without_spammers,
+)
 from crowdwise.cli.job import Job, naming, say, steps
 from crowdwise.cli.options import FDR, GROUPS, VOTES_OR_SAVED, MethodOptions, OutputOptions, ReadOptions
 from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdwise.cli.groups import Grouped
     from crowdwise.data.annotations import Annotations
     from crowdwise.estimator.outcome import Result
+    from crowdwise.report.heeding import Grouped
     from crowdwise.trust.crowd.dependence import Dependence
 
 # Rows that a terminal shows.
@@ -66,8 +77,6 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
         found = look(result, shared=shared, progress=progress)
         table, dropped = found.table, list[Any]()
         if options.drop_spammers:
-            from crowdwise.cli.factions import without_spammers
-
             result, dropped = without_spammers(result, found.spammers, bool(shared))
         if dropped:
             table = with_dropped(table, look(result, progress=progress).table)
@@ -82,8 +91,6 @@ def run(options: Options, read: ReadOptions, method: MethodOptions) -> None:
 def _check(options: Options, method: MethodOptions) -> None:
     """Refuse unknown detectors, and options that do not go together."""
     if options.groups is not None:
-        from crowdwise.cli.groups import check_groups
-
         check_groups(method, (options, ["drop_spammers"]))
     if options.detector:
         from crowdwise.trust.crowd.named import check_named
@@ -114,7 +121,6 @@ def _judged(options: Options, read: ReadOptions, method: MethodOptions) -> tuple
 
 
 def _by_groups(path: str, groups: Path, read: ReadOptions, method: MethodOptions) -> tuple[Result, Dependence, Grouped]:
-    from crowdwise.cli.groups import read_grouped
     from crowdwise.report.dependence_text import dependence_lines
     from crowdwise.trust.crowd.dependence import Dependence, find
     from crowdwise.trust.crowd.members import judged

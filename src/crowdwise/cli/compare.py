@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crowdwise.cli.declare import TABLE, argument, file, group, option
-from crowdwise.cli.fitting import parse_list, read_gold, read_votes
+from crowdwise.cli.fitting import parse_list, read_edges, read_gold, read_votes
 from crowdwise.cli.job import Job, steps
 from crowdwise.cli.options import EDGES, TRUTH_OR_GOLD, VOTES, MaybeFeatures, OutputOptions, ReadOptions
 from crowdwise.cli.rows import check_rows, read_features
@@ -62,11 +62,7 @@ def run(options: Options, read: ReadOptions, features: MaybeFeatures) -> None:
     chosen(names, {}, 2, features.features is not None, options.edges is not None)
     rows = read_features(features, read.item)
     data = read_votes(options.votes, read)
-    edges = None
-    if options.edges is not None:
-        from crowdwise.cli.edges import read_edges
-
-        edges = read_edges(options.edges, data.items)
+    edges = None if options.edges is None else read_edges(options.edges, data.items)
     if rows is not None:
         check_rows(rows, data)
     known = data.gold_labels() if options.truth is None else read_gold(options.truth, data)

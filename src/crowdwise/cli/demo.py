@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from crowdwise.cli.declare import group, option
-from crowdwise.report.text import by_accuracy, some
 
 EXAMPLES = "Example: crowdwise demo -o demo-output"
 
@@ -23,35 +22,6 @@ def run(options: Options) -> None:
     Nine honest annotators, one who answers at random, one who always gives the same answer and one
     adversary label 120 photos of animals. Nothing is downloaded.
     """
-    import polars as pl
+    from crowdwise.report.demo import write_demo
 
-    from crowdwise.data.datasets import demo
-    from crowdwise.estimator.registry import make
-    from crowdwise.io.writer import rounded, write_table
-    from crowdwise.report import write_page
-    from crowdwise.trust.metrics import accuracy
-
-    campaign, output = demo(), options.output
-    votes, truth = campaign.votes, campaign.truth
-    majority, fitted = make("majority").fit(votes), make("consensus").fit(votes)
-    result = fitted.result_
-    people = by_accuracy(result)
-
-    output.mkdir(parents=True, exist_ok=True)
-    write_page(result, output / "page.html", truth=truth)
-    known = pl.DataFrame({"item": list(campaign.gold), "label": list(campaign.gold.values())})
-    for name, frame in {
-        "votes": votes.to_frame(), "truth": known, "labels": result.items_frame(), "annotators": people
-    }.items():  # fmt: skip
-        write_table(rounded(frame), output / f"{name}.csv")
-    print(
-        f"{votes.n_annotators} annotators gave {votes.n_votes} votes on {votes.n_items} photos of animals.\n"
-        f"Against the true labels, majority vote is right on {accuracy(majority.posterior_, truth):.1%} of them,\n"
-        f"and consensus, which learns which annotators to trust, on {accuracy(fitted.posterior_, truth):.1%}.\n"
-        f"It finds the least reliable annotators without seeing the truth: {some(people['annotator'].tail(3).reverse(), 3)}.\n"
-        "\n"
-        f"Open    {output / 'page.html'}\n"
-        f"See     {output / 'labels.csv'}, {output / 'annotators.csv'}\n"
-        f"Redo    crowdwise aggregate {output / 'votes.csv'} -o labels.csv\n"
-        f"Compare crowdwise compare {output / 'votes.csv'} --truth {output / 'truth.csv'}"
-    )
+    print(write_demo(options.output))

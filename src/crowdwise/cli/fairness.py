@@ -11,7 +11,7 @@ from crowdwise.cli.declare import argument, file, flag, group, option, share, ta
 from crowdwise.cli.fitting import build, check_own_column, read_gold, read_votes
 from crowdwise.cli.job import Job, among, to_stdout
 from crowdwise.cli.options import FDR, TRUTH, VOTES, FeatureOptions, OutputOptions, ReadOptions, TaskOptions
-from crowdwise.cli.rows import of_items, read_features
+from crowdwise.cli.rows import read_features
 from crowdwise.cli.screen import print_tables
 from crowdwise.errors import SettingError
 
@@ -126,6 +126,8 @@ def _predictions(data: Annotations, options: Options) -> Any:
     """What a classifier says of the items of the votes, as item and label; others are left aside."""
     if options.predicted is None and options.model is None:
         return None
+    from crowdwise.io.feature_rows import of_items
+
     if options.predicted is not None:
         from crowdwise.data.columns import columns_by_role
         from crowdwise.io.file_columns import FileColumns

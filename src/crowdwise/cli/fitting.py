@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,30 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, say, steps
+from crowdwise.cli.job import QUIET, among, naming, note, one_line, progress_of, refuse, say, steps
 from crowdwise.cli.options import FileOptions, KeepOptions, MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import DataWarning, InputError, SettingError
+from crowdwise.io.advice import parse_list, parse_settings, parse_shares
 
 if TYPE_CHECKING:
-    from crowdwise.cli.factions import Heeded
     from crowdwise.data.annotations import Annotations
+    from crowdwise.data.edges import Edges
     from crowdwise.estimator.aggregator import Aggregator
+    from crowdwise.estimator.costs import Costs
     from crowdwise.estimator.outcome import Result
+    from crowdwise.report.heeding import Grouped, Heeded
 
 __all__ = ["ANONYMOUS", "DEFAULT_CLASSIFIER", "DEFAULT_METHOD", "DEFAULT_ON_EDGES", "SAVED", "STDIN", "build", "careful"]
-__all__ += [
-    "cautious",
-    "check_explainable",
-    "check_own_column",
-    "fit_to",
-    "fitted",
-    "gold_by_use",
-    "is_saved",
-    "named",
-    "noted",
-]
-__all__ += ["opening_of", "parse_list", "read_gold", "read_history", "read_kept", "read_times", "read_votes"]
-__all__ += ["result_of", "say_choice", "say_matches", "set_up", "settings_of", "ways_of_reading"]
+__all__ += ["cautious", "check_explainable", "check_groups", "check_own_column", "fit_to", "gold_by_use", "is_saved", "named"]
+__all__ += ["noted", "opening_of", "parse_list", "read_costs", "read_edges", "read_gold", "read_grouped", "read_history"]
+__all__ += ["read_kept", "read_times", "read_votes", "result_of", "said_of_edges", "say_choice", "say_matches", "set_up"]
+__all__ += ["settings_of", "ways_of_reading", "without_spammers"]
 
 STDIN = "-"
 # What --save writes; a test compares it with the name that the storage uses, which loads all that can be stored.
@@ -44,7 +36,6 @@ SAVED = "result.zip"
 ANONYMOUS = "{} is about annotators, and nobody knows who gave these votes"
 # Whether the votes were read with --fold-case, which holds for gold beside them too.
 _FOLDS: ContextVar[bool] = ContextVar("folds", default=False)
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def read_votes(path: str, options: ReadOptions, several: str | None = None) -> Annotations:
@@ -113,20 +104,6 @@ def is_saved(path: str | Path) -> bool:
     return str(path) != STDIN and (Path(path) / SAVED).is_file()
 
 
-def parse_list(text: str, option: str) -> list[Any]:
-    """Read "a,b,c" or a JSON list; whole numbers become numbers, so that they equal those of the votes."""
-    if text.lstrip().startswith("["):
-        try:
-            values = json.loads(text)
-        except ValueError as problem:
-            raise SettingError(f"{option} looks like JSON but is not: {problem}") from problem
-        return list(values)
-    parts = [part.strip() for part in text.split(",")]
-    if "" in parts:
-        raise SettingError(f"{option} has an empty entry: {text!r}")
-    return [int(part) for part in parts] if all(_WHOLE.fullmatch(part) for part in parts) else parts
-
-
 def read_gold(path: Path | None, votes: Annotations | None) -> Any:
     """Read known labels, or None without a path."""
     if path is None:
@@ -147,6 +124,33 @@ def read_history(path: Path | None) -> Any:
     from crowdwise.io.annotator_tables import read_record
 
     return read_record(path)
+
+
+def read_edges(path: Path, items: Any = ()) -> Edges:
+    """Edges between items, from a table; says where its first row joins two of these `items` and is no row of names."""
+    from crowdwise.io.edge_tables import read_edges
+
+    with naming("--edges"), noted() as notes:
+        return read_edges(path, items, notes)
+
+
+def said_of_edges(result: Any) -> dict[str, Any]:
+    """Say whether neighbours are alike, and how much that counts."""
+    from crowdwise.report.trust_text import edge_line
+
+    note(edge_line(result.prior))
+    return {"coupling": result.prior.coupling, "association": result.prior.association}
+
+
+def read_costs(options: Any, classes: Any) -> Costs | None:
+    """Read what mistakes cost, and what no label costs; None without either."""
+    if options.costs is None and options.abstain is None:
+        return None
+    from crowdwise.estimator.costs import Costs
+    from crowdwise.io.file_columns import FileColumns
+
+    with naming("--abstain" if options.costs is None else f"--costs: {options.costs}"):
+        return Costs.of(None if options.costs is None else FileColumns(options.costs), classes, options.abstain)
 
 
 def check_own_column(path: str, option: str, instead: str) -> None:
@@ -173,16 +177,7 @@ _PRIOR = "annotator_prior"
 
 def settings_of(options: TaskOptions, known: list[str]) -> dict[str, Any]:
     """Settings from --set, --seed, --class-prior and --annotator-prior; a seed is nothing to methods that draw no numbers."""
-    settings: dict[str, Any] = {}
-    for pair in options.set or []:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise SettingError(f"--set needs NAME=VALUE, such as --set tol=1e-8; got {pair!r}")
-        name = name.strip().replace("-", "_")
-        try:
-            settings[name] = json.loads(value)
-        except ValueError:
-            settings[name] = value
+    settings = parse_settings(options.set) if options.set else {}
     prior: str | None = getattr(options, "annotator_prior", None)
     if prior is not None:
         if _PRIOR in settings:
@@ -191,7 +186,7 @@ def settings_of(options: TaskOptions, known: list[str]) -> dict[str, Any]:
     if options.seed is not None and "random_state" in known:
         settings["random_state"] = options.seed
     shares: str | None = getattr(options, "class_prior", None)
-    return settings if shares is None else settings | {"class_prior": _class_prior(shares)}
+    return settings if shares is None else settings | {"class_prior": parse_shares(shares)}
 
 
 def _annotator_prior(text: str, known: list[str]) -> str:
@@ -206,15 +201,6 @@ def _annotator_prior(text: str, known: list[str]) -> str:
         warnings.simplefilter("ignore", DataWarning)
         ability_prior(text, None, 2)
     return text
-
-
-def _class_prior(text: str) -> Any:
-    if text in ("learn", "anchored", "uniform"):
-        return text
-    try:
-        return json.loads(text if text.lstrip()[:1] in ("[", "{") else f"[{text}]")
-    except ValueError:
-        raise SettingError(f"--class-prior must be learn, anchored, uniform or shares such as 0.2,0.8; got {text!r}") from None
 
 
 def build(options: TaskOptions, default: str = DEFAULT_METHOD, edges: bool = False) -> Aggregator:
@@ -314,9 +300,38 @@ def cautious(
         found = find(result.votes)
     if not (found or trusted or fuse or drop):
         return None
-    from crowdwise.cli.factions import heed
+    from crowdwise.report.heeding import heed
 
-    return heed(result, found, trusted or (), fuse=fuse, drop=drop, given=given)
+    heeded = heed(result, found, trusted or (), say, fuse=fuse, drop=drop, given=given)
+    if not heeded.found and (fuse or drop):
+        note("no annotators seem to share errors: labels are as fitted")
+    return heeded
+
+
+def without_spammers(result: Result, flagged: list[Any], unsettled: bool) -> tuple[Result, list[Any]]:
+    """Refit without the flagged, as far as they may go, and name them, quiet or not."""
+    from crowdwise.report import heeding
+
+    result, gone, line = heeding.without_spammers(result, flagged, unsettled)
+    if line:
+        say(line)
+    return result, gone
+
+
+def check_groups(method: MethodOptions, *others: tuple[Any, list[str]]) -> None:
+    """Refuse options about single annotators beside --groups."""
+    words = "{} is about single annotators, and --groups makes several of them one; leave one out"
+    refuse(words, *others, (method, ["history", "trusted"]))
+
+
+def read_grouped(votes: Annotations, path: Path) -> Grouped:
+    """Make one annotator of every group of the table, and say which."""
+    from crowdwise.io.annotator_tables import read_families
+    from crowdwise.report.heeding import grouped_by
+
+    families = read_families(path)
+    with naming(f"--groups: {path}"), noted() as notes:
+        return grouped_by(votes, families, path, notes)
 
 
 def careful(votes: Annotations, estimator: Aggregator, options: MethodOptions) -> Aggregator:
@@ -327,16 +342,11 @@ def careful(votes: Annotations, estimator: Aggregator, options: MethodOptions) -
     return estimator
 
 
-def fitted(path: str, read: ReadOptions, options: MethodOptions) -> Aggregator:
-    """Read votes and fit the chosen method to them."""
-    estimator = build(options)
-    return careful(read_votes(path, read), estimator, options)
-
-
 def result_of(path: str, read: ReadOptions, options: MethodOptions) -> Result:
     """Open a saved result, or fit to votes."""
     if not is_saved(path):
-        return fitted(path, read, options).result_
+        estimator = build(options)
+        return careful(read_votes(path, read), estimator, options).result_
     if options != type(options)() or read != ReadOptions():
         raise SettingError(f"{path} is a saved result, so options of reading and of the method do not apply")
     from crowdwise.estimator.outcome import Result

@@ -110,6 +110,8 @@ class Job:
             raise SettingError("only -o can go to stdout")
         if self.as_json and to_stdout(self.output):
             raise SettingError("--json and -o - both ask for stdout; choose one")
+        from crowdwise.io.writer import check_place
+
         seen = {os.path.realpath(path): f"the input {path}" for path in self.reads if path != "-"}
         for kind, option, path in places:
             if kind in (INPUT, None) or path is None or to_stdout(path):
@@ -117,7 +119,7 @@ class Job:
             if kind != SAVE:
                 if option not in own:
                     _check_suffix(path, option, kind)
-                _check_place(path, option, seen)
+                check_place(path, option, seen)
             elif path.exists() and not path.is_dir():
                 raise SettingError(f"{option}: {path} is a file; name a folder")
 
@@ -277,16 +279,3 @@ def _check_suffix(path: Path, option: str, kind: str) -> None:
 
         with naming(option):
             table_suffix(path)
-
-
-def _check_place(path: Path, option: str, seen: dict[str, str]) -> None:
-    """Refuse a path whose folder does not exist, that is itself a folder, or that something else takes."""
-    if not path.parent.is_dir():
-        raise SettingError(f"{option}: the folder {str(path.parent)!r} does not exist; create it first")
-    if path.is_dir():
-        raise SettingError(f"{option}: {path} is a folder; name a file in it")
-    if not os.access(path.parent, os.W_OK):
-        raise SettingError(f"{option}: you may not write into the folder {str(path.parent)!r}; name another")
-    other = seen.setdefault(os.path.realpath(path), f"the output of {option}")
-    if other != f"the output of {option}":
-        raise SettingError(f"{option}: {path} is also {other}; name another file")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.answers import build_task, read_answers
-from crowdwise.cli.costs import read_costs
-from crowdwise.cli.fitting import noted, parse_list, read_votes, ways_of_reading
+from crowdwise.cli.fitting import noted, parse_list, read_costs, read_votes, ways_of_reading
 from crowdwise.cli.job import Job, refuse
 from crowdwise.cli.options import MethodOptions, ReadOptions, TaskOptions
 from crowdwise.errors import SettingError

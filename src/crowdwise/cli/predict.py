@@ -9,7 +9,7 @@ from crowdwise.cli.declare import argument, file, group
 from crowdwise.cli.fitting import read_gold, read_votes
 from crowdwise.cli.job import Job, note, some
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
-from crowdwise.cli.rows import check_rows, of_items, read_features
+from crowdwise.cli.rows import check_rows, read_features
 from crowdwise.errors import InputError, SettingError
 from crowdwise.report.text import narrow
 from crowdwise.report.trust_text import score_line
@@ -80,6 +80,7 @@ def _measured(estimator: Any, rows: Features, shares: Any, path: Path) -> dict[s
     """How right the predictions are where the truth is known; truth of other items is left aside."""
     from crowdwise.data.annotations import Annotations
     from crowdwise.data.gold import encode_gold
+    from crowdwise.io.feature_rows import of_items
     from crowdwise.trust.metrics import score
 
     items = range(len(rows)) if rows.items is None else rows.items.tolist()

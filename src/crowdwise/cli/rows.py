@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 from crowdwise.cli.fitting import DEFAULT_CLASSIFIER, build, gold_by_use, read_gold, say_matches, set_up
 from crowdwise.cli.job import note, progress_of
 from crowdwise.cli.options import KnownOptions, MaybeFeatures, MethodOptions, TaskOptions
-from crowdwise.errors import InputError, SettingError
+from crowdwise.errors import SettingError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.data.annotations import Annotations
     from crowdwise.io.features import Features
 
-__all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "check_rows", "fit_rows", "learns", "of_items"]
-__all__ += ["read_features"]
+__all__ = ["QUICK_CLASSIFIER", "build_campaign", "build_classifier", "check_rows", "fit_rows", "learns", "read_features"]
 
 # Campaigns fit again and again, and several processes train one network.
 QUICK_CLASSIFIER = "ccem"
@@ -77,15 +74,3 @@ def fit_rows(rows: Features, votes: Annotations, estimator: Any, method: KnownOp
         estimator.fit(X, votes, items=rows.items, gold=known, progress=progress, **more)
     say_matches(estimator.result_, truth)
     return X
-
-
-def of_items(frame: pl.DataFrame, items: Any, path: str, whose: str) -> pl.DataFrame:
-    """The rows of these items; a table without any is refused."""
-    import polars as pl
-
-    from crowdwise.data.encode import codes_of, series_of, tidy
-
-    found = frame.filter(pl.Series(codes_of(tidy(frame["item"]), tidy(series_of(items))) >= 0))
-    if not found.height:
-        raise InputError(f"{path}: names no item of {whose}; check that both use the same ids")
-    return found

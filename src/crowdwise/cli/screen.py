@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.io.streams import write_stdout
+from crowdwise.io.streams import print_csv, print_json
 from crowdwise.report.text import number, one_line
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdwise.report.text import Table
 
 __all__ = ["colours", "print_answer", "print_csv", "print_json", "print_rows", "print_tables"]
@@ -65,28 +61,3 @@ def print_answer(as_json: bool, document: Callable[[], Any], lines: Callable[[],
         print_json(document())
     else:
         print("\n".join(lines()))
-
-
-def print_csv(frame: pl.DataFrame) -> None:
-    """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
-    for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
-        write_stdout(part.write_csv(include_header=index == 0).encode())
-
-
-def print_json(document: Any) -> None:
-    """Write JSON on stdout; numbers that JSON lacks (NaN, infinity) become null."""
-    text = json.dumps(_plain(document), ensure_ascii=False, indent=2, allow_nan=False)
-    write_stdout(text.encode("utf-8", "replace") + b"\n")
-
-
-def _plain(value: Any) -> Any:
-    """Python's own types, all the way down."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -8,9 +8,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdwise.cli.costs import read_costs
 from crowdwise.cli.declare import group, option
-from crowdwise.cli.fitting import DEFAULT_METHOD, DEFAULT_ON_EDGES, STDIN, build, noted, parse_list, read_gold, read_history
+from crowdwise.cli.fitting import (
+    DEFAULT_METHOD,
+    DEFAULT_ON_EDGES,
+    STDIN,
+    build,
+    noted,
+    parse_list,
+    read_costs,
+    read_edges,
+    read_gold,
+    read_history,
+    said_of_edges,
+)
 from crowdwise.cli.job import Job, among, count, note, one_line, progress_of, refuse, say, steps, to_stdout
 from crowdwise.cli.options import MethodOptions, ReadOptions
 from crowdwise.cli.screen import print_json
@@ -147,8 +158,6 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
     check_method(estimator, name == "local")
     edges = None
     if options.edges is not None:
-        from crowdwise.cli.edges import read_edges
-
         edges = read_edges(options.edges)
         estimator.set_params(edges=edges)
     history = read_history(method.history)
@@ -162,11 +171,7 @@ def aggregate(name: str, options: Options, read: ReadOptions, method: MethodOpti
         job.say(store_lines(store, scale.work_dir if earlier else None))
         first = _fit(estimator, store, history, engine)
         result = estimator.result_
-        more = {}
-        if edges is not None:
-            from crowdwise.cli.edges import said_of_edges
-
-            more = said_of_edges(result)
+        more = {} if edges is None else said_of_edges(result)
         job.table("--confusion", result.confusion_frame, "row")
         job.table("--annotators", lambda: by_accuracy(result), "annotator")
         kept = {"spreadsheet_safe": not options.raw, "fill_unvoted": options.fill_unvoted}

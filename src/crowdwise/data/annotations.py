@@ -32,7 +32,6 @@ from crowdwise.data.encode import (
 )
 from crowdwise.data.gold import encode_gold
 from crowdwise.data.groups import Groups, groups_of
-from crowdwise.data.joining import joined, reclassed
 from crowdwise.data.matrices import dense_matrix, matrix_votes
 from crowdwise.data.storable import storable, within
 from crowdwise.errors import InputError
@@ -341,10 +340,14 @@ class Annotations(ByItem):
 
     def concat(self, *others: Annotations) -> Annotations:
         """Append the votes of others; vocabularies become unions, keeping this one's classes first."""
+        from crowdwise.data.joining import joined
+
         return joined(self, *others)
 
     def with_classes(self, classes: Sequence[Any]) -> Annotations:
         """Use these classes, in this order; every label in use must be among them."""
+        from crowdwise.data.joining import reclassed
+
         return reclassed(self, classes)
 
     def gold_labels(self) -> list[Any] | None:

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Flags, Floats, Integers
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def answers_of(votes: Annotations) -> SingleAnswers:
     new = np.ones(len(kept), bool)
     new[1:] = (item[1:] != item[:-1]) | (annotator[1:] != annotator[:-1])
     cell, n_cells = np.cumsum(new) - 1, int(new.sum())
-    share = segment_sum(cell * votes.n_classes + votes.label[kept], weight[kept], n_cells * votes.n_classes)
+    share = _summed(cell * votes.n_classes + votes.label[kept], weight[kept], n_cells * votes.n_classes)
     share_cl = share.reshape(n_cells, votes.n_classes)
     total = share_cl.sum(axis=1)
     share_cl /= total[:, None]
@@ -208,7 +207,7 @@ def pair_sums(answers: SingleAnswers, statistics: Callable[[Integers, Integers],
         pair = answers.annotator[first] * n + answers.annotator[second]
         key, index = np.unique(pair, return_inverse=True)
         keys.append(key)
-        totals.append(np.stack([segment_sum(index, column, len(key)) for column in (None, *statistics(first, second).T)]))
+        totals.append(np.stack([_summed(index, column, len(key)) for column in (None, *statistics(first, second).T)]))
         held += len(key)
         # Pairs meet again in later chunks; merging now and then keeps one row for each.
         if held > 8 * _CHUNK and len(keys) > 1:
@@ -224,7 +223,7 @@ def pair_sums(answers: SingleAnswers, statistics: Callable[[Integers, Integers],
 def label_counts(answers: SingleAnswers, n_items: int) -> Floats:
     """Answers of everybody by item and label, [N, L]."""
     cell = answers.item[:, None] * answers.n_classes + np.arange(answers.n_classes)
-    counts = segment_sum(cell.ravel(), answers.share_cl.ravel(), n_items * answers.n_classes)
+    counts = _summed(cell.ravel(), answers.share_cl.ravel(), n_items * answers.n_classes)
     return counts.reshape(n_items, answers.n_classes)
 
 
@@ -256,9 +255,9 @@ def _dense_sums(answers: SingleAnswers, statistics: Callable[[Integers, Integers
     for first, second in _pairs_of_answers(answers.item):
         pair = answers.annotator[first] * n + answers.annotator[second]
         values = statistics(first, second)
-        total[0] += segment_sum(pair, None, n * n)
+        total[0] += _summed(pair, None, n * n)
         for s in range(width):
-            total[s + 1] += segment_sum(pair, values[:, s], n * n)
+            total[s + 1] += _summed(pair, values[:, s], n * n)
     met = np.flatnonzero(total[0])
     return Pairs(met // n, met % n, total[0, met], total[1:, met].T)
 
@@ -268,7 +267,7 @@ def _merged(keys: list[Integers], totals: list[Floats]) -> tuple[list[Integers],
     key, index = np.unique(np.concatenate(keys), return_inverse=True)
     total = np.empty((len(totals[0]), len(key)))
     for s in range(len(total)):
-        total[s] = segment_sum(index, np.concatenate([part[s] for part in totals]), len(key))
+        total[s] = _summed(index, np.concatenate([part[s] for part in totals]), len(key))
     return [key], [total]
 
 
@@ -288,3 +287,8 @@ def _pairs_of_answers(item: Integers) -> Iterator[tuple[Integers, Integers]]:
         if len(first):
             yield first, first + 1 + offset
         start = stop
+
+
+def _summed(index: Integers, values: Floats | None, size: int) -> Floats:
+    # `kernels.numerics.segment_sum`, whose module a count of votes need not load.
+    return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)

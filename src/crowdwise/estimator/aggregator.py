@@ -17,8 +17,9 @@ from crowdwise.engines.shards import Shard, Shards, Tally, Whole
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.estimator.carry import carried_history, carried_posterior, positions
 from crowdwise.estimator.estimator import Estimator, check_settings, check_tables, setting
-from crowdwise.estimator.experience import CONFIDENCES, calibrated, exponent_of, in_company, reliability_of
+from crowdwise.estimator.experience import CONFIDENCES
 from crowdwise.estimator.history import encode_history
+from crowdwise.estimator.judgement import calibrated, exponent_of, in_company, reliability_of
 from crowdwise.estimator.outcome import LabelOutcome, Result
 from crowdwise.kernels.numerics import best_class, generator, vote_shares
 from crowdwise.kernels.types import Array, Floats

@@ -21,15 +21,8 @@ from crowdwise.data.answers import ReadOnly
 from crowdwise.data.encode import series_of
 from crowdwise.data.storable import storable
 from crowdwise.errors import DataWarning, InputError, SettingError
-from crowdwise.estimator.experience import (
-    EXPONENT_SD,
-    EXPONENT_SD_ABOVE,
-    calibrated,
-    exponent_of,
-    in_company,
-    reliability_of,
-    untested,
-)
+from crowdwise.estimator.experience import EXPONENT_SD, EXPONENT_SD_ABOVE
+from crowdwise.estimator.judgement import calibrated, exponent_of, in_company, reliability_of, untested
 from crowdwise.estimator.saved import check_parts
 from crowdwise.estimator.storage import FILE_NAME, load, save
 from crowdwise.kernels.numerics import best_class, beta_interval, segment_sum
@@ -383,7 +376,7 @@ class Result(LabelOutcome):
     def confidence_in(self, share: float) -> Floats:
         """Confidence of the labels in a crowd more dependent than this `share` of crowds, [N].
 
-        Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.experience`. Where confidence
+        Exponents of crowds are taken as normal around the method's: see `crowdwise.estimator.judgement`. Where confidence
         does not rest on experience there is no such range, and it is `confidence`.
         """
         if not 0 < share < 1:

@@ -1,19 +1,25 @@
-"""Commands in messages: the user's own with what is to change, ready to paste; in Python, the shortest that does it."""
+"""What is typed: values of options; and commands in messages, the user's own with what is to change, ready to paste."""
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
+from typing import Any
 
-__all__ = ["TYPED", "adapted", "instead"]
+from crowdwise.errors import SettingError
+
+__all__ = ["TYPED", "adapted", "instead", "parse_list", "parse_settings", "parse_shares"]
 
 # What was typed after the name of the program; nothing in Python.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 # Commands that do not have the options of reading votes.
 _OTHERS = {"rank", "regress", "cluster", "spans"}
 _REPEATED = {"--missing"}
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def adapted(name: str, wanted: Mapping[str, list[str] | bool], *more: str) -> str:
@@ -57,3 +63,42 @@ def _without(words: Sequence[str], option: str, flag: bool) -> list[str]:
     kept = [k for k, word in enumerate(words) if word.partition("=")[0] != option]
     after = {k + 1 for k, word in enumerate(words) if word == option and not flag}
     return [words[k] for k in kept if k not in after]
+
+
+def parse_list(text: str, option: str) -> list[Any]:
+    """Read "a,b,c" or a JSON list; whole numbers become numbers, so that they equal those of the votes."""
+    if text.lstrip().startswith("["):
+        try:
+            values = json.loads(text)
+        except ValueError as problem:
+            raise SettingError(f"{option} looks like JSON but is not: {problem}") from problem
+        return list(values)
+    parts = [part.strip() for part in text.split(",")]
+    if "" in parts:
+        raise SettingError(f"{option} has an empty entry: {text!r}")
+    return [int(part) for part in parts] if all(_WHOLE.fullmatch(part) for part in parts) else parts
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """Read NAME=VALUE; a value that is JSON becomes what it says."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise SettingError(f"--set needs NAME=VALUE, such as --set tol=1e-8; got {pair!r}")
+        name = name.strip().replace("-", "_")
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value
+    return settings
+
+
+def parse_shares(text: str) -> Any:
+    """Read --class-prior: a word, or a share per class."""
+    if text in ("learn", "anchored", "uniform"):
+        return text
+    try:
+        return json.loads(text if text.lstrip()[:1] in ("[", "{") else f"[{text}]")
+    except ValueError:
+        raise SettingError(f"--class-prior must be learn, anchored, uniform or shares such as 0.2,0.8; got {text!r}") from None

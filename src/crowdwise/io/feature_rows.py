@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.answers import Answers
-from crowdwise.data.encode import translate
+from crowdwise.data.encode import codes_of, series_of, tidy, translate
 from crowdwise.data.markup import clean
 from crowdwise.errors import DataWarning, InputError, SettingError
 from crowdwise.io.features import Features
 
-__all__ = ["check_all_rows", "check_answer_rows", "check_rows", "with_rows"]
+__all__ = ["check_all_rows", "check_answer_rows", "check_rows", "of_items", "with_rows"]
 
 
 def check_rows(features: Features, votes: Annotations) -> str:
@@ -90,3 +92,11 @@ def with_rows(votes: Annotations, rows: Features) -> tuple[Annotations, str]:
     kept = votes[translate(votes.items, rows.items) >= 0]
     n_votes, n_items = votes.n_votes - kept.n_votes, votes.n_items - kept.n_items
     return kept, f"left out {n_votes:,} votes on {n_items:,} items without features" if n_items else ""
+
+
+def of_items(frame: pl.DataFrame, items: Any, path: str, whose: str) -> pl.DataFrame:
+    """The rows of these items; a table without any is refused."""
+    found = frame.filter(pl.Series(codes_of(tidy(frame["item"]), tidy(series_of(items))) >= 0))
+    if not found.height:
+        raise InputError(f"{path}: names no item of {whose}; check that both use the same ids")
+    return found

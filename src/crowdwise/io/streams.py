@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdwise.errors import CrowdwiseError
 
-__all__ = ["from_stdin", "open_streams", "settle_stdout", "write_stdout"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["from_stdin", "open_streams", "print_csv", "print_json", "settle_stdout", "write_stdout"]
 
 T = TypeVar("T")
 
@@ -42,6 +47,31 @@ def write_stdout(data: bytes) -> None:
     # With PYTHONUNBUFFERED, stdout is a raw file, and a raw write may stop half-way without an error.
     while rest:
         rest = rest[sys.stdout.buffer.write(rest) :]
+
+
+def print_csv(frame: pl.DataFrame) -> None:
+    """Write CSV on stdout, as UTF-8 whatever the locale, some rows at a time."""
+    for index, part in enumerate(frame.iter_slices(100_000) if frame.height else [frame]):
+        write_stdout(part.write_csv(include_header=index == 0).encode())
+
+
+def print_json(document: Any) -> None:
+    """Write JSON on stdout; numbers that JSON lacks (NaN, infinity) become null."""
+    text = json.dumps(_plain(document), ensure_ascii=False, indent=2, allow_nan=False)
+    write_stdout(text.encode("utf-8", "replace") + b"\n")
+
+
+def _plain(value: Any) -> Any:
+    """Python's own types, all the way down."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def settle_stdout() -> None:

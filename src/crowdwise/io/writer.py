@@ -16,15 +16,28 @@ from os import fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from crowdwise.errors import DataWarning, InputError, listed
+from crowdwise.errors import DataWarning, InputError, SettingError, listed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.io.source import AnyPath
 
-__all__ = ["SUFFIXES", "escape_formulas", "for_spreadsheets", "open_replacing", "replacing", "rounded"]
+__all__ = ["SUFFIXES", "check_place", "escape_formulas", "for_spreadsheets", "open_replacing", "replacing", "rounded"]
 __all__ += ["table_suffix", "write_json", "write_table"]
+
+
+def check_place(path: Path, option: str, seen: dict[str, str]) -> None:
+    """Refuse a path whose folder does not exist, that is itself a folder, or that something else takes."""
+    if not path.parent.is_dir():
+        raise SettingError(f"{option}: the folder {str(path.parent)!r} does not exist; create it first")
+    if path.is_dir():
+        raise SettingError(f"{option}: {path} is a folder; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise SettingError(f"{option}: you may not write into the folder {str(path.parent)!r}; name another")
+    other = seen.setdefault(os.path.realpath(path), f"the output of {option}")
+    if other != f"the output of {option}":
+        raise SettingError(f"{option}: {path} is also {other}; name another file")
 
 
 @contextlib.contextmanager

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crowdwise.estimator.judgement import GRADES, Crowd
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array
 from crowdwise.report.markup import caption, clean, counted, percent, plain, rect, short, svg
 from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers
-from crowdwise.trust.crowd.grades import GRADES, Crowd
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 from crowdwise.trust.crowd.table import annotator_table, run_detectors

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.estimator.judgement import GRADES, Crowd
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
 from crowdwise.report.charts import MOST_CLASSES, confidence_picture, confusion_picture, scatter_picture, shares_picture
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.picture import MOST, annotators_picture
 from crowdwise.report.uncertainty import Uncertainty
-from crowdwise.trust.crowd.grades import GRADES, Crowd
 
 __all__ = ["NOBODY", "annotators_figures", "annotators_table", "document", "item_figures", "lead", "settings_table", "tiles"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.judgement import GRADES, Crowd
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.report.markup import caption, counted, fill, percent, plain, rect, short, stroke, svg, whole
-from crowdwise.trust.crowd.grades import GRADES, Crowd
 
 __all__ = ["MOST_CLASSES", "confidence_picture", "confusion_picture", "scatter_picture", "shares_picture"]
 

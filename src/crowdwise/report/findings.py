@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdwise.errors import DataWarning, InputError
+from crowdwise.estimator.judgement import UNJUDGED, Crowd
 from crowdwise.methods.labels.majority import MajorityVote
 from crowdwise.report.markup import counted, percent, table, text, whole
 from crowdwise.trust.crowd.dependence import find
-from crowdwise.trust.crowd.grades import UNJUDGED, Crowd
 from crowdwise.trust.metrics import score
 
 if TYPE_CHECKING:

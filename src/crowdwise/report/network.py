@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from crowdwise.estimator.judgement import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd
 from crowdwise.kernels.types import Floats
 from crowdwise.report.blocks import NOBODY
 from crowdwise.report.markup import caption, counted, fill, percent, plain, stroke, svg, table, text, whole
 from crowdwise.report.picture import marker
 from crowdwise.report.plot.annotators import annotator_positions
-from crowdwise.trust.crowd.grades import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd
 
 if TYPE_CHECKING:
     from crowdwise.estimator.outcome import Result

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any
 
 from crowdwise.data.agreement import summary
+from crowdwise.estimator.judgement import crowd_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.io.writer import open_replacing
 from crowdwise.report.blocks import (
@@ -26,7 +27,7 @@ from crowdwise.report.findings import findings, truth_table
 from crowdwise.report.markup import plain
 from crowdwise.report.stylesheet import STYLE
 from crowdwise.report.uncertainty import least_certain_table, uncertainty_of
-from crowdwise.trust.crowd.grades import crowd_of, told_from_chance
+from crowdwise.trust.crowd.draws import told_from_chance
 
 __all__ = ["write_page"]
 

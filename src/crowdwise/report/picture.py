@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from crowdwise.estimator.judgement import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd, crowd_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.report.markup import caption, fill, rect, short, stroke, svg, whole
-from crowdwise.trust.crowd.grades import ABOVE, CHANCE, GRADES, UNJUDGED, WEAK, Crowd, crowd_of
 
 __all__ = ["annotators_picture"]
 

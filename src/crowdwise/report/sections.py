@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from crowdwise import __version__
 from crowdwise.data.agreement import summary
 from crowdwise.data.gold import encode_gold
+from crowdwise.estimator.judgement import Crowd, crowd_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.report.annotators import MOST_ANNOTATORS, Detections, detect, matrices
 from crowdwise.report.blocks import NOBODY, annotators_figures, annotators_table, item_figures, lead, settings_table, tiles
@@ -23,7 +24,7 @@ from crowdwise.report.findings import findings, headline
 from crowdwise.report.markup import counted, percent, plain, table, text, whole
 from crowdwise.report.review import MOST_ITEMS, Why, why_picture
 from crowdwise.report.uncertainty import Uncertainty, least_certain_table, uncertainty_of
-from crowdwise.trust.crowd.grades import Crowd, crowd_of, told_from_chance
+from crowdwise.trust.crowd.draws import told_from_chance
 from crowdwise.trust.metrics import accuracy
 
 __all__ = [

@@ -265,7 +265,7 @@ def _unreliable(result: Result, read: Annotations, most: int = 3) -> list[str]:
 
     Who is not among those who gave the votes that were read is a group of them.
     """
-    from crowdwise.trust.crowd.grades import crowd_of
+    from crowdwise.estimator.judgement import crowd_of
 
     votes, accuracy, found = result.votes, result.accuracy, []
     people = None if read is votes else {str(name) for name in read.annotators}

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdwise.campaign.assign import Assignments
+    from crowdwise.estimator.costs import Costs
     from crowdwise.trust.calibration.calibrating import Calibrated
     from crowdwise.trust.calibration.decisions import Decisions
     from crowdwise.trust.crowd.table import Findings
 
-__all__ = ["calibration_document", "calibration_lines", "decision_lines", "flag_lines", "plan_facts", "plan_lines"]
-__all__ += ["question_facts", "question_lines", "race_table", "reason_lines", "score_line"]
+__all__ = ["calibration_document", "calibration_lines", "cost_facts", "cost_lines", "decision_lines", "edge_line"]
+__all__ += ["flag_lines", "plan_facts", "plan_lines", "question_facts", "question_lines", "race_table", "reason_lines"]
+__all__ += ["score_line"]
 
 
 def calibration_document(done: Calibrated) -> dict[str, Any]:
@@ -186,3 +188,28 @@ def race_table(ends: pl.DataFrame) -> pl.DataFrame:
         pl.col("expected_accuracy").alias("expected by the model"),
         pl.col("on_the_way").alias("mean on the way"),
     )
+
+
+def edge_line(prior: Any) -> str:
+    """Whether neighbours are alike, and how much that counts."""
+    alike = f"{prior.association:.1f} standard deviations more alike than any two items"
+    if prior.coupling:
+        return f"neighbours are {alike}; an edge adds {prior.coupling:.2f} to the log-odds of the neighbour's class"
+    if prior.association > 0:
+        return f"neighbours are {alike}, but edges do not help to predict the votes, so they were left aside"
+    return "neighbours are no more alike than any two items, so edges were left aside"
+
+
+def cost_facts(items: pl.DataFrame) -> dict[str, Any]:
+    """What labels are expected to cost, and how many items have none by choice."""
+    without = items["note"] == "abstained"
+    return {"expected_cost": float(items["expected_cost"].sum()), "n_abstained": int(without.sum())}
+
+
+def cost_lines(costs: Costs, expected_cost: float, n_abstained: int) -> Iterator[str]:
+    """The same, and which mistake is the dearest."""
+    left = "" if costs.abstain is None else f"; {count(n_abstained, 'item')} without a label by --abstain"
+    yield f"labels that cost least: {expected_cost:,.4g} expected in all{left}"
+    true, label, cost = costs.dearest()
+    if not costs.are_alike:
+        yield f"the dearest mistake is to label an item {label} that is {true}: {cost:g}"

@@ -15,7 +15,7 @@ import numpy as np
 from crowdwise.data.annotations import Annotations
 from crowdwise.engines.independence import Dependence, find
 from crowdwise.estimator.aggregator import Aggregator
-from crowdwise.estimator.experience import in_company, reliability_of
+from crowdwise.estimator.judgement import in_company, reliability_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Floats
 from crowdwise.scale.collecting import collected

@@ -23,7 +23,7 @@ from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS, select
 from crowdwise.io.leftovers import HeldFolder
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import SHARDED_STARTS
+from crowdwise.methods.labels.dawid_skene import SHARDED_STARTS
 from crowdwise.scale.checkpoint import Checkpoints
 from crowdwise.scale.components import has_edges
 from crowdwise.scale.lock import Lock

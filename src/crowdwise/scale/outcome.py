@@ -13,7 +13,7 @@ import polars as pl
 
 from crowdwise.engines.potts_shards import FIELD
 from crowdwise.engines.shards import Shard, Shards, Tally
-from crowdwise.estimator.experience import in_company, reliability_of
+from crowdwise.estimator.judgement import in_company, reliability_of
 from crowdwise.estimator.outcome import LabelOutcome, Result, expected_counts
 from crowdwise.io.writer import escape_formulas, replacing
 from crowdwise.kernels.numerics import best_class, segment_sum

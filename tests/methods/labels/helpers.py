@@ -13,7 +13,7 @@ import pytest
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import CrowdwiseWarning
 from crowdwise.estimator.registry import label_methods
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.methods.labels.moment import MomentAggregator
 
 METHODS = label_methods()

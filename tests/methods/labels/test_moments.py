@@ -20,7 +20,7 @@ from crowdwise.engines.moments import Cooccurrence, others_table
 from crowdwise.engines.spectral import joint_diagonaliser
 from crowdwise.errors import CostWarning, DataWarning, InputError, SettingError
 from crowdwise.estimator.registry import label_methods, make
-from crowdwise.methods.labels.iterative import MOMENT_STARTS
+from crowdwise.methods.labels.dawid_skene import MOMENT_STARTS
 from crowdwise.trust.metrics import accuracy, confusion_error
 
 METHODS = label_methods()

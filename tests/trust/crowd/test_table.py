@@ -11,9 +11,9 @@ from crowdwise.data.annotations import Annotations
 from crowdwise.data.datasets import demo
 from crowdwise.data.simulate import simulate
 from crowdwise.errors import InputError, MissingExtraError
+from crowdwise.estimator.judgement import crowd_of
 from crowdwise.estimator.registry import make
 from crowdwise.report.plot.crowd import plot_confusions
-from crowdwise.trust.crowd.grades import crowd_of
 from crowdwise.trust.crowd.pruning import refit_without
 from crowdwise.trust.crowd.table import examine, with_dropped
 

@@ -21,7 +21,7 @@ from crowdwise.parts.priors.abilities import FAMILIES
 from crowdwise.parts.priors.rows import RowPrior
 
 if TYPE_CHECKING:
-    from crowdwise.methods.labels.iterative import IterativeAggregator
+    from crowdwise.methods.labels.dawid_skene import IterativeAggregator
     from crowdwise.parts.annotators.model import AnnotatorModel
     from crowdwise.parts.heads.head import Head
 

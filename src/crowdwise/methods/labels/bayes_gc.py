@@ -30,7 +30,7 @@ from crowdwise.engines.loop import Fit, LabelPrior
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.marginals import DirichletMarginals
 

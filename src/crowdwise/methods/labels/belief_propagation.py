@@ -48,7 +48,7 @@ from crowdwise.errors import DataWarning, SettingError
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.messages import BeliefMessages
 from crowdwise.parts.annotators.model import sum_by_annotator
 from crowdwise.parts.priors.abilities import FAMILIES, INTEGRALS, ability_prior, node_rules

@@ -31,7 +31,7 @@ import numpy as np
 from crowdwise.engines.loop import Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.methods.labels.staged import fit_in_stages, most_groups
 from crowdwise.parts.annotators.communities import CommunityConfusion
 

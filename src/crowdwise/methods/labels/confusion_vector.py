@@ -18,7 +18,7 @@ from crowdwise.engines.loop import Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.accuracy import ClassAccuracy
 
 __all__ = ["ConfusionVector"]

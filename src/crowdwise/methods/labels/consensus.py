@@ -7,7 +7,7 @@ Members    I    attention and habit; whoever attends is right (MACE with learned
 Each       starts from vote shares, has class shares near those of the votes (`class_prior="anchored"`), is stopped
            early, and then lets items differ in how much they tell (`crowdwise.kernels.tilt`)
 Labels     argmax of the mean of the four posteriors
-Confidence q_n proportional to mean_n^(1/T_n), T_n = (votes on n)^gamma: see `crowdwise.estimator.experience`
+Confidence q_n proportional to mean_n^(1/T_n), T_n = (votes on n)^gamma: see `crowdwise.estimator.judgement`
 
 Symbols
 -------
@@ -40,7 +40,7 @@ from crowdwise.estimator.aggregator import Aggregator, Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.kernels.tilt import DISCRIMINATIONS, count_discriminations, mixture_weights
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import start_from_votes
+from crowdwise.methods.labels.dawid_skene import start_from_votes
 from crowdwise.parts.annotators.ensemble import Ensemble, infer_member
 from crowdwise.parts.annotators.habits import Habits
 from crowdwise.parts.annotators.tiers import Tiers

@@ -32,7 +32,7 @@ from crowdwise.engines.loop import Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.cumulative import Ridge
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.cumulative import CumulativeLink as Part
 from crowdwise.parts.annotators.cumulative import label_habits
 

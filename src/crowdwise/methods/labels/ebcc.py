@@ -48,7 +48,7 @@ from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.numerics import clamp
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import IterativeAggregator, start_posteriors
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator, start_posteriors
 from crowdwise.parts.annotators.states import weight_per_item
 from crowdwise.parts.annotators.subtype_states import Counted, SubtypeStates, count_states, merge_columns, mergeable
 from crowdwise.parts.annotators.subtypes import SubtypeConfusion

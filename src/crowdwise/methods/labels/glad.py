@@ -25,7 +25,7 @@ from crowdwise.engines.loop import ABOUT_TOL, Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.difficulty import AbilityDifficulty
 
 __all__ = ["GLAD"]

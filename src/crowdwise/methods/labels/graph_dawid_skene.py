@@ -49,8 +49,7 @@ from crowdwise.estimator.carry import positions
 from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.potts import Neighbours, association
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.dawid_skene import ABOUT_SMOOTHING, smoothed_confusion
-from crowdwise.methods.labels.iterative import IterativeAggregator, start_posteriors
+from crowdwise.methods.labels.dawid_skene import ABOUT_SMOOTHING, IterativeAggregator, smoothed_confusion, start_posteriors
 from crowdwise.parts.annotators.model import predictive
 from crowdwise.parts.priors.potts import PottsField
 

@@ -37,8 +37,8 @@ from crowdwise.engines.independence import LEVEL
 from crowdwise.engines.loop import ABOUT_TOL, Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.methods.labels.grouping import ABOUT_GROUPS, ABOUT_LEVEL, groups_of, shares_of_groups
-from crowdwise.methods.labels.iterative import IterativeAggregator
 from crowdwise.parts.annotators.groups import GroupConfusion
 from crowdwise.parts.annotators.model import row_smoothing
 

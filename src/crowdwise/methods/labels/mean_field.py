@@ -33,7 +33,7 @@ from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
 from crowdwise.estimator.history import right_and_wrong
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.atoms import AtomMixture
 from crowdwise.parts.annotators.beta import BetaAccuracy
 from crowdwise.parts.annotators.model import AnnotatorModel, DirichletConfusion

@@ -42,7 +42,7 @@ from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import announce, setting
 from crowdwise.kernels.numerics import log_floored, segment_sum
 from crowdwise.kernels.types import Array
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.parts.annotators.maxent import MaxEntConfusion
 
 __all__ = ["MinimaxEntropy"]

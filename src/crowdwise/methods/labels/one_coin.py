@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from crowdwise.engines.loop import Fit
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.methods.labels.iterative import IterativeAggregator, one_coin_parts
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator, one_coin_parts
 
 __all__ = ["OneCoin"]
 

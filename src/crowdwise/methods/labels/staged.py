@@ -8,13 +8,13 @@ from crowdwise.engines.loop import Fit, alternate, best_of
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Floats
-from crowdwise.methods.labels.iterative import start_posteriors
+from crowdwise.methods.labels.dawid_skene import start_posteriors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from crowdwise.engines.loop import Progress
-    from crowdwise.methods.labels.iterative import IterativeAggregator
+    from crowdwise.methods.labels.dawid_skene import IterativeAggregator
     from crowdwise.parts.annotators.model import AnnotatorModel
 
 __all__ = ["fit_in_stages", "most_groups"]

@@ -32,7 +32,7 @@ from crowdwise.engines.loop import Fit
 from crowdwise.errors import SettingError
 from crowdwise.estimator.aggregator import Problem
 from crowdwise.estimator.estimator import setting
-from crowdwise.methods.labels.iterative import IterativeAggregator
+from crowdwise.methods.labels.dawid_skene import IterativeAggregator
 from crowdwise.methods.labels.staged import fit_in_stages, most_groups
 from crowdwise.parts.annotators.clusters import ClusterConfusion
 

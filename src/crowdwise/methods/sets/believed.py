@@ -1,7 +1,7 @@
 """How far the probability of a label on an item may be believed: that of a yes-no question with the votes on it.
 
     logit q_nl = logit p_nl / T_nl,   T_nl = (answers that say anything of label l on item n)^gamma,  as in
-                 `crowdwise.estimator.experience`, but not across the share s_l of items that the label applies to:
+                 `crowdwise.estimator.judgement`, but not across the share s_l of items that the label applies to:
     q_nl <= s_l where p_nl <= s_l,   q_nl >= s_l where p_nl >= s_l
 
 Most labels apply to few items. Doubt in the votes alone would make a rare label that everybody left out more probable than it

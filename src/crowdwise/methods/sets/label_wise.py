@@ -30,7 +30,8 @@ from crowdwise.data.label_sets import LabelSets
 from crowdwise.engines.loop import ABOUT_TOL, Round, loop, warn_unless_converged
 from crowdwise.errors import InputError, SettingError
 from crowdwise.estimator.estimator import Estimator, announce, setting
-from crowdwise.estimator.experience import CONFIDENCES, exponent_of
+from crowdwise.estimator.experience import CONFIDENCES
+from crowdwise.estimator.judgement import exponent_of
 from crowdwise.kernels.types import Array
 from crowdwise.methods.sets.believed import cooled, on_its_side
 from crowdwise.methods.sets.evidence import Evidence

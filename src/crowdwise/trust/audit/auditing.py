@@ -11,7 +11,8 @@ import polars as pl
 
 from crowdwise.data.encode import series_of
 from crowdwise.errors import InputError, SettingError
-from crowdwise.estimator.experience import EXPONENT_SD, exponent_of, vote_mass
+from crowdwise.estimator.experience import EXPONENT_SD
+from crowdwise.estimator.judgement import exponent_of, vote_mass
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import tempered
 from crowdwise.kernels.types import Flags, Floats, Integers

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdwise.data.gold import encode_gold
 from crowdwise.errors import InputError, SettingError, did_you_mean
-from crowdwise.estimator.experience import exponent_of
+from crowdwise.estimator.judgement import exponent_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.registry import METHODS
 from crowdwise.kernels.types import Integers
@@ -78,7 +78,7 @@ def calibrate(
     result : Result
         Fitted without the labels in `truth`; items whose label was given to the fit are left alone.
     how : str, optional
-        Without true labels: ``experience`` (what real crowds have shown, `crowdwise.estimator.experience`) or ``groups``
+        Without true labels: ``experience`` (what real crowds have shown, `crowdwise.estimator.judgement`) or ``groups``
         (the same, where votes of annotators who share errors count for less). With them: ``temperature``, ``dirichlet`` or
         ``isotonic``, cross-fitted. ``none`` takes the model at its word. By default ``temperature`` with true labels and
         ``experience`` without.

@@ -7,16 +7,18 @@ in nearly all draws is small; one that varies is unknown, which is what few vote
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.judgement import ABOVE, UNJUDGED, Crowd, answered, can_tell
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.numerics import segment_sum
 from crowdwise.kernels.types import Array, Flags, Floats
 from crowdwise.trust.crowd.report import Report, check_level, report, votes_of
 
-__all__ = ["depends_on_class", "score_of_draws", "verdict_of_draws"]
+__all__ = ["depends_on_class", "score_of_draws", "told_from_chance", "verdict_of_draws"]
 
 
 # Numbers of the matrices that are measured together: calls on small arrays would take most of the time.
@@ -110,3 +112,15 @@ def depends_on_class(result: Result, level: float) -> Flags:
     used = [np.maximum((part > 1e-9).sum(axis=(1, 2)) - 1, 0) for part in (row, column)]
     degrees = used[0] * used[1]
     return np.asarray((degrees > 0) & (chdtrc(np.maximum(degrees, 1), g) < level))
+
+
+def told_from_chance(crowd: Crowd, result: Result, level: float = 0.05) -> Crowd:
+    """The crowd, with those above chance whose interval is, or whose answers depend on the class by a test, on votes enough.
+
+    Only of the others does `crowdwise annotators` say "unknown" too.
+    """
+    if result.votes.n_classes < 2:
+        return crowd
+    clear = depends_on_class(result, level) | (crowd.low > crowd.chance)
+    standing = np.where(clear & can_tell(answered(result), crowd.chance), ABOVE, UNJUDGED)
+    return replace(crowd, grade=np.where(crowd.grade >= UNJUDGED, standing, crowd.grade))

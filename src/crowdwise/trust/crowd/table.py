@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from crowdwise.engines.independence import Dependence, find
+from crowdwise.estimator.judgement import GRADES, ONE_LABEL, Crowd, answered, can_tell, crowd_of
 from crowdwise.estimator.outcome import Result
 from crowdwise.kernels.types import Array, Floats
 from crowdwise.trust.crowd import against, capacity, copiers, drift, groups, spammers
-from crowdwise.trust.crowd.grades import GRADES, ONE_LABEL, Crowd, answered, can_tell, crowd_of
 from crowdwise.trust.crowd.pairs import of_pairs
 from crowdwise.trust.crowd.report import Report
 

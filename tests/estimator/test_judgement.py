@@ -4,8 +4,9 @@ import numpy as np
 
 from crowdwise.data import datasets
 from crowdwise.data.annotations import Annotations
+from crowdwise.estimator.judgement import ABOVE, GRADES, UNJUDGED, can_tell, crowd_of
 from crowdwise.estimator.registry import make
-from crowdwise.trust.crowd.grades import ABOVE, GRADES, UNJUDGED, can_tell, crowd_of, told_from_chance
+from crowdwise.trust.crowd.draws import told_from_chance
 from crowdwise.trust.crowd.table import examine
 
 
