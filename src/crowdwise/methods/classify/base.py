@@ -106,6 +106,11 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         """Whether rows may be images, tensors and datasets, not tables of numbers alone."""
         return False
 
+    @property
+    def takes_any_rows(self) -> bool:
+        """Whether rows go as they are to an estimator of scikit-learn: frames, texts, missing values."""
+        return False
+
     #: Whether rows may come as a stream, in any order.
     takes_streams: ClassVar[bool] = True
 
@@ -124,7 +129,8 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         X : [N, ...]
             One row per item: an array or data frame, a scipy sparse matrix, a memory-mapped array, and for
             networks also images, tensors, torch datasets (of arrays or of dicts), dicts of arrays as tokenisers give them,
-            and streams: a `DataLoader` or `IterableDataset` whose batches are ``(features, item ids)``.
+            and streams: a `DataLoader` or `IterableDataset` whose batches are ``(features, item ids)``. An estimator of
+            scikit-learn within `CrowdEM` or `TwoStage` gets whatever it takes: frames, texts, missing values.
         y : Annotations, frame, matrix or labels
             The votes. A plain sequence of N labels is one annotator, and so are one-hot labels and probabilities [N, K];
             probabilities [N, A, K] are those of several.
