@@ -12,13 +12,13 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
-from crowdwise.data.vote_arrays import ONLY_ANNOTATOR, array_votes, is_nested
+from crowdwise.data.vote_arrays import FORMS, ONLY_ANNOTATOR, array_votes, is_nested
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.kernels.types import Array
 
-__all__ = ["aligned_votes", "is_plain", "labels_of", "n_rows_of", "votes_of_labels", "votes_on_rows"]
+__all__ = ["aligned_votes", "is_plain", "labels_of", "n_rows_of", "votes_of_labels", "votes_on_rows", "warn_of_unseen"]
 
 # Ids that are looked at to see how they are sorted.
 _COMPARED = 10_000
@@ -49,6 +49,8 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
     if isinstance(y, str | PathLike):
         raise InputError(f"votes are read first: crowdwise.read({str(y)!r})")
     plain = is_plain(y)
+    if plain:
+        _warn_of_minus_one(y)
     read = None if plain else array_votes(y)
     votes = votes_of_labels(y) if plain else as_annotations(y) if read is None else read
     votes = votes if classes is None else votes.with_classes(classes)
@@ -93,6 +95,7 @@ def is_plain(y: Any) -> bool:
 def labels_of(y: Any, known: Annotations) -> Any:
     """One label per row, of labels or of one-hot ones; None where `y` is votes. `known` are those of the fit."""
     if is_plain(y):
+        _check_labels(y)
         return y
     read = _read(y, known)
     one_each = read is not None and not read.soft and read.n_annotators == 1 and bool((read.votes_per_item == 1).all())
@@ -123,6 +126,7 @@ def _read(y: Any, known: Annotations) -> Annotations | None:
 
 def votes_of_labels(y: Any) -> Annotations:
     """One label per row as the votes of one annotator."""
+    _check_labels(y)
     from sklearn.utils import assert_all_finite
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
@@ -149,6 +153,56 @@ def votes_of_labels(y: Any) -> Annotations:
         annotators=np.array([ONLY_ANNOTATOR], dtype=object),
         classes=classes,
     )
+
+
+def _check_labels(y: Any) -> None:
+    """Refuse what is no sequence of labels, or lacks some."""
+    if y is None:
+        # As scikit-learn has it.
+        raise InputError(f"votes are needed: the method requires y to be passed, but the target y is None; {FORMS}")
+    if not (hasattr(y, "__len__") or hasattr(y, "__array__")) or isinstance(y, str | bytes | set | frozenset):
+        raise InputError(
+            f"y should be a 1d array or a list, in the order of the rows, and is of type {type(y).__name__}; {FORMS}"
+        )
+    if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O":
+        absent = next((n for n, label in enumerate(y) if label is None), None)
+        if absent is not None:
+            raise InputError(
+                f"y has no label in row {absent} (counted from 0): leave such rows out, or give votes, where NaN is no vote: "
+                "Annotations.from_matrix(y), of shape [N, A]"
+            )
+
+
+def _warn_of_minus_one(y: Any) -> None:
+    """Say that -1 is a class to scikit-learn, where the other labels are whole numbers from 0 up."""
+    labels = np.asarray(y) if isinstance(y, np.ndarray | list) else None
+    if labels is None or labels.dtype.kind not in "if" or labels.ndim != 1 or not (labels == -1).any():
+        return
+    others = labels[labels != -1]
+    if (others >= 0).all() and len(np.unique(others)) > 1:
+        warnings.warn(
+            f"-1 is read as a class, of {len(labels) - len(others):,} of {len(labels):,} rows; if it means no label, leave "
+            "these rows out: X[y >= 0], y[y >= 0]",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def warn_of_unseen(labels: Any, classes: Any) -> None:
+    """Say how many labels are classes that were never seen in the fit, and hence count as wrong."""
+    given = np.asarray(labels)
+    # Text beside numbers is scikit-learn's to refuse.
+    if given.ndim != 1 or (given.dtype.kind in "OUS") != (classes.dtype.kind in "OUS"):
+        return
+    unseen = given[~np.isin(given, classes)]
+    if len(unseen):
+        known = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+        warnings.warn(
+            f"{len(unseen):,} of {len(given):,} labels, such as {unseen[:1].tolist()[0]!r}, are no class of the fit ({known}) "
+            "and count as wrong",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:

@@ -23,7 +23,7 @@ from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows
+from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows, warn_of_unseen
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.named_features import forget_unused
 from crowdwise.methods.classify.stored import members_of, restored
@@ -214,6 +214,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         result = self._fitted()
         labels = labels_of(y, result.votes)
         if labels is not None:
+            warn_of_unseen(labels, self.classes_)
             return float(super().score(X, labels, sample_weight))
         if sample_weight is not None:
             raise InputError("sample_weight weighs labels, and votes have weights of their own; leave it out")

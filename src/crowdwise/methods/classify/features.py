@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
 from crowdwise.methods.classify.align import n_rows_of
 from crowdwise.methods.classify.named_features import checked_named, is_named, steady_dataset
@@ -29,6 +30,8 @@ def checked_features(estimator: Any, features: Any, *, fitting: bool, images: bo
     tensors and datasets are for networks: `images` says whether the method takes them. Networks also get whole
     numbers as they are, for those that embed tokens. An estimator that `takes_any_rows` gets them as they are.
     """
+    if isinstance(features, Annotations):
+        raise InputError("X holds votes: features come first, fit(X, votes)")
     if estimator.takes_any_rows and _has_rows(features):
         return _as_they_are(estimator, features, fitting)
     if is_named(features):
