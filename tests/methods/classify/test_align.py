@@ -231,6 +231,30 @@ def test_scoring_says_what_cannot_be_right_and_swapped_arguments_are_named() -> 
         Raykar().fit([[0, 1], [1, 0], [0, 1]], np.array([[0.3, 2.1], [0.2, -1.0], [1.5, 0.0]]))
 
 
+def test_the_index_of_a_frame_is_compared_with_the_items() -> None:
+    def aligned(index: Any, votes: Any, items: Any = None) -> Annotations:
+        frame = pd.DataFrame(np.zeros((len(index), 2)), index=index)
+        return aligned_votes(frame.to_numpy(), votes, items, None, named=frame)
+
+    by_number = Annotations.from_arrays([3, 3, 5], ["x", "y", "x"], ["p", "q", "p"])
+    assert aligned(["a", "b"], VOTES).items.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match=r"of the votes in another order; items=X\.index matches rows by it"):
+        aligned(["b", "a"], VOTES)
+    with pytest.raises(InputError, match="1 of 2 ids are of no item with votes, such as 'c'"):
+        aligned(["a", "c"], VOTES)
+    # Numbers may be left over from a selection.
+    with pytest.warns(DataWarning, match="1 of 2 ids are of no item with votes, such as 4"):
+        aligned([3, 4], by_number)
+    for index, votes in (
+        ([8, 9], by_number),
+        ([7, 6], VOTES),
+        (["u", "v"], by_number),
+        (["u", "v"], ["p", "q"]),
+        ([1, 0], [0, 1]),
+    ):
+        assert aligned(index, votes).n_items == 2
+
+
 def test_the_votes_of_the_user_are_not_touched() -> None:
     before = VOTES.to_frame()
     aligned_votes(X, VOTES, ["c", "b", "a"], {"c": "p"})

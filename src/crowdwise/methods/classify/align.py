@@ -30,7 +30,7 @@ def n_rows_of(features: Any) -> int:
     return int(shape[0]) if shape else len(features)
 
 
-def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = None) -> Annotations:
+def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = None, named: Any = None) -> Annotations:
     """Votes whose item n is row n of the features.
 
     Parameters
@@ -44,6 +44,8 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
         Known labels, as `Annotations.with_gold` takes them.
     classes : sequence or None
         All classes, where the votes need not have each of them.
+    named
+        The rows as they were given: the index of a frame may name items.
     """
     n_rows = n_rows_of(features)
     if isinstance(y, str | PathLike):
@@ -72,7 +74,7 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
         raise InputError(f"X has {n_rows:,} rows but there are {votes.n_items:,} {what}{hint}")
     elif items is not None:
         votes = replace(votes, items=_ids(items, n_rows))
-    elif not in_order:
+    elif not in_order and not _named_alike(named, votes):
         _warn_of_order(votes)
     if gold is not None:
         votes = votes.with_gold(gold)
@@ -229,6 +231,33 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
     # A row that the votes do not know has no group; methods that need groups refuse it.
     groups = votes.groups[where_row] if votes.groups is not None and (where_row < votes.n_items).all() else None
     return replace(padded.take_items(where_row), items=ids, groups=groups)
+
+
+def _named_alike(rows: Any, votes: Annotations) -> bool:
+    """Whether the index of a frame has the ids of the votes' items, in their order; other ids are refused.
+
+    Numbers are often an index that is left over from a selection: they are believed to be ids where some are ids of items.
+    """
+    index = rows.index if hasattr(rows, "iloc") else None
+    if index is None or getattr(index, "nlevels", 1) > 1 or type(index).__name__ == "RangeIndex":
+        return False
+    ids = vocabulary_array(tidy(series_of(np.asarray(index))))
+    if (ids.dtype == object) != (votes.items.dtype == object):
+        return False
+    where = positions(ids, votes.items)
+    if (where == np.arange(len(ids))).all():
+        return True
+    numbers, n_other = ids.dtype.kind in "iu", int((where < 0).sum())
+    if numbers and n_other == len(ids):
+        return False
+    other = "it names the items of the votes in another order"
+    if n_other:
+        other = f"{n_other:,} of {len(ids):,} ids are of no item with votes, such as {ids[where < 0].tolist()[0]!r}"
+    said = f"the index of X: {other}; items=X.index matches rows by it, X.reset_index(drop=True) by order"
+    if not numbers:
+        raise InputError(said)
+    warnings.warn(said, DataWarning, stacklevel=4)
+    return False
 
 
 def _warn_of_order(votes: Annotations) -> None:

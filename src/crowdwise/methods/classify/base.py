@@ -148,7 +148,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             engine.train(self, X, y, items=items, gold=gold, progress=progress)
             return self
         features = checked_features(self, X, fitting=True, images=self.takes_images)
-        self._fit_to(features, aligned_votes(features, y, items, gold), progress)
+        self._fit_to(features, aligned_votes(features, y, items, gold, named=X), progress)
         return self
 
     def _fit_to(self, features: Any, votes: Annotations, progress: Progress | None) -> None:
