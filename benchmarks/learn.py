@@ -1,7 +1,7 @@
 """Every classifier on every set with features: accuracy on new items, recovered labels, NLL, ECE, collapsed runs.
 
     python benchmarks/learn.py [SET ...]        (labelme: ten seeds; larger sets fewer, see SEEDS)
-    python benchmarks/learn.py rte --only "auto-classifier;raykar, gaussian"
+    python benchmarks/learn.py rte --only "auto-classifier;raykar, gaussian"    (their rows alone are replaced in the table)
     python benchmarks/learn.py --relatives      (four relatives beside those they come from, four sets and one vote per item)
 
 Runs are kept in benchmarks/.runs/SET.json (those of the choice in choice.json), so that an interrupted command goes on where
@@ -22,7 +22,7 @@ from time import perf_counter
 
 import numpy as np
 from feature_sets import SETS, FeatureSet
-from page import interval, provenance, put, table
+from page import PAGE, interval, provenance, put, table
 
 import crowdwise
 from crowdwise.estimator.registry import classifiers
@@ -149,6 +149,29 @@ def relatives() -> None:
     put("learn relatives", provenance("python benchmarks/learn.py --relatives") + about + table(header, rows))
 
 
+def row_of(entry: str, runs: list[dict[str, float]], base: float) -> list[str]:
+    """A row of a table; `base` is the accuracy of two stages with majority vote, below which runs collapse."""
+    collapsed = sum(r["test"] < base - COLLAPSE for r in runs)
+    cells = [interval([r[key] for r in runs], scale, digits) for key, scale, digits in
+             (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))]  # fmt: skip
+    return [entry, *cells, f"{collapsed} of {len(runs)}", f"{np.mean([r['seconds'] for r in runs]):.1f}"]
+
+
+def replace_rows(name: str, results: dict[str, list[dict[str, float]]]) -> None:
+    """Put rows that were measured again into the table on the page, with a line that says so; the others stay as they are."""
+    page = PAGE.read_text()
+    text = page.partition(f"<!-- begin: learn {name} -->\n")[2].partition("<!-- end:")[0].strip()
+    lines = text.splitlines()
+    base = next(float(line.split("|")[2].split()[0]) for line in lines if line.startswith("| two-stage majority |")) / 100
+    for entry, runs in results.items():
+        at = next(n for n, line in enumerate(lines) if line.startswith(f"| {entry} |"))
+        lines[at] = "| " + " | ".join(row_of(entry, runs, base)) + " |"
+        said = f"Row {entry}: "
+        lines = [line for line in lines if not line.startswith(said)]
+        lines += ["", said + provenance(f'python benchmarks/learn.py {name} --only "{entry}"').strip()]
+    put(f"learn {name}", "\n".join(lines))
+
+
 def main() -> None:
     given = sys.argv[1:]
     if "--relatives" in given:
@@ -169,16 +192,14 @@ def main() -> None:
                 print(name, seed, entry, {k: round(v, 4) for k, v in results[entry][-1].items()}, flush=True)
                 RUNS.mkdir(exist_ok=True)
                 kept.write_text(json.dumps(results))
-        if only:  # a part of a table is no table
+        if only:
+            replace_rows(name, {entry: results[entry] for entry in only if results.get(entry)})
             continue
         base = np.mean([r["test"] for r in results["two-stage majority"]])
         rows = []
         results = {entry: runs for entry, runs in results.items() if runs}
         for entry, runs in results.items():
-            collapsed = sum(r["test"] < base - COLLAPSE for r in runs)
-            cells = [interval([r[key] for r in runs], scale, digits) for key, scale, digits in
-                     (("test", 100, 1), ("labels", 100, 1), ("nll", 1, 3), ("ece", 1, 3))]  # fmt: skip
-            rows.append([entry, *cells, f"{collapsed} of {len(runs)}", f"{np.mean([r['seconds'] for r in runs]):.1f}"])
+            rows.append(row_of(entry, runs, base))
         if name == "labelme":
             picks = [chosen(SETS[name](seed), seed) for seed in range(CHOICES)]
             winner = max(set(picks), key=picks.count)

@@ -288,7 +288,9 @@ def test_votes_on_new_items_are_heard(run: Run, files: Path) -> None:
     np.savez(files / "new.npz", X=X[:3], items=ids)
     (files / "new.csv").write_text("item,annotator,label\nnew-2,x,cat\nnew-2,y,cat\nnew-2,unseen,cat\n")
     alone = table(run("predict", "model", "--features", "new.npz").stdout)
-    heard = table(run("predict", "model", "--features", "new.npz", "--votes", "new.csv").stdout)
+    result = run("predict", "model", "--features", "new.npz", "--votes", "new.csv")
+    heard = table(result.stdout)
+    assert "votes on 1 of 3 rows; the others have the classifier's own answer" in result.stderr
     assert heard["n_votes"].to_list() == [0, 3, 0]
     assert heard["p(cat)"][0] == pytest.approx(alone["p(cat)"][0])
     assert heard["p(cat)"][1] > max(0.9, alone["p(cat)"][1])

@@ -298,6 +298,20 @@ def test_matrix_with_absent_votes(matrix, missing):
     assert votes.n_missing == 0
 
 
+def test_minus_one_in_a_matrix_is_no_vote_where_it_can_hardly_be_a_class():
+    with pytest.warns(DataWarning, match="-1 is taken for no vote, in 1 of 4 cells"):
+        votes = Annotations.from_matrix(np.array([[1, 2], [-1, 1]]))
+    assert edges(votes) == MATRIX_EDGES
+    # Classes that do not have it say the same, and those that have it the contrary.
+    assert edges(Annotations.from_matrix(np.array([[1, 2], [-1, 1]]), classes=[1, 2])) == MATRIX_EDGES
+    assert Annotations.from_matrix(np.array([[1, 2], [-1, 1]]), classes=[-1, 1, 2]).n_votes == 4
+    with pytest.warns(DataWarning, match="in 3 of 5 cells"):
+        assert Annotations.from_matrix([[-1, -1, -1, 0, 1]]).n_votes == 2
+    # Two classes, an absent cell beside it, or other negative numbers: a class like others.
+    for matrix in ([[1, -1], [-1, 1]], [[1, None], [-1, 2]], [[-2, -1], [0, 1]], [["-1", "a"], ["b", "a"]]):
+        assert "-1" in map(str, Annotations.from_matrix(matrix).classes.tolist())
+
+
 def test_matrix_of_text_with_nan():
     assert edges(Annotations.from_matrix([["x", float("nan")], [None, ""], ["y", "x"]])) == [
         (0, 0, "x"),
@@ -328,6 +342,7 @@ def test_matrix_takes_pandas_index_and_given_ids():
         ([[1, 2]], {"items": ["p", "q"]}, "2 item ids and 2 annotator ids"),
         ([[1, 2]], {"annotators": ["a", "a"]}, "'a' more than once"),
         ([[1, 2]], {"classes": [1, 3]}, "label '2' is not among"),
+        ([[1, 0], [0, -1]], {}, r"-1 may be a class or no vote.*missing=-1.*classes=\[-1, 0, 1\]"),
     ],
 )
 def test_matrices_that_cannot_be_read(matrix, options, message):

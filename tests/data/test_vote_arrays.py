@@ -105,8 +105,10 @@ def test_any_number_of_classes_and_a_single_row(n_classes: int) -> None:
     assert read(np.eye(n_classes)[[1]]).label.tolist() == [1]
 
 
+COUNTS = np.random.default_rng(1).multinomial(5, [0.2, 0.3, 0.5], 40)
 VOTES: dict[str, Any] = {
-    "two ones in a row": np.vstack([ONE_HOT, [1, 1, 0]]).astype(int),
+    "two ones in some rows": np.vstack([ONE_HOT, np.tile([1, 1, 0], (5, 1))]).astype(int),
+    "annotators who agree, but never on 0": np.stack([TRUTH, TRUTH, np.maximum(TRUTH, 1)], axis=1),
     "three classes": np.array([[0, 1, 2], [1, 0, 0]]),
     "absent votes": np.array([[np.nan, 1.0], [0.0, 1.0]]),
     "a mark of absent votes": np.array([[-1, 1], [0, 1]]),
@@ -134,7 +136,13 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "counts": (np.array([[[2, 1], [1, 0]]]), r"shape \(1, 2, 2\).*row 0, annotator 0.*2, 1, which sum to 3"),
     "four axes": (np.zeros((2, 2, 2, 2)), "too many axes"),
     "few rows": (np.eye(3, dtype=int), r"shape \(3, 3\) has a single 1 in every row.*y.argmax.*from_matrix"),
-    "rows of zeros": (np.vstack([ONE_HOT, np.zeros(3)]).astype(int), "1 rows of zeros.*NaN.*votes of 3 annotators"),
+    "one odd row": (
+        np.vstack([ONE_HOT, [1, 1, 0]]).astype(int),
+        "but for 1 row, such as 1, 1, 0: one-hot.*wrong.*NaN.*votes of",
+    ),
+    "counts of votes": (COUNTS, r"votes counted per class.*y / y.sum\(axis=1, keepdims=True\).*or votes of 3 annotators"),
+    "a 2 in a one-hot row": (np.vstack([ONE_HOT, [0, 2, 0]]).astype(int), "counted per class"),
+    "rows of zeros": (np.vstack([ONE_HOT, np.zeros(3)]).astype(int), "1 row of zeros.*NaN.*votes of 3 annotators"),
 }
 
 
@@ -159,3 +167,10 @@ def test_label_only_methods_take_probabilities_of_several_annotators() -> None:
     assert (votes.n_items, votes.n_annotators, votes.n_classes) == (3, 3, 3)
     with pytest.raises(InputError, match=r"sum to 1\.3"):
         crowdwise.MajorityVote().fit(np.array([[0.9, 0.4]]))
+
+
+def test_shares_of_counts_are_soft_votes_and_counts_that_are_votes_can_be_said_so() -> None:
+    votes = read(COUNTS / COUNTS.sum(axis=1, keepdims=True))
+    assert votes.soft
+    np.testing.assert_allclose(votes.weights[votes.item == 0], COUNTS[0][COUNTS[0] > 0] / 5)
+    assert Annotations.from_matrix(COUNTS).n_annotators == 3

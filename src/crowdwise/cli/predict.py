@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdwise.cli.declare import argument, file, group
 from crowdwise.cli.fitting import read_gold, read_votes
-from crowdwise.cli.job import Job, note, some
+from crowdwise.cli.job import Job, count, note, some
 from crowdwise.cli.options import FeatureOptions, OutputOptions, ReadOptions
 from crowdwise.cli.rows import check_rows, read_features
 from crowdwise.errors import InputError, SettingError
@@ -62,7 +62,13 @@ def run(options: Options, features: FeatureOptions, read: ReadOptions) -> None:
         frame = frame.with_columns(disagreement=disagreement(estimator, X))
     measured = {} if options.truth is None else _measured(estimator, rows, shares, options.truth)
     facts = {"method": estimator.name, "classes": estimator.classes_, "n_items": len(rows)} | measured
+    if given is not None:
+        facts["n_rows_with_votes"] = int((given.votes_per_item > 0).sum())
     job.main(frame, "item", document=lambda: facts, key="labels", screen=narrow)
+    if given is not None:
+        note(
+            f"votes on {facts['n_rows_with_votes']:,} of {count(len(rows), 'row')}; the others have the classifier's own answer"
+        )
     if measured:
         note(score_line(measured))
 

@@ -277,6 +277,8 @@ class Annotations(ByItem):
     ) -> Annotations:
         """Build from an items x annotators table in which absent votes are NaN, None, masked or `missing`.
 
+        Where no cell is absent, -1 beside two or more whole numbers from 0 up is taken for no vote, with a warning; beside 0
+        and 1 it may be either and is refused, unless `missing` or `classes` says which.
         A frame gives its columns as annotator ids and, in pandas, its index as item ids; otherwise ids are positions.
         """
         return cls.from_codes(*matrix_votes(matrix, missing, items, annotators, classes))

@@ -1,7 +1,8 @@
-"""Votes in a matrix, items x annotators, in and out."""
+"""Votes in a matrix, items x annotators, in and out; and what may be none."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,13 @@ from crowdwise.data.encode import (
     vocabulary_array,
     vocabulary_series,
 )
-from crowdwise.errors import InputError
-from crowdwise.kernels.types import Array
+from crowdwise.errors import DataWarning, InputError
+from crowdwise.kernels.types import Array, Flags
 
 if TYPE_CHECKING:
     from crowdwise.data.annotations import Annotations
 
-__all__ = ["dense_matrix", "matrix_votes"]
+__all__ = ["dense_matrix", "matrix_votes", "seem_counts"]
 
 
 def matrix_votes(
@@ -55,6 +56,8 @@ def matrix_votes(
         raise InputError(f"matrix of shape {cells.shape} with {len(items)} item ids and {len(annotators)} annotator ids")
     flat = tidy(series_of(cells.ravel()))
     present = (~missing_mask(flat, () if missing is None else missing)).to_numpy()
+    if missing is None and present.all():
+        present = ~_minus_ones(flat, classes)
     if not present.any():
         raise InputError(
             "the matrix holds no votes; name the marker of absent votes with missing=... (Snorkel and CrowdLayer files use -1)"
@@ -64,6 +67,48 @@ def matrix_votes(
     item_ids, annotator_ids = vocabulary_series(items, "item ids"), vocabulary_series(annotators, "annotator ids")
     codes, class_ids = label_codes(labels, classes, Where("the matrix"))
     return n, a, codes, vocabulary_array(item_ids), vocabulary_array(annotator_ids), class_ids
+
+
+def seem_counts(values: Any) -> bool:
+    """Whether whole numbers, [rows, columns], may be votes per class: some are 0, no row is, columns do not rise together."""
+    if values.shape[0] < 2 or values.shape[1] < 2 or np.isnan(values).any():
+        return False
+    if (values < 0).any() or (values != np.floor(values)).any() or values.max() <= 1 or values.min() > 0:
+        return False
+    if (values.sum(axis=1) == 0).any():
+        return False
+    moving = values[:, values.std(axis=0) > 0]
+    if moving.shape[1] < 2:
+        return False
+    together = np.corrcoef(moving, rowvar=False)
+    return bool((together.sum() - moving.shape[1]) <= 0)
+
+
+def _minus_ones(labels: pl.Series, classes: Sequence[Any] | None) -> Flags:
+    """Cells with -1 where it means no vote, as in files: beside two or more whole numbers from 0 up, if no cell is empty.
+
+    -1 beside 0 and 1 may be three classes, and is refused unless most cells hold it. `classes` decide where they are given.
+    """
+    absent = np.zeros(len(labels), bool)
+    if not labels.dtype.is_integer() or (classes is not None and any(str(name) == "-1" for name in classes)):
+        return absent
+    absent = (labels == -1).to_numpy()
+    others = labels.filter(labels != -1).unique()
+    if not absent.any() or len(others) < 2 or (others < 0).any():
+        return np.zeros(len(labels), bool)
+    if classes is None:
+        if set(others) == {0, 1} and 2 * absent.sum() < len(labels):
+            raise InputError(
+                "the matrix holds -1, 0 and 1, and -1 may be a class or no vote. If it is no vote: "
+                "Annotations.from_matrix(..., missing=-1); if it is a class: Annotations.from_matrix(..., classes=[-1, 0, 1])"
+            )
+        warnings.warn(
+            f"-1 is taken for no vote, in {absent.sum():,} of {len(labels):,} cells (missing=-1 says so; as a class, name it "
+            "in classes=...)",
+            DataWarning,
+            stacklevel=4,
+        )
+    return absent
 
 
 def dense_matrix(votes: Annotations, missing: Any) -> Array:

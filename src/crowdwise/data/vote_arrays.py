@@ -9,7 +9,8 @@ shape          read as
 ``[N, A, K]``  probabilities of K classes by A annotators
 =============  ======================================================================================================
 
-A row of NaN is no vote; so is a row of zeros, where it cannot be votes for class 0. Anything else is refused.
+A row of NaN is no vote; so is a row of zeros, where it cannot be votes for class 0. Anything else is refused: also whole
+numbers that may be votes counted per class (`seem_counts`), and one-hot labels of which a few rows are odd.
 """
 
 from __future__ import annotations
@@ -24,16 +25,26 @@ from numpy.typing import NDArray
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.columns import plays_role
 from crowdwise.data.encode import to_polars
+from crowdwise.data.matrices import seem_counts
 from crowdwise.data.probabilities import TOLERANCE
 from crowdwise.errors import InputError
 
-__all__ = ["ONLY_ANNOTATOR", "array_votes", "is_nested"]
+__all__ = ["FORMS", "ONLY_ANNOTATOR", "array_votes", "is_nested"]
 
 # Name of the annotator whose votes are a plain `y`.
 ONLY_ANNOTATOR = "y"
+# What `y` may be.
+FORMS = (
+    "y is one label per row [N], votes of annotators [N, A] (names or whole numbers), probabilities of classes that sum to one "
+    "[N, K], those of several annotators [N, A, K], or Annotations; features come before it: fit(X, y)"
+)
+_SHARES = "give their shares, y / y.sum(axis=1, keepdims=True)"
 # Rows from which a single 1 in every row cannot be chance: independent annotators of two classes give exactly one 1 with a
 # probability of at most a half per row (two annotators who each say 1 half of the time), so below 1e-6 in 20 rows.
 _ENOUGH = 20
+# The largest share of odd rows among one-hot labels. Of 20 rows whose chance of a single 1 is a half, 18 have one in 2 of
+# 10,000 cases.
+_ODD = 0.1
 
 
 def array_votes(
@@ -56,7 +67,7 @@ def array_votes(
         return None
     values, names = found
     if values.ndim > 3:
-        raise InputError(f"y of shape {values.shape} has too many axes; {_FORMS}")
+        raise InputError(f"y of shape {values.shape} has too many axes; {FORMS}")
     if values.ndim == 3:
         _check_distributions(values)
     elif not _holds_classes(values, certain or names is not None, several):
@@ -74,12 +85,6 @@ def is_nested(y: Any) -> bool:
     else:
         return False
     return not isinstance(first, str | bytes) and getattr(first, "ndim", 1) > 0 and hasattr(first, "__len__")
-
-
-_FORMS = (
-    "y is one label per row [N], votes of annotators [N, A] (names or whole numbers), probabilities of classes that sum to one "
-    "[N, K], those of several annotators [N, A, K], or Annotations"
-)
 
 
 def _numbers(y: Any) -> tuple[NDArray[np.float64], list[Any] | None] | None:
@@ -132,26 +137,41 @@ def _holds_classes(values: NDArray[Any], certain: bool, several: bool) -> bool:
         _check_distributions(values)
         return True
     rows = values[np.asarray(number.any(axis=1))]
+    votes = f"votes of {values.shape[1]} annotators (then give crowdwise.Annotations.from_matrix(y))"
+    # In fewer rows, annotators of the same items may differ so by chance.
+    if len(values) >= _ENOUGH and seem_counts(values):
+        way = 'read them from a file, crowdwise.read(..., format="counts")' if several else _SHARES
+        raise InputError(
+            f"y of shape {values.shape} may hold votes counted per class, for some numbers are 0, and where one is large the "
+            f"others are small (then {way}), or {votes}"
+        )
     if np.isnan(rows).any() or (given < 0).any() or (given > 1).any():
         return False
     ones = rows.sum(axis=1)
     n_single = int((ones == 1).sum())
-    if (ones > 1).any() or not n_single:
-        return False
     what = f"y of shape {values.shape} has a single 1 in every row"
-    votes = f"votes of {values.shape[1]} annotators (then give crowdwise.Annotations.from_matrix(y))"
     if n_single < len(ones):
-        if n_single < _ENOUGH or several:
-            return False
-        raise InputError(
-            f"{what}, but for {len(ones) - n_single:,} rows of zeros: one-hot labels, some of them missing (then put NaN "
-            f"there), or {votes}"
-        )
+        _check_few_odd(rows, ones, what, votes, several)
+        return False
     if certain or values.dtype.kind == "f" or len(ones) >= _ENOUGH:
         return True
     if several:
         return False
     raise InputError(f"{what}, and in {len(ones)} rows that may be one-hot labels (then give y.argmax(axis=1)) or {votes}")
+
+
+def _check_few_odd(rows: NDArray[Any], ones: NDArray[Any], what: str, votes: str, several: bool) -> None:
+    """Refuse what would be one-hot but for rows of zeros, or for a few rows with several ones, and may be votes."""
+    odd = np.flatnonzero(ones > 1)
+    n_single, n_odd = int((ones == 1).sum()), int((ones != 1).sum())
+    if n_single < _ENOUGH or (n_odd > _ODD * len(ones) if len(odd) else several):
+        return
+    shown = "zeros" if not len(odd) else ", ".join(f"{value:.0f}" for value in rows[odd[0]][:6])
+    wrong, such = ("wrong", ", such as ") if len(odd) else ("missing", " of ")
+    raise InputError(
+        f"{what}, but for {n_odd:,} {'row' if n_odd == 1 else 'rows'}{such}{shown}: one-hot labels, some of them {wrong} (then "
+        f"put NaN there), or {votes}"
+    )
 
 
 def _check_distributions(values: NDArray[Any]) -> None:
@@ -168,7 +188,7 @@ def _check_distributions(values: NDArray[Any]) -> None:
     where = f"row {row}" if values.ndim == 2 else "row {}, annotator {}".format(*divmod(row, values.shape[1]))
     raise InputError(
         f"y of shape {values.shape} holds neither votes nor probabilities: {where} (counted from 0) has {numbers}, which sum "
-        f"to {total[row]:.4g} and not to 1 (of scores, take the softmax); {_FORMS}"
+        f"to {total[row]:.4g} and not to 1 (of scores, take the softmax); {FORMS}"
     )
 
 

@@ -385,6 +385,12 @@ def as_annotations(votes: Any) -> Annotations:
         found = array_votes(votes, several=True)
         if found is not None:
             return found
+    if isinstance(votes, dict) and not all(hasattr(column, "__len__") and not _is_one(column) for column in votes.values()):
+        name, value = next((name, value) for name, value in votes.items() if not hasattr(value, "__len__") or _is_one(value))
+        raise InputError(
+            f"a dict is a table with columns item, annotator and label, and this one has {name!r}: {value!r:.40}; make it "
+            '{"item": [...], "annotator": [...], "label": [...]}, with a row per vote'
+        )
     if hasattr(votes, "columns") or isinstance(votes, dict):
         return Annotations.from_frame(votes)
     if getattr(votes, "ndim", None) == 2 or (isinstance(votes, list) and votes and isinstance(votes[0], list)):
@@ -395,3 +401,8 @@ def as_annotations(votes: Any) -> Annotations:
     raise InputError(
         f"expected Annotations, a frame with item, annotator and label columns, or a matrix; got {type(votes).__name__}"
     )
+
+
+def _is_one(value: Any) -> bool:
+    """Whether a value has a length and is no column."""
+    return isinstance(value, str | bytes | dict)

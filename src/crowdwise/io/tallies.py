@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crowdwise.data.matrices import seem_counts
 from crowdwise.errors import DataWarning, InputError, listed
 from crowdwise.io.exports import Request
 from crowdwise.io.roles import never_votes, words_of
@@ -30,7 +31,7 @@ __all__ = [
     "refuse_mapped_labels",
     "refuse_shares",
 ]
-__all__ += ["repeats_itself", "seem_counts", "share_columns", "shares_as_counts", "tallied"]
+__all__ += ["repeats_itself", "share_columns", "shares_as_counts", "tallied"]
 
 # Keys beyond this number are people.
 _MOST_CLASSES = 100
@@ -44,21 +45,6 @@ _PERSON = re.compile(r"(annotator|worker|rater|coder|judge|user|labell?er|expert
 _SUM = 0.02
 # Shares of more votes than these are measured, not counted.
 _MOST_VOTES = 100
-
-
-def seem_counts(values: Any) -> bool:
-    """Whether whole numbers, [rows, columns], may be votes per class: some are 0, no row is, columns do not rise together."""
-    if values.shape[0] < 2 or values.shape[1] < 2 or np.isnan(values).any():
-        return False
-    if (values < 0).any() or (values != np.floor(values)).any() or values.max() <= 1 or values.min() > 0:
-        return False
-    if (values.sum(axis=1) == 0).any():
-        return False
-    moving = values[:, values.std(axis=0) > 0]
-    if moving.shape[1] < 2:
-        return False
-    together = np.corrcoef(moving, rowvar=False)
-    return bool((together.sum() - moving.shape[1]) <= 0)
 
 
 def is_distribution(cell: Any) -> bool:

@@ -67,6 +67,9 @@ def test_records_say_what_happened() -> None:
     refit = [record for record in listener.records if record.stage == "refit"]
     assert [record.epoch for record in training] == [1, 2, 3, 4]
     assert len(refit) == model.history_["best_epoch"] == training[-1].best_epoch
+    # Nothing is best in the warm-up, which is not judged; without held-out votes the last epoch is kept.
+    assert [record.best_epoch is None for record in training] == [True, False, False, False]
+    assert [record.best_epoch for record in refit] == [record.epoch for record in refit]
     assert [record.loss for record in training] == model.history_["loss"]
     assert [record.judged for record in training] == model.history_["judged"]
     assert [record.held_out for record in refit] == [None] * len(refit)

@@ -16,7 +16,8 @@ from tests.strategies import edges, small_votes
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.errors import DataWarning, InputError
-from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of
+from crowdwise.methods.classify.align import aligned_votes, is_plain, n_rows_of, warn_of_unseen
+from crowdwise.methods.classify.raykar import Raykar
 
 X = np.zeros((3, 2))
 VOTES = Annotations.from_arrays(["b", "b", "a"], ["x", "y", "x"], ["p", "q", "p"], [1.0, 2.0, 3.0])
@@ -155,7 +156,7 @@ def test_rows_are_counted_in_whatever_holds_them(features: Any) -> None:
         ([0, 1, 0], ["a", "b", "b"], "the id 'b' stands for two rows of features"),
         (["u", "u", "u"], None, "at least two classes, and the votes have the class 'u' only"),
         (VOTES.take_votes(np.zeros(3, bool)), ["a", "b", "c"], "there is no vote to learn from"),
-        (["u", None, "v"], None, "one label of one type per row, none missing"),
+        (["u", None, "v"], None, r"no label in row 1 \(counted from 0\)"),
     ],
 )
 def test_what_does_not_line_up_is_refused_with_its_numbers(y: Any, items: Any, message: str) -> None:
@@ -182,6 +183,76 @@ def test_numbers_that_are_no_classes_are_refused() -> None:
 def test_labels_that_are_missing_are_refused(odd: float) -> None:
     with pytest.raises(ValueError, match="Input y contains"):
         aligned_votes(X, [0.0, 1.0, odd], None, None)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed, but the target y is None; y is one label per row"),
+        (np.array(["p", "q", None], object), "no label in row 2"),
+        ({"a", "b", "c"}, "order of the rows, and is of type set"),
+        ((name for name in "pqp"), "of type generator"),
+        (3, "of type int"),
+        ({"a": "p", "b": "q"}, "a dict is a table with columns item, annotator and label, and this one has 'a': 'p'"),
+        ({"a": {"x": "p"}}, "this one has 'a': {'x': 'p'}"),
+    ],
+)
+def test_what_is_neither_labels_nor_votes_is_named(y: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        aligned_votes(X, y, None, None)
+
+
+def test_minus_one_among_labels_is_a_class_as_in_scikit_learn_and_said_to_be_one() -> None:
+    with pytest.warns(DataWarning, match="-1 is read as a class, of 1 of 3 rows"):
+        assert aligned_votes(X, [-1, 0, 1], None, None).n_classes == 3
+    assert aligned_votes(X, [-1, 1, 1], None, None).n_classes == 2
+
+
+def test_labels_that_were_never_seen_are_counted() -> None:
+    with pytest.warns(DataWarning, match=r"2 of 3 labels, such as 7, are no class of the fit \(0, 1\) and count as wrong"):
+        warn_of_unseen([0, 7, 8], np.array([0, 1]))
+    with pytest.warns(DataWarning, match="3 of 3 labels, such as 'c'"):
+        warn_of_unseen(["c", "c", "c"], np.array(["a", "b"], object))
+    # Nothing to say; and scikit-learn refuses text beside numbers.
+    warn_of_unseen([0.0, 1.0, 1.0], np.array([0, 1]))
+    warn_of_unseen(["0", "1"], np.array([0, 1]))
+
+
+def test_scoring_says_what_cannot_be_right_and_swapped_arguments_are_named() -> None:
+    rows = np.eye(2)[[0, 1, 0, 1, 1]]
+    model = Raykar().fit(rows, [0, 1, 0, 1, 1])
+    with pytest.warns(DataWarning, match="5 of 5 labels, such as 2"):
+        assert model.score(rows, [2, 2, 2, 2, 2]) == 0
+    with pytest.raises(InputError, match="no label in row 0"):
+        model.score(rows, [None] * 5)
+    with pytest.raises(InputError, match=r"X holds votes: features come first"):
+        Raykar().fit(VOTES, X)
+    with pytest.raises(InputError, match=r"features come before it: fit\(X, y\)"):
+        Raykar().fit([[0, 1], [1, 0], [0, 1]], np.array([[0.3, 2.1], [0.2, -1.0], [1.5, 0.0]]))
+
+
+def test_the_index_of_a_frame_is_compared_with_the_items() -> None:
+    def aligned(index: Any, votes: Any, items: Any = None) -> Annotations:
+        frame = pd.DataFrame(np.zeros((len(index), 2)), index=index)
+        return aligned_votes(frame.to_numpy(), votes, items, None, named=frame)
+
+    by_number = Annotations.from_arrays([3, 3, 5], ["x", "y", "x"], ["p", "q", "p"])
+    assert aligned(["a", "b"], VOTES).items.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match=r"of the votes in another order; items=X\.index matches rows by it"):
+        aligned(["b", "a"], VOTES)
+    with pytest.raises(InputError, match="1 of 2 ids are of no item with votes, such as 'c'"):
+        aligned(["a", "c"], VOTES)
+    # Numbers may be left over from a selection.
+    with pytest.warns(DataWarning, match="1 of 2 ids are of no item with votes, such as 4"):
+        aligned([3, 4], by_number)
+    for index, votes in (
+        ([8, 9], by_number),
+        ([7, 6], VOTES),
+        (["u", "v"], by_number),
+        (["u", "v"], ["p", "q"]),
+        ([1, 0], [0, 1]),
+    ):
+        assert aligned(index, votes).n_items == 2
 
 
 def test_the_votes_of_the_user_are_not_touched() -> None:

@@ -21,7 +21,7 @@ from crowdwise.methods.classify.features import checked_features
 
 
 class Shell(BaseEstimator):  # type: ignore[misc]
-    name = "shell"
+    name, takes_any_rows = "shell", False
 
 
 def checked(features: Any, images: bool = True, estimator: Any = None) -> Any:

@@ -36,8 +36,8 @@ class EpochRecord:
         Mean loss of the epoch's batches.
     held_out, judged : float or None
         Minus the log-likelihood per held-out vote, of the whole model and of the classifier alone; None without any.
-    best_epoch : int
-        The epoch that would be kept now, from 1.
+    best_epoch : int or None
+        The epoch that would be kept now, from 1; None in a warm-up, whose epochs are not judged.
     learning_rate : float
         Rate of the network at the end of the epoch.
     seconds : float
@@ -51,7 +51,7 @@ class EpochRecord:
     loss: float
     held_out: float | None
     judged: float | None
-    best_epoch: int
+    best_epoch: int | None
     learning_rate: float
     seconds: float
 
@@ -156,7 +156,8 @@ class ProgressBar:
 
     def on_epoch_end(self, record: EpochRecord) -> None:
         """Move the line."""
-        judged = "" if record.judged is None else f", held-out {record.judged:.4f}, best epoch {record.best_epoch}"
+        best = "warming up" if record.best_epoch is None else f"best epoch {record.best_epoch}"
+        judged = "" if record.judged is None else f", held-out {record.judged:.4f}, {best}"
         self._bar.update(self._task, description=f"{record.stage}: epoch {record.epoch}, loss {record.loss:.4f}{judged}")
 
     def on_fit_end(self) -> None:

@@ -126,7 +126,8 @@ class Trainer:
                 loss=history.loss[-1],
                 held_out=history.held_out[-1] if history.held_out else None,
                 judged=history.judged[-1] if history.judged else None,
-                best_epoch=history.best + 1,
+                # Epochs of a warm-up are not judged.
+                best_epoch=None if history.judged and epoch < plan.earliest else history.best + 1,
                 learning_rate=history.rates[-1][0],
                 seconds=seconds,
             )

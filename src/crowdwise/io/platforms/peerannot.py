@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from crowdwise.data.matrices import seem_counts
 from crowdwise.errors import InputError
 from crowdwise.io.keyed import is_keyed
 from crowdwise.io.source import Source
-from crowdwise.io.tallies import seem_counts, tallied
+from crowdwise.io.tallies import tallied
 from crowdwise.io.votes import Ballot, Export, Request
 
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from crowdwise.data.annotations import Annotations
 from crowdwise.data.encode import series_of, tidy, vocabulary_array
-from crowdwise.data.vote_arrays import ONLY_ANNOTATOR, array_votes, is_nested
+from crowdwise.data.vote_arrays import FORMS, ONLY_ANNOTATOR, array_votes, is_nested
 from crowdwise.errors import DataWarning, InputError
 from crowdwise.estimator.aggregator import as_annotations
 from crowdwise.estimator.carry import positions
 from crowdwise.kernels.types import Array
 
-__all__ = ["aligned_votes", "is_plain", "labels_of", "n_rows_of", "votes_of_labels", "votes_on_rows"]
+__all__ = ["aligned_votes", "is_plain", "labels_of", "n_rows_of", "votes_of_labels", "votes_on_rows", "warn_of_unseen"]
 
 # Ids that are looked at to see how they are sorted.
 _COMPARED = 10_000
@@ -30,7 +30,7 @@ def n_rows_of(features: Any) -> int:
     return int(shape[0]) if shape else len(features)
 
 
-def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = None) -> Annotations:
+def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = None, named: Any = None) -> Annotations:
     """Votes whose item n is row n of the features.
 
     Parameters
@@ -44,11 +44,15 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
         Known labels, as `Annotations.with_gold` takes them.
     classes : sequence or None
         All classes, where the votes need not have each of them.
+    named
+        The rows as they were given: the index of a frame may name items.
     """
     n_rows = n_rows_of(features)
     if isinstance(y, str | PathLike):
         raise InputError(f"votes are read first: crowdwise.read({str(y)!r})")
     plain = is_plain(y)
+    if plain:
+        _warn_of_minus_one(y)
     read = None if plain else array_votes(y)
     votes = votes_of_labels(y) if plain else as_annotations(y) if read is None else read
     votes = votes if classes is None else votes.with_classes(classes)
@@ -70,7 +74,7 @@ def aligned_votes(features: Any, y: Any, items: Any, gold: Any, classes: Any = N
         raise InputError(f"X has {n_rows:,} rows but there are {votes.n_items:,} {what}{hint}")
     elif items is not None:
         votes = replace(votes, items=_ids(items, n_rows))
-    elif not in_order:
+    elif not in_order and not _named_alike(named, votes):
         _warn_of_order(votes)
     if gold is not None:
         votes = votes.with_gold(gold)
@@ -93,6 +97,7 @@ def is_plain(y: Any) -> bool:
 def labels_of(y: Any, known: Annotations) -> Any:
     """One label per row, of labels or of one-hot ones; None where `y` is votes. `known` are those of the fit."""
     if is_plain(y):
+        _check_labels(y)
         return y
     read = _read(y, known)
     one_each = read is not None and not read.soft and read.n_annotators == 1 and bool((read.votes_per_item == 1).all())
@@ -123,6 +128,7 @@ def _read(y: Any, known: Annotations) -> Annotations | None:
 
 def votes_of_labels(y: Any) -> Annotations:
     """One label per row as the votes of one annotator."""
+    _check_labels(y)
     from sklearn.utils import assert_all_finite
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
@@ -151,6 +157,56 @@ def votes_of_labels(y: Any) -> Annotations:
     )
 
 
+def _check_labels(y: Any) -> None:
+    """Refuse what is no sequence of labels, or lacks some."""
+    if y is None:
+        # As scikit-learn has it.
+        raise InputError(f"votes are needed: the method requires y to be passed, but the target y is None; {FORMS}")
+    if not (hasattr(y, "__len__") or hasattr(y, "__array__")) or isinstance(y, str | bytes | set | frozenset):
+        raise InputError(
+            f"y should be a 1d array or a list, in the order of the rows, and is of type {type(y).__name__}; {FORMS}"
+        )
+    if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O":
+        absent = next((n for n, label in enumerate(y) if label is None), None)
+        if absent is not None:
+            raise InputError(
+                f"y has no label in row {absent} (counted from 0): leave such rows out, or give votes, where NaN is no vote: "
+                "Annotations.from_matrix(y), of shape [N, A]"
+            )
+
+
+def _warn_of_minus_one(y: Any) -> None:
+    """Say that -1 is a class to scikit-learn, where the other labels are whole numbers from 0 up."""
+    labels = np.asarray(y) if isinstance(y, np.ndarray | list) else None
+    if labels is None or labels.dtype.kind not in "if" or labels.ndim != 1 or not (labels == -1).any():
+        return
+    others = labels[labels != -1]
+    if (others >= 0).all() and len(np.unique(others)) > 1:
+        warnings.warn(
+            f"-1 is read as a class, of {len(labels) - len(others):,} of {len(labels):,} rows; if it means no label, leave "
+            "these rows out: X[y >= 0], y[y >= 0]",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def warn_of_unseen(labels: Any, classes: Any) -> None:
+    """Say how many labels are classes that were never seen in the fit, and hence count as wrong."""
+    given = np.asarray(labels)
+    # Text beside numbers is scikit-learn's to refuse.
+    if given.ndim != 1 or (given.dtype.kind in "OUS") != (classes.dtype.kind in "OUS"):
+        return
+    unseen = given[~np.isin(given, classes)]
+    if len(unseen):
+        known = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+        warnings.warn(
+            f"{len(unseen):,} of {len(given):,} labels, such as {unseen[:1].tolist()[0]!r}, are no class of the fit ({known}) "
+            "and count as wrong",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
 def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
     """Spread votes over rows with these ids; rows without votes become items without votes."""
     ids = _ids(items, n_rows)
@@ -175,6 +231,33 @@ def _by_id(votes: Annotations, items: Any, n_rows: int) -> Annotations:
     # A row that the votes do not know has no group; methods that need groups refuse it.
     groups = votes.groups[where_row] if votes.groups is not None and (where_row < votes.n_items).all() else None
     return replace(padded.take_items(where_row), items=ids, groups=groups)
+
+
+def _named_alike(rows: Any, votes: Annotations) -> bool:
+    """Whether the index of a frame has the ids of the votes' items, in their order; other ids are refused.
+
+    Numbers are often an index that is left over from a selection: they are believed to be ids where some are ids of items.
+    """
+    index = rows.index if hasattr(rows, "iloc") else None
+    if index is None or getattr(index, "nlevels", 1) > 1 or type(index).__name__ == "RangeIndex":
+        return False
+    ids = vocabulary_array(tidy(series_of(np.asarray(index))))
+    if (ids.dtype == object) != (votes.items.dtype == object):
+        return False
+    where = positions(ids, votes.items)
+    if (where == np.arange(len(ids))).all():
+        return True
+    numbers, n_other = ids.dtype.kind in "iu", int((where < 0).sum())
+    if numbers and n_other == len(ids):
+        return False
+    other = "it names the items of the votes in another order"
+    if n_other:
+        other = f"{n_other:,} of {len(ids):,} ids are of no item with votes, such as {ids[where < 0].tolist()[0]!r}"
+    said = f"the index of X: {other}; items=X.index matches rows by it, X.reset_index(drop=True) by order"
+    if not numbers:
+        raise InputError(said)
+    warnings.warn(said, DataWarning, stacklevel=4)
+    return False
 
 
 def _warn_of_order(votes: Annotations) -> None:

@@ -23,7 +23,7 @@ from crowdwise.estimator.outcome import Result
 from crowdwise.estimator.storage import check_folder
 from crowdwise.kernels.numerics import best_class
 from crowdwise.kernels.types import Array, Floats, Integers
-from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows
+from crowdwise.methods.classify.align import aligned_votes, labels_of, n_rows_of, votes_on_rows, warn_of_unseen
 from crowdwise.methods.classify.features import checked_features
 from crowdwise.methods.classify.named_features import forget_unused
 from crowdwise.methods.classify.stored import members_of, restored
@@ -106,6 +106,11 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         """Whether rows may be images, tensors and datasets, not tables of numbers alone."""
         return False
 
+    @property
+    def takes_any_rows(self) -> bool:
+        """Whether rows go as they are to an estimator of scikit-learn: frames, texts, missing values."""
+        return False
+
     #: Whether rows may come as a stream, in any order.
     takes_streams: ClassVar[bool] = True
 
@@ -124,7 +129,8 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         X : [N, ...]
             One row per item: an array or data frame, a scipy sparse matrix, a memory-mapped array, and for
             networks also images, tensors, torch datasets (of arrays or of dicts), dicts of arrays as tokenisers give them,
-            and streams: a `DataLoader` or `IterableDataset` whose batches are ``(features, item ids)``.
+            and streams: a `DataLoader` or `IterableDataset` whose batches are ``(features, item ids)``. An estimator of
+            scikit-learn within `CrowdEM` or `TwoStage` gets whatever it takes: frames, texts, missing values.
         y : Annotations, frame, matrix or labels
             The votes. A plain sequence of N labels is one annotator, and so are one-hot labels and probabilities [N, K];
             probabilities [N, A, K] are those of several.
@@ -142,7 +148,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
             engine.train(self, X, y, items=items, gold=gold, progress=progress)
             return self
         features = checked_features(self, X, fitting=True, images=self.takes_images)
-        self._fit_to(features, aligned_votes(features, y, items, gold), progress)
+        self._fit_to(features, aligned_votes(features, y, items, gold, named=X), progress)
         return self
 
     def _fit_to(self, features: Any, votes: Annotations, progress: Progress | None) -> None:
@@ -208,6 +214,7 @@ class CrowdClassifier(ResultViews, ClassifierMixin, BaseEstimator):
         result = self._fitted()
         labels = labels_of(y, result.votes)
         if labels is not None:
+            warn_of_unseen(labels, self.classes_)
             return float(super().score(X, labels, sample_weight))
         if sample_weight is not None:
             raise InputError("sample_weight weighs labels, and votes have weights of their own; leave it out")

@@ -44,7 +44,7 @@ from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
-from crowdwise.methods.classify.soft_fit import SklearnModel, check_classifier, fitted_classifier
+from crowdwise.methods.classify.soft_fit import SklearnModel, check_classifier, fitted_classifier, some_rows
 from crowdwise.methods.classify.start import crowd_rows, start_posterior
 from crowdwise.parts.annotators.model import DirichletConfusion
 from crowdwise.parts.priors.abilities import dirichlet_rows
@@ -115,10 +115,15 @@ class CrowdEM(CrowdClassifier):
 
     name: ClassVar[str] = "crowd-em"
 
+    @property
+    def takes_any_rows(self) -> bool:
+        """Whether rows go to the estimator as they are: all but the house's logistic regression."""
+        return not _is_logistic(self.estimator)
+
     def _learn(self, features: Any, votes: Annotations, progress: Progress | None) -> Learned:
         estimator, seed = self._made()
         taught = teaching_items(votes)
-        some, fewer = features[taught], votes.take_items(taught)
+        some, fewer = some_rows(features, taught), votes.take_items(taught)
         start = start_posterior(votes, self.init)[taught]
         fold = dealt(start, self.folds, np.random.default_rng(seed))
         known = np.empty(0, np.int16) if fewer.gold is None else fewer.gold
@@ -144,7 +149,7 @@ class CrowdEM(CrowdClassifier):
         log_prior[taught] = prior.log_prob()
         rest = np.setdiff1d(np.arange(votes.n_items), taught)
         if len(rest):
-            log_prior[rest] = model.log_prob(features[rest])
+            log_prior[rest] = model.log_prob(some_rows(features, rest))
         return Learned(model, found.annotators, run.trace, run.n_iter, run.converged, log_prior)
 
     def _rows(self, votes: Annotations) -> Floats:
@@ -213,10 +218,11 @@ def left_out(estimator: Any, features: Any, target: Floats, fold: Integers) -> F
     """Log class probabilities of every item by a classifier trained on the other folds, [N, K]."""
     found = np.full_like(target, -np.log(target.shape[1]))
     for held_out in np.unique(fold):
-        out = fold == held_out
+        out, others = np.flatnonzero(fold == held_out), np.flatnonzero(fold != held_out)
         # One item in all: there is nothing to learn from.
-        if not out.all():
-            found[out] = fitted_model(estimator, features[~out], target[~out]).log_prob(features[out])
+        if len(others):
+            trained = fitted_model(estimator, some_rows(features, others), target[others])
+            found[out] = trained.log_prob(some_rows(features, out))
     return found
 
 

@@ -1,4 +1,8 @@
-"""Check features before anything is trained: numbers only, none missing, the width that was fitted."""
+"""Check features before anything is trained: numbers only, none missing, the width that was fitted.
+
+What goes to an estimator of scikit-learn is not checked for more than names and number of columns: texts, missing values and
+columns of any type are its own affair.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from crowdwise.data.annotations import Annotations
 from crowdwise.errors import InputError
+from crowdwise.methods.classify.align import n_rows_of
 from crowdwise.methods.classify.named_features import checked_named, is_named, steady_dataset
 
 __all__ = ["checked_features"]
@@ -22,8 +28,12 @@ def checked_features(estimator: Any, features: Any, *, fitting: bool, images: bo
 
     Tables go through scikit-learn's own validation (names and number of columns). Images, memory-mapped arrays,
     tensors and datasets are for networks: `images` says whether the method takes them. Networks also get whole
-    numbers as they are, for those that embed tokens.
+    numbers as they are, for those that embed tokens. An estimator that `takes_any_rows` gets them as they are.
     """
+    if isinstance(features, Annotations):
+        raise InputError("X holds votes: features come first, fit(X, votes)")
+    if estimator.takes_any_rows and _has_rows(features):
+        return _as_they_are(estimator, features, fitting)
     if is_named(features):
         return checked_named(estimator, features, fitting=fitting, images=images)
     # A torch TensorDataset: its first tensor holds the rows.
@@ -33,9 +43,17 @@ def checked_features(estimator: Any, features: Any, *, fitting: bool, images: bo
         from sklearn.utils.validation import validate_data
 
         kinds = [np.float64, np.float32, *([np.int64, np.int32] if images else [])]
-        features = validate_data(
-            estimator, features, reset=fitting, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=1
-        )
+        try:
+            features = validate_data(
+                estimator, features, reset=fitting, accept_sparse="csr", dtype=kinds, ensure_all_finite=False
+            )
+        except ValueError as problem:
+            if "could not convert string" not in str(problem):
+                raise
+            raise InputError(
+                f"{problem}: {estimator.name} takes numbers; for texts and categories put a pipeline into "
+                "CrowdEM(estimator=make_pipeline(...)), which takes rows as they are"
+            ) from problem
     elif not images:
         raise InputError(f"{estimator.name} takes a table of features (two axes); flatten images, or use a network's method")
     shape = _row_shape(features)
@@ -51,6 +69,29 @@ def checked_features(estimator: Any, features: Any, *, fitting: bool, images: bo
         raise InputError(f"rows of shape {shape}, but the model was fitted to rows of shape {tuple(estimator.row_shape_)}")
     _check_finite(features)
     return features
+
+
+def _has_rows(features: Any) -> bool:
+    """Whether scikit-learn can select rows of it: an array, frame, series, sparse matrix or list."""
+    if isinstance(features, list | tuple):
+        return True
+    torch = type(features).__module__.startswith("torch")
+    return not torch and bool(getattr(features, "shape", ())) and (hasattr(features, "__array__") or hasattr(features, "tocsr"))
+
+
+def _as_they_are(estimator: Any, features: Any, fitting: bool) -> Any:
+    """Check names and number of columns, where there are any; only a sparse matrix changes its form, to select rows."""
+    from sklearn.utils.validation import validate_data
+
+    if fitting:
+        # What an earlier fit to a table left behind.
+        for name in ("n_features_in_", "row_shape_"):
+            vars(estimator).pop(name, None)
+    if n_rows_of(features) < 1:
+        raise InputError("X has no rows")
+    return validate_data(
+        estimator, features.tocsr() if hasattr(features, "tocsr") else features, reset=fitting, skip_check_array=True
+    )
 
 
 def _is_table(features: Any, images: bool) -> bool:

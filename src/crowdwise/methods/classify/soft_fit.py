@@ -20,10 +20,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from crowdwise.errors import SettingError
-from crowdwise.kernels.types import Floats
+from crowdwise.kernels.types import Floats, Integers
 from crowdwise.methods.classify.base import CrowdClassifier
 
-__all__ = ["SklearnModel", "check_classifier", "fitted_classifier", "takes_weights"]
+__all__ = ["SklearnModel", "check_classifier", "fitted_classifier", "some_rows", "takes_weights"]
 
 # Repeated rows with less weight than this cost time and change nothing.
 _SMALLEST_WEIGHT = 1e-3
@@ -41,9 +41,10 @@ class SklearnModel:
 
     def log_prob(self, features: Any) -> Floats:
         """[N, K]; classes that it never saw are all but impossible."""
-        proba = np.full((features.shape[0], self.n_classes), _SMALLEST_PROBABILITY)
+        found = np.asarray(self.classifier.predict_proba(features))
+        proba = np.full((len(found), self.n_classes), _SMALLEST_PROBABILITY)
         seen = self.codes[np.asarray(self.classifier.classes_, int)]
-        proba[:, seen] = np.maximum(self.classifier.predict_proba(features), _SMALLEST_PROBABILITY)
+        proba[:, seen] = np.maximum(found, _SMALLEST_PROBABILITY)
         return np.asarray(np.log(proba / proba.sum(axis=1, keepdims=True)))
 
 
@@ -59,6 +60,11 @@ def check_classifier(classifier: Any, setting: str) -> None:
         raise SettingError(
             f"{type(classifier).__name__} gives no class probabilities; wrap it in sklearn.calibration.CalibratedClassifierCV"
         )
+
+
+def some_rows(features: Any, rows: Integers) -> Any:
+    """These rows of an array, frame, sparse matrix or list, in a thing of its kind."""
+    return _safe_indexing(features, rows)
 
 
 def takes_weights(classifier: Any) -> bool:
@@ -86,11 +92,11 @@ def fitted_classifier(classifier: Any, features: Any, target: Floats, *, soft: b
 def _fitted(model: Any, features: Any, row: Any, code: Any, weight: Any, hard: Any) -> Any:
     """Fit to these rows of the features; the steps of a pipeline before the last see each once."""
     if weight is None:
-        return model.fit(_safe_indexing(features, row), code)
+        return model.fit(some_rows(features, row), code)
     if isinstance(model, Pipeline):
         *front, (name, last) = model.steps
         before = Pipeline(front, memory=model.memory) if front else None
         seen = features if before is None else before.fit_transform(features, hard)
         steps = [] if before is None else before.steps
         return Pipeline([*steps, (name, _fitted(last, seen, row, code, weight, hard))])
-    return model.fit(_safe_indexing(features, row), code, sample_weight=weight)
+    return model.fit(some_rows(features, row), code, sample_weight=weight)

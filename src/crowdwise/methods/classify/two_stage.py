@@ -29,7 +29,7 @@ from crowdwise.kernels.types import Floats
 from crowdwise.methods.classify.base import CrowdClassifier, Learned, Model
 from crowdwise.methods.classify.logistic_model import LogisticModel
 from crowdwise.methods.classify.raykar import teaching_items
-from crowdwise.methods.classify.soft_fit import SklearnModel, check_classifier, fitted_classifier, takes_weights
+from crowdwise.methods.classify.soft_fit import SklearnModel, check_classifier, fitted_classifier, some_rows, takes_weights
 from crowdwise.parts.annotators.model import AnnotatorModel, Confusion
 from crowdwise.parts.priors.logistic import LogisticPrior, log_softmax
 
@@ -78,6 +78,11 @@ class TwoStage(CrowdClassifier):
         return self.has_network
 
     @property
+    def takes_any_rows(self) -> bool:
+        """Whether rows go as they are to a classifier of scikit-learn."""
+        return not isinstance(self.classifier, str | CrowdClassifier)
+
+    @property
     def has_network(self) -> bool:
         """Whether the second stage is a network."""
         return (
@@ -99,7 +104,7 @@ class TwoStage(CrowdClassifier):
             start = LogisticPrior.start(features[taught], votes.n_classes, l2=self.l2, steps=_MOST_STEPS)
             model = LogisticModel(start.update(target[taught]).raw_weights)
         else:
-            model = _fitted_classifier(self.classifier, features[taught], target[taught], soft=self.soft)
+            model = _fitted_classifier(self.classifier, some_rows(features, taught), target[taught], soft=self.soft)
         log_prior = _seen_by(model, features, votes, log_prior)
         return Learned(model, annotators, stage_one.trace, stage_one.n_iter, stage_one.converged, log_prior)
 

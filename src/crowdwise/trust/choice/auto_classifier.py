@@ -103,7 +103,7 @@ class AutoClassifier(Chooses, CrowdClassifier):
         candidates = check_methods(self.methods)
         seed = int(generator(self.random_state).integers(2**31))
         features = checked_features(self, X, fitting=True, images=True)
-        votes = aligned_votes(features, y, items, gold)
+        votes = aligned_votes(features, y, items, gold, named=X)
         check_tables(votes.n_annotators, votes.n_classes, votes.n_votes)
         self._decision = self._decided(features, votes, candidates, seed)
         chosen = next(candidate for candidate in candidates if candidate.label == self._decision.chosen)
