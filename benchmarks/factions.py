@@ -1,6 +1,6 @@
 """Which faction is the crowd: groups planted into real votes, and what checked labels or one trusted annotator make of them.
 
-    python benchmarks/factions.py [--method NAME] [--seeds 10] [--workers 2]
+    python benchmarks/factions.py [groups] [colluders] [clean] [--method NAME] [--seeds 10] [--workers 2]
 
 Three tables: groups planted into twelve sets; colluders planted into two; and whom the checks flag in votes as they are. A
 planted group has a hidden answer on every item, right half of the time, which members give with probability 0.9 and else guess;
@@ -39,25 +39,30 @@ SETS = ["bluebird", "cf", "cf_amt", "dog", "labelme", "possent", "product", "rte
 SHARES, COLLUDING = (0.15, 0.3, 0.45), (0.1, 0.2, 0.3, 0.4)
 CHECKED, FIRST_SEED = 20, 7000
 KEPT = Records("factions")
-# What is planted, into which set, with which share.
+# What is planted, into which set, with which share; by table.
 Cell = tuple[str, str, float]
+Runs = dict[Cell, list[dict[str, float]]]
+CELLS: dict[str, list[Cell]] = {
+    "groups": [("group", name, share) for share in SHARES for name in SETS],
+    "colluders": [("colluders", name, share) for name in ("dog", "web") for share in COLLUDING],
+    "clean": [],
+}
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
+    arguments.add_argument("tables", nargs="*", choices=[*CELLS, []], default=list(CELLS))
     arguments.add_argument("--method", default="consensus")
     arguments.add_argument("--seeds", type=int, default=10)
     arguments.add_argument("--workers", type=int, default=1, help="processes; the figures are the same")
     given = arguments.parse_args()
-    parts = [provenance(f"python benchmarks/factions.py --method {given.method} --seeds {given.seeds}")]
-    groups_of = [("group", name, share) for share in SHARES for name in SETS]
-    colluders_of = [("colluders", name, share) for name in ("dog", "web") for share in COLLUDING]
-    runs = measured(given.method, given.seeds, given.workers, [*groups_of, *colluders_of])
     ignore_warnings()
-    for part in (planted_groups(given.method, runs), planted_colluders(given.method, runs), clean(given.method)):
+    for name in given.tables:
+        cells = CELLS[name]
+        part = TABLES[name](given.method, measured(given.method, given.seeds, given.workers, cells))
         print(part, flush=True)
-        parts.append(part)
-    put("factions", "\n".join(parts))
+        command = f"python benchmarks/factions.py {name} --method {given.method} --seeds {given.seeds}"
+        put(f"factions, {name}", f"{provenance(command)}\n{part}")
 
 
 def load(name: str) -> tuple[Annotations, np.ndarray, np.ndarray]:
@@ -157,7 +162,7 @@ def run_of(key: str) -> dict[str, float]:
     return {"group": group_run, "colluders": colluders_run}[kind](method, name, float(share), int(seed))
 
 
-def measured(method: str, seeds: int, workers: int, cells: list[Cell]) -> dict[Cell, list[dict[str, float]]]:
+def measured(method: str, seeds: int, workers: int, cells: list[Cell]) -> Runs:
     """Runs of every cell by seed; those that are not kept are measured, one seed of everything after the other."""
     keys = {cell: [f"{method} {cell[0]} {cell[1]} {cell[2]} {FIRST_SEED + s}" for s in range(seeds)] for cell in cells}
     kept = KEPT.read()
@@ -174,9 +179,9 @@ def ignore_warnings() -> None:
     warnings.simplefilter("ignore", crowdwise.errors.CrowdwiseWarning)
 
 
-def planted_groups(method: str, runs: dict[Cell, list[dict[str, float]]]) -> str:
+def planted_groups(method: str, runs: Runs) -> str:
     keys = ("majority", "plain", "gold", "found", "checked", "trusted", "known", "audited", "known, unasked")
-    cells = [cell for cell in runs if cell[0] == "group"]
+    cells = CELLS["groups"]
     rows = [[f"{c[1]}, {c[2]:.0%}", *(interval([run[key] for run in runs[c]], 100, 1) for key in keys)] for c in cells]
     near = []
     for share in SHARES:
@@ -196,12 +201,12 @@ def planted_groups(method: str, runs: dict[Cell, list[dict[str, float]]]) -> str
     )
 
 
-def planted_colluders(method: str, runs: dict[Cell, list[dict[str, float]]]) -> str:
+def planted_colluders(method: str, runs: Runs) -> str:
     # How a column is shown: by which factor and with how many digits.
     shown = {"groups": (100, 0), "groups wrong": (1, 1), "rank": (100, 0), "rank wrong": (1, 1)}
     labels = ("dawid-skene", "m-msr", "plain", "found", "checked", "known", "audited", "known, unasked")
     shown |= dict.fromkeys(labels, (100, 1))
-    cells = [cell for cell in runs if cell[0] == "colluders"]
+    cells = CELLS["colluders"]
     rows = [
         [f"{c[1]}, {c[2]:.0%}", *(interval([run[key] for run in runs[c]], *how) for key, how in shown.items())] for c in cells
     ]
@@ -214,7 +219,7 @@ def planted_colluders(method: str, runs: dict[Cell, list[dict[str, float]]]) -> 
     )
 
 
-def clean(method: str) -> str:
+def clean(method: str, _: Runs) -> str:
     """Whom the checks flag in votes as they are, and whether the flagged share errors given the truth."""
     rows = []
     for name in SETS:
@@ -258,6 +263,8 @@ def excess_given_truth(votes: Annotations, truth: np.ndarray, who: np.ndarray) -
         meetings += len(at) * (len(at) - 1) / 2
     return (agree - expected) / max(meetings - expected, 1e-9)
 
+
+TABLES = {"groups": planted_groups, "colluders": planted_colluders, "clean": clean}
 
 if __name__ == "__main__":
     main()
