@@ -51,7 +51,9 @@ CELLS: dict[str, list[Cell]] = {
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("tables", nargs="*", choices=[*CELLS, []], default=list(CELLS))
+    arguments.add_argument(
+        "tables", nargs="*", metavar="TABLE", default=list(CELLS), help="groups, colluders, clean; all by default"
+    )
     arguments.add_argument("--method", default="consensus")
     arguments.add_argument("--seeds", type=int, default=10)
     arguments.add_argument("--workers", type=int, default=1, help="processes; the figures are the same")
