@@ -120,7 +120,7 @@ def disputed(result: Result, trusted: Collection[Any] = (), *, seed: int = 0) ->
     >>> items = disputed(make("dawid-skene").fit(votes).result_)[:20]
     >>> known = dict(zip(votes.items[items].tolist(), truth[items].tolist()))
     >>> found = rooted(make("dawid-skene").fit(votes, gold=known).result_)
-    >>> found.groups[0].names(votes)
+    >>> found.groups[0].members.tolist()
     [0, 1, 2, 3, 4, 5]
     """
     votes = result.votes
